@@ -32,9 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import PreparedInputs
+from neuralviz.micro_tuning.inputs import MaskedInput, PreparedInputs, mask_texts
 from neuralviz.micro_tuning.optimizer import RowAdamW
-from neuralviz.micro_tuning.plan import MaskedInput, mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
 from neuralviz.models import BUNDLED, load_model, tokenize

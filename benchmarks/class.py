@@ -50,7 +50,7 @@ import torch
 
 from neuralviz.errors import never
 from neuralviz.micro_tuning.settings import check_settings
-from neuralviz.micro_tuning.together import watch_together
+from neuralviz.micro_tuning.watching import watch_together
 from neuralviz.models import load_model
 from neuralviz.models.tokens import tokenize
 from neuralviz.words import many

@@ -40,13 +40,12 @@ from pyarrow import parquet
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.corpus import texts_of
-from neuralviz.cluster.adding import add_on_cluster
+from neuralviz.cluster.adding import add_on_cluster, find_layout
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.text_blocks import find_layout
+from neuralviz.cluster.files import find_parts
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import missing_losses
-from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus

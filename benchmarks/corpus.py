@@ -37,8 +37,7 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.example import add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import MOST_WHOLE, ProjectionSettings
+from neuralviz.maps.projection import MOST_WHOLE, Projection, ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore

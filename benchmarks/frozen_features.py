@@ -30,10 +30,8 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders.pooled import LayerwiseEmbedder
-from neuralviz.evaluation.ladder import train_ladder
-from neuralviz.evaluation.ladder_events import Ladder, RungEvent, RungResult
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.own_embedding import own_embeddings
+from neuralviz.evaluation.ladder import own_embeddings, train_ladder
+from neuralviz.evaluation.ladder_results import Ladder, LadderSettings, RungEvent, RungResult
 from neuralviz.layers.states import layer_states
 from neuralviz.models import MINILM, load_text_model, tokenize
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
@@ -42,8 +40,7 @@ from neuralviz.store.database import Database
 from neuralviz.store.vectors import KeptVectors
 from neuralviz.training.similarity.data import split_pairs
 from neuralviz.training.similarity.features import different_texts, look_up
-from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.training.similarity.settings import PUBLISHED, RUNGS
+from neuralviz.training.similarity.settings import PUBLISHED, RUNG_NAMES, RUNGS
 
 SEEDS = (1, 2, 3)
 REPEATS = 5  # of both, in turns

@@ -24,9 +24,8 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import experiment_rows
 from neuralviz.evaluation.lab import evaluate, kept_vectors
-from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.plan import EvaluationPlan, experiment_rows
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.models import BUNDLED, load_model, load_text_model
 from neuralviz.paths import sample_data

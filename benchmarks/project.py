@@ -37,8 +37,7 @@ from neuralviz.maps.mapping import make_map
 from neuralviz.maps.neighbourhoods import knn_accuracy, label_agreement
 from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.projecting import place, project, warm_up
-from neuralviz.maps.projection import Projection, ProjectionEvent
-from neuralviz.maps.settings import MOST_WHOLE, ProjectionSettings
+from neuralviz.maps.projection import MOST_WHOLE, Projection, ProjectionEvent, ProjectionSettings
 from neuralviz.store.corpora import CorpusStore
 from tests.support import large_corpus
 from tests.support.memory import peak_memory

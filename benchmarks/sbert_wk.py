@@ -27,10 +27,9 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
 from neuralviz.layers.settings import VARIANTS, check_sbert_wk
-from neuralviz.layers.states import Pooling, layer_states, pool_texts
+from neuralviz.layers.states import Pooling, layer_states, make_pooling, pool_texts
 from neuralviz.models import load_text_model, tokenize
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source

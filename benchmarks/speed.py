@@ -43,9 +43,8 @@ import torch
 
 from neuralviz.embedders import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.base import Embedder
-from neuralviz.micro_tuning.cross_entropy import cross_entropy
-from neuralviz.micro_tuning.output_layer import output_layer
-from neuralviz.micro_tuning.plan import Piece, group_inputs, mask_texts, pack_inputs
+from neuralviz.micro_tuning.cross_entropy import cross_entropy, output_layer
+from neuralviz.micro_tuning.inputs import Piece, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.settings import PRECISIONS, TuningSettings
 from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import TokenizedText, tokenize

@@ -13,7 +13,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders import embedder_spec, make_embedder
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
@@ -96,7 +94,6 @@ def main() -> None:
         torch.set_num_threads(args.threads)
 
     splits = [pairs_of(split, args.limit) for split in args.splits]
-    loaders = {kind: cache(load) for kind, load in LOADERS.items()}
     named = ", ".join(f"{n} of {len(p):,} pairs" for n, p in zip(args.splits, splits, strict=True))
     print(f"STS-B, {named}; 100 × coefficient\n")
     heads = [f"{split} {name}" for split in args.splits for name in ("Spearman", "Pearson")]
@@ -111,7 +108,7 @@ def main() -> None:
     for method, model, typed in METHODS:
         if args.only and method not in args.only:
             continue
-        embedder = make_embedder(embedder_spec(method, typed, model), loaders)
+        embedder = make_embedder(embedder_spec(method, typed, model))
         settings = ", ".join(f"{name}={value}" for name, value in typed.items())
         row(f"{method} {settings}".strip(), model or "each its own", embedder.encode)
 

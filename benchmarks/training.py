@@ -26,11 +26,11 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.evaluation.training_frames import training_frame
 from neuralviz.evaluation.training_lab import SEEDS, fill_table
 from neuralviz.evaluation.training_tables import (
     TrainingCell,
     TrainingRow,
+    training_frame,
     training_table,
 )
 from neuralviz.models import TextModel, load_text_model

@@ -52,8 +52,8 @@ from bundled_model.muon import Muon
 from bundled_model.output_layer import frequencies, make_output_layer
 from bundled_model.passages import read_passages, split
 from neuralviz.errors import ModelError
+from neuralviz.micro_tuning.products import has_native_bf16
 from neuralviz.models import bundled
-from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import (
     build,

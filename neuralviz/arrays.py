@@ -1,4 +1,4 @@
-"""Records as one file of plain values and arrays: nothing in it is ever unpickled."""
+"""Vectors of length 1; and records as one file of arrays, of which nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ _PLAIN = "about"
 _SEQUENCES: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, set)}
 
 
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """[text, dim] vectors of length 1; those of zeros stay so."""
+    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
+    scaled = vectors / np.where(peak > 0, peak, 1)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(length > 0, length, 1)
+
+
 @dataclass(frozen=True)
 class RecordFormat:
     """How records of a kind are written to a file and read again, exactly.
 
     A record is built of plain values, arrays, lists, tuples, sets, maps, slices, bytes, and the
     dataclasses and named tuples listed here. Nothing else is made from a file.
-
-    Attributes:
-        title: what a file holds, for errors: ``results``.
-        version: raised where the same settings give other records, or older files lack something.
-        classes: dataclasses and named tuples that may be in a record.
     """
 
-    title: str
-    version: int
-    classes: tuple[type, ...]
+    title: str  # what a file holds, for errors: ``results``
+    version: int  # raised where the same settings give other records, or older files lack something
+    classes: tuple[type, ...]  # dataclasses and named tuples that may be in a record
 
     def pack(self, record: object) -> bytes:
         """The content of a file from which `unpack` makes the same record.

@@ -60,20 +60,6 @@ class StoreError(NeuralvizError):
     """The store cannot be read or written: a full disk, a newer version, a lost corpus."""
 
 
-class ConnectionLostError(NeuralvizError):
-    """A file behind a network could not be read to its end, however often it was tried."""
-
-    def __init__(self, name: str, error: OSError) -> None:
-        reason = " ".join(str(error).split()).rstrip(".")[:200]
-        super().__init__(
-            f"The connection to {name} was lost: {reason}. Run the same command again."
-        )
-        self._arguments = name, error
-
-    def __reduce__(self) -> tuple[type, tuple[str, OSError]]:
-        return type(self), self._arguments
-
-
 class WorkerEndedError(NeuralvizError):
     """A worker's process ended in the middle of a run."""
 

@@ -26,3 +26,10 @@ def prepare_environment() -> None:
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
     if not any(name in os.environ for name in WAITING):
         os.environ.update(SHORT_SPIN)
+
+
+def count_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

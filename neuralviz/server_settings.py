@@ -26,45 +26,24 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Limits and workings of a server. A variable is named like its attribute, in capitals.
+    """Limits and workings of a server; a limit that is None does not exist.
 
-    Attributes:
-        workers: ``NEURALVIZ_WORKERS``, processes that do the work; 0 leaves it to the process that
-            serves the pages; None for one for two cores.
-        demo: ``NEURALVIZ_DEMO``, a site that strangers use: no model by name or path, saved
-            corpora, encoders and similarity models can be looked at but not changed.
-        open: ``NEURALVIZ_OPEN``, others than the user of this machine reach the server, behind a
-            proxy, say; by default that is so where it listens beyond this machine.
-        private: ``NEURALVIZ_PRIVATE``, corpora belong to the browser that added them.
-        max_texts: ``NEURALVIZ_MAX_TEXTS``, of one input or corpus.
-        max_characters: ``NEURALVIZ_MAX_CHARACTERS``, of all texts of one input or corpus.
-        max_runs: ``NEURALVIZ_MAX_RUNS``, of a session that wait or are under way.
-        max_upload_mb: ``NEURALVIZ_MAX_UPLOAD_MB``, megabytes of an uploaded file.
-        keep_days: ``NEURALVIZ_KEEP_DAYS``, days until a result that nobody has opened is deleted,
-            and what is known of a run since it began.
-        spare_memory_mb: ``NEURALVIZ_SPARE_MEMORY_MB``, megabytes of memory that must be left for
-            new work to begin.
-        grace_seconds: ``NEURALVIZ_GRACE_SECONDS``, for running work when the server is told to end.
-        unwatched_seconds: ``NEURALVIZ_UNWATCHED_SECONDS``, for which a run goes on while nobody has
-            its page open.
-        json_logs: ``NEURALVIZ_JSON_LOGS``, logs as lines of JSON, without anything that was typed.
-
-    A limit that is None does not exist.
+    A variable is named like its attribute, in capitals, behind ``NEURALVIZ_``.
     """
 
-    workers: int | None = None
-    demo: bool = False
-    open: bool = False
-    private: bool = False
-    max_texts: int | None = None
-    max_characters: int | None = None
-    max_runs: int | None = None
-    max_upload_mb: int | None = None
-    keep_days: int = 90
-    spare_memory_mb: int = 500
-    grace_seconds: int = 10
-    unwatched_seconds: int = 900
-    json_logs: bool = False
+    workers: int | None = None  # processes; 0: the one that serves the pages; None: by the cores
+    demo: bool = False  # strangers use it: no model by name or path, nothing saved is changed
+    open: bool = False  # others than the user of this machine reach it, behind a proxy, say
+    private: bool = False  # corpora belong to the browser that added them
+    max_texts: int | None = None  # of one input or corpus
+    max_characters: int | None = None  # of all texts of one input or corpus
+    max_runs: int | None = None  # of a session that wait or are under way
+    max_upload_mb: int | None = None  # megabytes of an uploaded file
+    keep_days: int = 90  # until what nobody has opened is deleted
+    spare_memory_mb: int = 500  # megabytes that must be left for new work to begin
+    grace_seconds: int = 10  # for running work when the server is told to end
+    unwatched_seconds: int = 900  # for which a run goes on while nobody has its page open
+    json_logs: bool = False  # lines of JSON, without anything that was typed
 
     def for_network(self) -> ServerSettings:
         """With limits where none were set: for a server that others than its owner can reach."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence, Sized
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # so many of the skipped lines are named
-_LONGEST_VALUE = 60  # characters of a value in a short repr
-_MOST_VALUES = 3  # of an array that is written out in one
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -21,8 +20,6 @@ def free_name(
     """``name``, or one with a number in brackets behind it that is not taken.
 
     Args:
-        name: the preferred one.
-        used_names: names of others.
         mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
             ``name (2)``, ``name (3)``.
         fold: two names are alike when this makes them equal, such as ``str.casefold``.
@@ -68,8 +65,8 @@ def percent(share: float) -> str:
     """A share as whole percent; only all is ``100%``, and only none is ``0%``."""
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
-    if 0 < share < 0.005:
-        return f"{max(0.1, 100 * share):.1f}%"
+    if 0 < share <= 0.005:
+        return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
     return f"{share:.0%}"
 
 
@@ -103,17 +100,13 @@ def name_texts(places: Sequence[int]) -> str:
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
-
-    Args:
-        query: as typed.
-    """
+    """The terms that a text must hold, in lower case: words, and phrases in quotation marks."""
     folded = query.casefold().replace("“", '"').replace("”", '"')
     return tuple(quoted or word for quoted, word in _TERMS.findall(folded))
 
 
 def short_repr(value: Any) -> str:
-    """A dataclass on one line: arrays by type and shape, long sequences by length, no None.
+    """A dataclass on one line: arrays by type and shape, whatever is long cut short, no None.
 
     A class takes it as its ``__repr__``.
     """
@@ -127,17 +120,5 @@ def short_repr(value: Any) -> str:
 
 def _shorten_value(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        if len(value.shape) != 1 or value.shape[0] > _MOST_VALUES:
-            return f"{value.dtype}{list(value.shape)}"
-        values = value.tolist()
-        return f"[{', '.join(f'{v:.4g}' if isinstance(v, float) else str(v) for v in values)}]"
-    if dataclasses.is_dataclass(value) and type(value).__repr__ is not short_repr:
-        return f"{type(value).__name__}(…)"
-    whole = repr(value) if isinstance(value, str | int | float | tuple) else ""
-    if 0 < len(whole) <= _LONGEST_VALUE:
-        return whole
-    if isinstance(value, str):
-        return f"{value[:_LONGEST_VALUE]!r}…"
-    if isinstance(value, Sized) and not dataclasses.is_dataclass(value):
-        return f"{type(value).__name__} of {len(value)}"
-    return short_repr(value) if dataclasses.is_dataclass(value) else type(value).__name__
+        return f"{value.dtype}{list(value.shape)}"
+    return reprlib.repr(value)

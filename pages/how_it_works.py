@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.how_it_works.main import show
+from neuralviz.ui.how_it_works import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.layers.main import show
+from neuralviz.ui.layers import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from neuralviz.ui.page import show_page_header
-from neuralviz.ui.training.main import show
-from neuralviz.ui.training.snapshot_folder import open_folder
+from neuralviz.ui.training.show import open_folder, show
 
 show_page_header(
     "Training",

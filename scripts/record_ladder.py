@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from safetensors.torch import load, save
 
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
+from neuralviz.evaluation.ladder_results import LADDER_FORMAT
 from neuralviz.headlines.ladder import describe_ladder, describe_layers
 from neuralviz.jobs.ladder import RECORDED, LookAtLayers, example_ladder
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder, RungResult
+    from neuralviz.evaluation.ladder_results import Ladder, RungResult
     from neuralviz.jobs.task import Task
 
 

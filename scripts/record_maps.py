@@ -21,7 +21,7 @@ from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.example import NAME, RECORDED, TEXTS
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts

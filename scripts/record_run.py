@@ -7,8 +7,7 @@ from pathlib import Path
 
 import neuralviz
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import save_record
+from neuralviz.micro_tuning.record import RunRecord, record_bytes
 from neuralviz.micro_tuning.watching import watch
 
 TEXTS = (
@@ -30,5 +29,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     output = parser.parse_args().output
-    save_record(record_run(), output)
+    output.write_bytes(record_bytes(record_run()))
     print(f"{output.name}: {output.stat().st_size / 1024:.0f} KB")

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from neuralviz import __version__
-from neuralviz.cli.common import Commands, interrupt
+from neuralviz.cli.console import Commands, interrupt
 
 COMMANDS = {
     "app": ("open_app", "Open the app in the browser."),
@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "embed": ("embed", "Embed the texts of a file. Writes the columns `id`, `text` and `vector`."),
     "similarity": (
-        "similarity",
+        "embed",
         "Compute the cosine similarity of all pairs of texts in a file by one or more methods.",
     ),
     "methods": ("methods", "List the embedding methods with their models and options."),
@@ -46,7 +46,8 @@ COMMANDS = {
 def load_command(name: str) -> Any:
     """The command, or the group of commands, of a name; imports its module."""
     module, _ = COMMANDS[name]
-    return get_command(import_module(f"neuralviz.cli.{module}").commands)
+    command = get_command(import_module(f"neuralviz.cli.{module}").commands)
+    return getattr(command, "commands", {}).get(name, command)  # a module may have several
 
 
 class LazyCommands(Commands):
@@ -94,7 +95,7 @@ def _common(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help=("Show the version and exit.")
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:

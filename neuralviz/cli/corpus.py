@@ -1,64 +1,93 @@
-"""The commands for saved corpora: add, list, embed, export, rename, delete."""
+"""The commands for saved corpora: add, embed, import, list, export, rename, delete, project."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from neuralviz.cli.common import Commands, ask_confirmation, print_message
-from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
-from neuralviz.cli.saved_corpora import (
-    CorpusArgument,
-    OptionsOption,
-    corpus_spec,
-    corpus_specs,
-    embed_whole_corpus,
-    embedder_labels,
-    find_corpus,
-    find_embedder,
-    is_embedded,
-    list_embeddings,
-    open_store,
-    unique_label,
-    warn_of_missing,
+from neuralviz.cli.console import (
+    Commands,
+    is_confirmed,
+    print_message,
+    print_notes,
+    print_precision_warnings,
+    print_table,
+    run_task,
+    stop,
 )
-from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import (
-    OWN_SETTINGS_HELP,
+from neuralviz.cli.options import (
+    TABLES,
     ColumnOption,
+    CorpusArgument,
     HeaderOption,
     LimitOption,
     MethodsModel,
     NoHeaderOption,
+    RayCommand,
+    RayOption,
+    TableOutput,
+    YesOption,
     header_line,
+    methods_option,
+    options_option,
+    ray_work,
     read_file,
 )
-from neuralviz.embedders import EmbedderSpec
-from neuralviz.errors import NeuralvizError
+from neuralviz.embedders import (
+    FOR_CORPORA,
+    EmbedderSpec,
+    embedder_specs,
+    make_embedder,
+    split_options,
+)
+from neuralviz.embedders.specs import labels_by_spec, method_labels
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.maps import example as topics
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.settings import is_large
+from neuralviz.maps.projection import is_large
+from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
-from neuralviz.store.importing import import_vectors, imported_label
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.database import tidy_soon
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.importing import (
+    FILE,
+    find_imported,
+    import_vectors,
+    imported_by_label,
+    imported_label,
+)
 from neuralviz.store.writing import check_destination, write_pieces
+from neuralviz.training import example as textbooks
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
-    from neuralviz.reading.texts import Mode
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.errors import ShouldStop
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.embedding import EmbeddingEvent
+    from neuralviz.store.vectors import KeptEmbedder
+
+EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
+    topics.NAME: topics.add_example,
+    textbooks.NAME: textbooks.add_textbooks,
+}
+MethodsOption = Annotated[list[str] | None, methods_option("mean")]
+OptionsOption = Annotated[list[str] | None, options_option(FOR_CORPORA)]
 
 commands = typer.Typer(
     cls=Commands,
@@ -67,42 +96,27 @@ commands = typer.Typer(
     add_completion=False,
 )
 
-MethodsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help=(
-            "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
-            f"{OWN_SETTINGS_HELP} `neuralviz methods` lists all methods. Default: mean."
-        )
-    ),
-]
-
-
-PathsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH…",
-        help=(
-            "File with one text per line, a table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx), "
-            "or a folder of such files. With --ray: several files, folders, patterns or URLs; "
-            ".parquet, .jsonl, .ndjson, .csv and .tsv."
-        ),
-    ),
-]
-
 
 @commands.command(cls=RayCommand)
 def add(
-    path: PathsArgument,
+    path: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH…",
+            help=f"File with one text per line, a table ({TABLES}), or a folder of such files. "
+            "With --ray: several files, folders, patterns or URLs; .parquet, .jsonl, .ndjson, "
+            ".csv and .tsv.",
+        ),
+    ],
     name: Annotated[
-        str | None, typer.Option(help=("Name of the corpus. Default: the file name."))
+        str | None, typer.Option(help="Name of the corpus. Default: the file name.")
     ] = None,
     column: ColumnOption = None,
     id_column: Annotated[str | None, typer.Option(help="Column with the IDs.")] = None,
     paragraphs: Annotated[
         bool,
         typer.Option(
-            "--paragraphs", help=("Split plain text at blank lines: one text per paragraph.")
+            "--paragraphs", help="Split plain text at blank lines: one text per paragraph."
         ),
     ] = False,
     header: HeaderOption = None,
@@ -117,9 +131,8 @@ def add(
 
     Run the same command again to resume.
     """
-
-    specs = corpus_specs(method, option, model)
-    line = header_line(header, no_header=no_header)
+    specs = _read_specs(method, option, model)
+    line = header_line(header, no_header)
     store = open_store()
     if ray is not None:
         if paragraphs:
@@ -127,16 +140,16 @@ def add(
         requested_name = name or _name_from_paths(path)
         work = ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
-        embedders = load_embedders(specs)
+        embedders = _load_embedders(specs)
         saved = work.find_saved_corpus(store, requested_name, parts, layout, limit)
-        if saved and not is_large(saved.n_texts) and is_embedded(store, saved, embedders):
+        if saved and not is_large(saved.n_texts) and _are_embedded(store, saved, embedders):
             _print_saved(saved, requested_name, is_new=False)
-            _embed(store, saved, specs, embedders)
+            _embed_all(store, saved, specs, embedders)
             return
         with work.open_cluster(ray) as cluster:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
-            _print_saved(corpus, requested_name, is_new=is_new)
-            _embed(store, corpus, specs, embedders, work.RayEmbedding(cluster))
+            _print_saved(corpus, requested_name, is_new)
+            _embed_all(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
@@ -148,14 +161,14 @@ def add(
             "--id-column works with a single table only. Tables in a folder use their own "
             "ID columns."
         )
-    mode: Mode | None = "blank line" if paragraphs else None
-    read = read_file(file, column, limit, header=line, id_column=id_column, mode=mode)
+    mode: Any = "blank line" if paragraphs else None
+    read = read_file(file, column, limit, line, id_column=id_column, mode=mode)
     requested_name = file.resolve().name if name is None else name
     existing = store.find(requested_name, read)
-    embedders = load_embedders(specs)  # first: the model may not exist
+    embedders = _load_embedders(specs)  # first: the model may not exist
     corpus = existing or store.add(requested_name, read)
     _print_saved(corpus, requested_name, is_new=existing is None)
-    _embed(store, corpus, specs, embedders)
+    _embed_all(store, corpus, specs, embedders)
 
 
 @commands.command(cls=RayCommand)
@@ -167,16 +180,16 @@ def embed(
     ray: RayOption = None,
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
-
-    specs = corpus_specs(method, option, model)
+    specs = _read_specs(method, option, model)
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
     if ray is None:
-        _embed(store, saved_corpus, specs, load_embedders(specs))
+        _embed_all(store, saved_corpus, specs, _load_embedders(specs))
     else:
         work = ray_work()
         with work.open_cluster(ray) as cluster:
-            _embed(store, saved_corpus, specs, load_embedders(specs), work.RayEmbedding(cluster))
+            embedders = _load_embedders(specs)
+            _embed_all(store, saved_corpus, specs, embedders, work.RayEmbedding(cluster))
 
 
 @commands.command("import")
@@ -185,31 +198,25 @@ def import_embeddings(
     file: Annotated[
         Path,
         typer.Argument(
-            help=(
-                "Vectors computed elsewhere: a Parquet file with the vectors in a column and the "
-                "texts or IDs of the corpus in another, in any order, or a .npy array with one row "
-                "per text, in the order of the corpus."
-            )
+            help="Vectors computed elsewhere: a Parquet file with the vectors in a column and the "
+            "texts or IDs of the corpus in another, in any order, or a .npy array with one row "
+            "per text, in the order of the corpus."
         ),
     ],
     in_order: Annotated[
         bool,
         typer.Option(
             "--in-order",
-            help=(
-                "The rows of a file without texts and IDs are in the order of the corpus. "
-                "A .npy array needs no --in-order."
-            ),
+            help="The rows of a file without texts and IDs are in the order of the corpus. "
+            "A .npy array needs no --in-order.",
         ),
     ] = False,
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
-
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
-    imported = import_vectors(
-        store, saved_corpus, read_vectors(Source.from_path(file)), in_order=in_order
-    )
+    vectors = read_vectors(Source.from_path(file))
+    imported = import_vectors(store, saved_corpus, vectors, in_order=in_order)
     label = imported_label(store, saved_corpus, imported.kept)
     print_message(
         f"Imported {many(saved_corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
@@ -222,9 +229,8 @@ def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the saved corpora with their embedding methods and maps."""
-
     store = open_store()
-    labels = embedder_labels(store.vectors.embedders())
+    labels = _label_embedders(store)
     entries = [_describe_corpus(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
@@ -232,27 +238,22 @@ def list_corpora(
     if not entries:
         print_message("No corpora yet. Add one with `neuralviz corpus add FILE`.")
         return
-    table = Table(box=None, pad_edge=False)
-    for head in ("corpus", "texts", "labels", "embedded by", "maps"):
-        table.add_column(head, justify="right" if head in ("texts", "maps") else "left")
+    rows = []
     for entry in entries:
+        n_texts = entry["texts"]
         methods = [
-            embedding["method"]
-            + f" ({embedding['embedded']:,})" * (embedding["embedded"] < entry["texts"])
-            for embedding in entry["embedders"]
+            kept["method"] + f" ({kept['embedded']:,})" * (kept["embedded"] < n_texts)
+            for kept in entry["embedders"]
         ]
-        cells = (entry["name"], f"{entry['texts']:,}", ", ".join(entry["columns"]),
-                 "; ".join(methods), str(len(entry["maps"])))  # fmt: skip
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    Console(highlight=False).print(table)
+        columns, n_maps = ", ".join(entry["columns"]), str(len(entry["maps"]))
+        rows.append([entry["name"], f"{n_texts:,}", columns, "; ".join(methods), n_maps])
+    print_table(["corpus", "texts", "labels", "embedded by", "maps"], rows, aligned_left=(0, 2, 3))
 
 
 @commands.command()
 def export(
     corpus: CorpusArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
-    ],
+    output: TableOutput,
     method: Annotated[
         str | None, typer.Option(help="Include the embeddings of this method.")
     ] = None,
@@ -260,7 +261,6 @@ def export(
     model: MethodsModel = None,
 ) -> None:
     """Export a saved corpus: IDs, texts, labels and, with --method, embeddings."""
-
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
@@ -268,11 +268,9 @@ def export(
     saved_corpus = store.recount(find_corpus(store, corpus))
     kept, method_note = None, ""
     if method is not None:
-        spec = corpus_spec(store, saved_corpus, method, option, model)
-        kept, method_note = (
-            find_embedder(store, saved_corpus, spec),
-            (f", with embeddings by {unique_label(store, spec)}"),
-        )
+        spec = find_spec(store, saved_corpus, method, option, model)
+        kept = find_embedder(store, saved_corpus, spec)
+        method_note = f", with embeddings by {unique_label(store, spec)}"
     pieces = corpus_pieces(store, saved_corpus, kept)
     first = next(pieces)
     write_pieces(output, chain([first], pieces))
@@ -283,23 +281,18 @@ def export(
 @commands.command()
 def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]) -> None:
     """Rename a saved corpus."""
-
     store = open_store()
     renamed = store.rename(find_corpus(store, corpus), name)
     print_message(f"Renamed to “{renamed.name}”.")
 
 
 @commands.command()
-def delete(
-    corpus: CorpusArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
-) -> None:
+def delete(corpus: CorpusArgument, yes: YesOption = False) -> None:
     """Delete a saved corpus with its embeddings and maps."""
-
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
     question = f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})? [y/N] "
-    if not yes and not ask_confirmation(question):
+    if not yes and not is_confirmed(question):
         print_message("Nothing deleted.")
         return
     store.delete(saved_corpus)
@@ -315,35 +308,14 @@ def _name_from_paths(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
-def _print_saved(corpus: Corpus, requested_name: str, *, is_new: bool) -> None:
-    if is_new:
-        equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
-        print_message(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
-        if corpus.name != requested_name:
-            print_message(f"“{requested_name}” was there before, with other texts; it is kept.")
-    else:
+def _print_saved(corpus: Corpus, requested_name: str, is_new: bool) -> None:
+    if not is_new:
         print_message(f"These texts are already saved as “{corpus.name}”.")
-
-
-def _embed(
-    store: CorpusStore,
-    corpus: Corpus,
-    specs: Sequence[EmbedderSpec],
-    embedders: Sequence[Embedder],
-    ray_embedding: RayEmbedding | None = None,
-) -> None:
-    if ray_embedding is None:
-        warn_of_missing(store, corpus, embedders)
-    for spec, embedder in zip(specs, embedders, strict=True):
-        label = unique_label(store, spec, specs)
-        corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
-        if ray_embedding is not None:
-            ray_work().index_corpus(store, corpus, last.embedder)
-        outcome = "Already embedded" if last.found == last.total else "Embedded"
-        print_message(
-            f"{outcome} by {label}: {many(corpus.n_texts - n_missing, 'embedding')} of "
-            f"{last.embedder.dim:,} values."
-        )
+        return
+    equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
+    print_message(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
+    if corpus.name != requested_name:
+        print_message(f"“{requested_name}” was there before, with other texts; it is kept.")
 
 
 def _describe_corpus(
@@ -356,9 +328,192 @@ def _describe_corpus(
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": list_embeddings(store, corpus, labels),
+        "embedders": _list_embeddings(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in KeptMaps(store).list_maps(corpus)
         ],
     }
+
+
+# --- corpora and methods as typed ----------------------------------------------------------------
+
+
+def open_store() -> CorpusStore:
+    """Open the store of this user's corpora; old files in it are deleted in the background."""
+    store = CorpusStore()
+    tidy_soon(store.folder)
+    return store
+
+
+def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
+    """Find a corpus by its name or id; an example of the pages is added if it is missing."""
+    try:
+        return store.corpus(name_or_id)
+    except StoreError as error:
+        if name_or_id in EXAMPLES:
+            return EXAMPLES[name_or_id](store)
+        if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
+            raise
+        raise StoreError(
+            f"{error} {name_or_id} is a file or folder; add it first with `neuralviz corpus add`."
+        ) from error
+
+
+def find_spec(
+    store: CorpusStore, corpus: Corpus, method: str, option: Sequence[str] | None, model: str | None
+) -> EmbedderSpec:
+    """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors."""
+    if not method.startswith(FILE):
+        return _read_specs([method], option, model)[0]
+    imported = imported_by_label(store, corpus)
+    if method not in imported:
+        raise NeuralvizError(
+            f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "
+            f"{'; '.join(imported) or 'none yet'}. Import a file with `neuralviz corpus import`."
+        )
+    if option or model:
+        raise NeuralvizError("--option and --model do not apply to imported embeddings.")
+    return imported[method]
+
+
+def _read_specs(
+    methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
+) -> tuple[EmbedderSpec, ...]:
+    typed = split_options(option or [])
+    return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
+
+
+def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
+    """The stored embedder of a spec that has a vector of every text of a corpus."""
+    if spec.is_imported:
+        return find_imported([store.vectors], spec, store.keys(corpus))[1]
+    kept = store.vectors.find_embedder(_load_embedders([spec])[0])
+    if kept is not None and store.vectors.has_vectors(kept, store.keys(corpus)).all():
+        return kept
+    complete = [
+        entry["method"]
+        for entry in _list_embeddings(store, corpus, _label_embedders(store))
+        if entry["embedded"] == corpus.n_texts
+    ]
+    available = f" Available: {'; '.join(complete)}. Choose one with --method and --option."
+    raise NeuralvizError(
+        f"“{corpus.name}” has no embeddings by “{unique_label(store, spec)}” with these "
+        "options. Compute them with `neuralviz corpus embed`." + available * bool(complete)
+    )
+
+
+def unique_label(
+    store: CorpusStore, spec: EmbedderSpec, other_specs: Sequence[EmbedderSpec] = ()
+) -> str:
+    """The label of a spec, different from those of all embedders in the store and other specs."""
+    return labels_by_spec([*_list_saved_specs(store).values(), *other_specs, spec])[spec]
+
+
+def _label_embedders(store: CorpusStore) -> dict[str, str]:
+    """By id, a distinct label of each embedder in the store that this version can make."""
+    specs = _list_saved_specs(store)
+    return dict(zip(specs, method_labels(list(specs.values())), strict=True))
+
+
+def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
+    """By id, the spec of each embedder in the store that this version can make."""
+    specs: dict[str, EmbedderSpec] = {}
+    for kept in store.vectors.embedders():
+        with suppress(SettingsError):
+            specs[kept.id] = EmbedderSpec.from_json(kept.spec)
+    return specs
+
+
+def _list_embeddings(
+    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The embeddings of a corpus: method, number of texts, length of the vectors."""
+    keys = store.keys(corpus)
+    entries = []
+    for kept in store.vectors.embedders():
+        if embedded := int(store.vectors.has_vectors(kept, keys).sum()):
+            label = labels.get(kept.id, kept.id)
+            entries.append({"method": label, "embedded": embedded, "dim": kept.dim})
+    return entries
+
+
+# --- embedding -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EmbedSavedCorpus(LatestTask["EmbeddingEvent"]):
+    """Embed the texts of a corpus that have no vector yet, here or by Ray."""
+
+    store: CorpusStore
+    corpus: Corpus
+    embedder: Embedder
+    label: str
+    ray_embedding: RayEmbedding | None = None
+
+    def events(self, should_stop: ShouldStop) -> Generator[EmbeddingEvent, None, None]:
+        embed_texts = self.ray_embedding or embed_corpus
+        yield from embed_texts(self.store, self.corpus, self.embedder, should_stop=should_stop)
+
+    def progress(self, result: EmbeddingEvent | None) -> Progress:
+        if result is None:
+            return Progress()
+        return Progress(result.done, result.total, doing=f"{self.label}: {result.done:,} texts")
+
+
+def embed_whole_corpus(
+    store: CorpusStore,
+    corpus: Corpus,
+    label: str,
+    embedder: Embedder,
+    ray_embedding: RayEmbedding | None = None,
+) -> tuple[Corpus, EmbeddingEvent, int]:
+    """Embed the texts that have no vector yet; on a cluster, those that cannot be are skipped.
+
+    Returns:
+        The corpus as it is now, the last event, and how many texts have no embedding.
+    """
+    last, is_stopped = run_task(EmbedSavedCorpus(store, corpus, embedder, label, ray_embedding))
+    if last is not None and 0 < last.found < last.total:
+        counted = f"{last.found:,} of {last.total:,} texts"
+        print_message(f"{counted} were already embedded by {label}.")
+    if is_stopped or last is None:
+        raise stop("Stopped. Finished work is saved; run the same command again to resume.")
+    loss_note = str(LossWarning(last.n_rose, last.total)) if last.n_rose else ""
+    print_notes([f"{label}: {note}" for note in (last.unread, loss_note) if note])
+    if ray_embedding is None:
+        return corpus, last, 0
+    corpus, n_missing = ray_embedding.leave_out(store, corpus, label)
+    return corpus, last, n_missing
+
+
+def _embed_all(
+    store: CorpusStore,
+    corpus: Corpus,
+    specs: Sequence[EmbedderSpec],
+    embedders: Sequence[Embedder],
+    ray_embedding: RayEmbedding | None = None,
+) -> None:
+    """Embed a corpus by several methods in turn."""
+    for spec, embedder in zip(specs, embedders, strict=True):
+        label = unique_label(store, spec, specs)
+        corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
+        if ray_embedding is not None:
+            ray_work().index_corpus(store, corpus, last.embedder)
+        outcome = "Already embedded" if last.found == last.total else "Embedded"
+        print_message(
+            f"{outcome} by {label}: {many(corpus.n_texts - n_missing, 'embedding')} of "
+            f"{last.embedder.dim:,} values."
+        )
+
+
+def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
+    with print_precision_warnings():
+        return [make_embedder(spec, LOADERS) for spec in specs]
+
+
+def _are_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
+    """Whether every text has a vector of every embedder."""
+    kept = [store.vectors.find_embedder(embedder) for embedder in embedders]
+    keys = store.keys(corpus)
+    return all(k is not None and store.vectors.has_vectors(k, keys).all() for k in kept)

@@ -1,40 +1,58 @@
-"""The command that writes the vectors of a file's texts."""
+"""The commands that embed the texts of a file, and that compare them by several methods."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, print_message
-from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.vectors import (
+from neuralviz.cli.console import (
+    make_folder,
+    print_line,
+    print_message,
+    print_table,
+    run_task,
+    stop,
+)
+from neuralviz.cli.options import (
     BatchSizeOption,
     ColumnOption,
     FileArgument,
     HeaderOption,
     LimitOption,
+    MethodOption,
     MethodsModel,
     NoHeaderOption,
+    TableOutput,
     describe_learning,
-    embed_texts,
     header_line,
-    progress_bars,
+    list_ids,
+    methods_option,
+    options_option,
     read_file,
-    warn_of_time,
-    warn_of_vectors,
 )
-from neuralviz.embedders import embedder_spec, split_options
-from neuralviz.errors import NeuralvizError
-from neuralviz.store.vectors import MemoryVectors
-from neuralviz.store.writing import check_destination, write_vectors
-from neuralviz.words import many
+from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.similarity import rank_correlations, write_products
+from neuralviz.evaluation.similarity import similarity as compute_similarity
+from neuralviz.jobs.comparing import Compare
+from neuralviz.models.shared import LOADERS
+from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
-    from neuralviz.reading.texts import ReadTexts
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.evaluation.similarity import Similarity
+    from neuralviz.jobs.comparing import Comparison
 
+COMPARED = ("neural", "mean", "sbert-wk")
+MAX_METHODS = 4
+MAX_TEXTS = 2000
+MAX_DRAWN = 300
 
 commands = typer.Typer(add_completion=False)
 
@@ -42,28 +60,16 @@ commands = typer.Typer(add_completion=False)
 @commands.command()
 def embed(
     file: FileArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
-    ],
-    method: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "Embedding method, or several concatenated, such as neural+mean. "
-                "`neuralviz methods` lists all methods."
-            )
-        ),
-    ] = "neural",
+    output: TableOutput,
+    method: MethodOption = "neural",
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help=(
-                "Set an option of the method, such as `--option layer_start=2`, or of one "
-                "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz "
-                "methods` lists all options."
-            ),
+            help="Set an option of the method, such as `--option layer_start=2`, or of one "
+            "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz methods` lists "
+            "all options.",
         ),
     ] = None,
     model: MethodsModel = None,
@@ -71,47 +77,157 @@ def embed(
     header: HeaderOption = None,
     no_header: NoHeaderOption = False,
     limit: LimitOption = None,
-    batch_size: BatchSizeOption = 32,
+    batch_size: BatchSizeOption = None,
 ) -> None:
     """Embed the texts of a file. Writes the columns `id`, `text` and `vector`."""
-
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
-    read = read_file(file, column, limit, header=header_line(header, no_header=no_header))
+    read = read_file(file, column, limit, header_line(header, no_header))
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
-    (embedder,) = load_embedders([spec])
-    _embed(embedder, read, output, batch_size, describe_learning([spec]))
-
-
-def _embed(
-    embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, method_note: str
-) -> None:
-    """Embed and write; when interrupted, write what is finished."""
-
-    warn_of_time([embedder], read.texts)
-    with progress_bars() as progress:
-        store = MemoryVectors(0)  # no text is embedded twice
-        embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
-    finished = embedded.has_vector.nonzero()[0].tolist()
-    if embedded.stopped and not finished:
-        print_message("Stopped before the first batch finished; nothing was written.")
-        raise typer.Exit(INTERRUPTED)
-    ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+    (embedded,), is_stopped = _embed_texts([spec], read.texts, batch_size)
+    if embedded.vectors is None:
+        raise stop("Stopped before the first batch finished; nothing was written.")
+    rows, ids = embedded.finished, list_ids(read)
     write_vectors(
-        output,
-        [ids[i] for i in finished],
-        [read.texts[i] for i in finished],
-        embedded.vectors[finished],
+        output, [ids[i] for i in rows], [read.texts[i] for i in rows], embedded.vectors[rows]
     )
-    warn_of_vectors(embedder, embedded)
-    if embedded.stopped:
-        print_message(
-            f"Stopped. Wrote the {len(finished):,} of {many(len(read.texts), 'embedding')} "
-            f"that were finished (longest texts first) to {output}{method_note}."
+    learning = describe_learning([spec])
+    if is_stopped:
+        raise stop(
+            f"Stopped. Wrote the {len(rows):,} of {many(len(ids), 'embedding')} that were finished "
+            f"(longest texts first) to {output}{learning}."
         )
-        raise typer.Exit(INTERRUPTED)
-    print_message(
-        f"Wrote {many(len(finished), 'embedding')} of {embedder.dim:,} values to {output}"
-        f"{method_note}."
-    )
+    size = f"{many(len(rows), 'embedding')} of {embedded.vectors.shape[1]:,} values"
+    print_message(f"Wrote {size} to {output}{learning}.")
+
+
+@commands.command()
+def similarity(
+    file: FileArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output folder for products.parquet, products.csv and similarity.html; "
+            "created if missing.",
+        ),
+    ],
+    method: Annotated[
+        list[str] | None, methods_option(", ".join(COMPARED), f"Use at most {MAX_METHODS}. ")
+    ] = None,
+    option: Annotated[list[str] | None, options_option()] = None,
+    model: MethodsModel = None,
+    column: ColumnOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
+    limit: LimitOption = None,
+    batch_size: BatchSizeOption = None,
+) -> None:
+    """Compute the cosine similarity of all pairs of texts in a file by one or more methods."""
+    methods = method or COMPARED
+    if len(methods) > MAX_METHODS:
+        raise SettingsError(f"Too many methods ({len(methods)}). Use at most {MAX_METHODS}.")
+    check_folder(output)
+    specs = embedder_specs(methods, split_options(option or []), model)
+    read = read_file(file, column, limit, header_line(header, no_header))
+    n_texts = len(read.texts)
+    if n_texts < 2:
+        raise TextError("The file contains only one text. A comparison needs at least two.")
+    if n_texts > MAX_TEXTS:
+        raise TextError(
+            f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
+            f"many. Use --limit {MAX_TEXTS} or less."
+        )
+    embedded, is_stopped = _embed_texts(specs, read.texts, batch_size)
+    finished = [result for result in embedded if result.n_done == n_texts]
+    finished = finished or [result for result in embedded if result.n_done > 1][:1]
+    if not finished:
+        raise stop("Stopped before two texts were embedded; nothing was written.")
+    rows, ids = finished[0].finished, list_ids(read)
+    texts = [read.texts[i] for i in rows]
+    similarities = [
+        compute_similarity(result.method, texts, result.vectors[rows])
+        for result in finished
+        if result.vectors is not None
+    ]
+    _write(similarities, [ids[i] for i in rows], read.ids is not None, output)
+    _show(similarities)
+    names = "; ".join(result.method for result in finished)
+    if is_stopped:
+        rest = [result.method for result in embedded if result not in finished]
+        names += f"; not finished: {'; '.join(rest)}" * bool(rest)
+        raise stop(
+            f"Stopped. Wrote the cosine similarities of {len(rows):,} of {many(n_texts, 'text')} "
+            f"to {output} ({names})."
+        )
+    pairs = many(n_texts * (n_texts - 1) // 2, "pair")
+    print_message(f"Wrote the cosine similarities of {pairs} to {output} ({names}).")
+
+
+def _embed_texts(
+    specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
+) -> tuple[Comparison, bool]:
+    """Embed texts by each method, and print what is to be known of the vectors.
+
+    Returns:
+        What is finished, and whether Ctrl-C was pressed.
+    """
+    task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
+    embedded, is_stopped = run_task(task)
+    for spec, result in zip(specs, embedded, strict=True):
+        if result.error:
+            raise NeuralvizError(result.error)
+        if result.unread:
+            print_message(f"{result.method}: {result.unread}")
+        if result.vectors is None:
+            continue
+        if n_zeros := int((~result.vectors.any(axis=1)).sum()):
+            reason = make_embedder(spec, LOADERS).zeros_mean
+            print_message(f"Zero vectors for {many(n_zeros, 'text')} ({result.method}): {reason}")
+        if n_rose := int(result.loss_rose.sum()):
+            print_message(str(LossWarning(n_rose, result.n_done)))
+    return embedded, is_stopped
+
+
+def _write(
+    similarities: Sequence[Similarity], ids: Sequence[str], have_ids: bool, folder: Path
+) -> None:
+    """Write the table in two formats and the figure."""
+    from neuralviz.plots.compare import similarity_heatmaps  # loads plotly
+    from neuralviz.plots.standalone import standalone_html
+
+    make_folder(folder)
+    for ending in ("parquet", "csv"):
+        write_products(folder / f"products.{ending}", similarities, ids)
+    n_drawn = min(len(ids), MAX_DRAWN)
+    drawn = [method.in_order(range(n_drawn)) for method in similarities]
+    figure = similarity_heatmaps(drawn, list(ids[:n_drawn]) if have_ids else None)
+    if n_drawn < len(ids):
+        drawn_texts = f"the first {n_drawn:,} of {len(ids):,} texts"
+        figure.update_layout(title_text=f"Cosine similarity of {drawn_texts}")
+        print_message(f"The figure shows {drawn_texts}; the tables contain all of them.")
+    write_text(folder / "similarity.html", standalone_html(figure))
+
+
+def _show(similarities: Sequence[Similarity]) -> None:
+    """Print how each method spreads its products, and how similarly the methods rank the pairs."""
+    names = [similarity.method for similarity in similarities]
+    spreads = [
+        [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]
+        for similarity in similarities
+    ]
+    print_table(["cosine similarity", "mean", "sd", "lowest", "highest"], spreads)
+    if len(names) > 1:
+        print_line()
+        correlations = [
+            [name, *("–" if np.isnan(value) else number(value, ".3f") for value in row)]
+            for name, row in zip(names, rank_correlations(similarities), strict=True)
+        ]
+        print_table(["Spearman", *names], correlations)
+
+
+def _list_statistics(similarity: Similarity) -> list[float]:
+    values = similarity.of_pairs
+    return [values.mean(), values.std(), values.min(), values.max()]

@@ -3,43 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, print_message
-from neuralviz.cli.data_sets import RoleOption, read_sets, split_roles
-from neuralviz.cli.loading import cached_loaders, print_precision_warnings
-from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import (
-    OWN_SETTINGS_HELP,
+from neuralviz.cli.console import (
+    make_folder,
+    print_line,
+    print_message,
+    print_notes,
+    print_table,
+    run_task,
+    status,
+    stop,
+)
+from neuralviz.cli.options import (
     HeaderOption,
     MethodsModel,
     NoHeaderOption,
+    RoleOption,
     header_line,
+    methods_option,
     options_option,
-    progress_bars,
+    split_roles,
 )
 from neuralviz.embedders import EmbedderSpec, split_options
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
-from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
-from neuralviz.evaluation.in_words import ARROWS
+from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.evaluation.probing_tasks import TASKS
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.plan import (
+    EXPERIMENTS,
+    EvaluationPlan,
+    MeasureSettings,
+    experiment_rows,
+    method_rows,
+)
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.results import ARROWS
+from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.headlines.evaluation import describe_verdict
+from neuralviz.jobs.evaluating import Evaluate
+from neuralviz.models.shared import LOADERS
+from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
+from neuralviz.reading.tables import read_table
+from neuralviz.reading.texts import read_texts
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import FILE, import_by_text, imported_specs
@@ -48,21 +63,25 @@ from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.events import Cell, Compared, Event
-    from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.plan import Row
+    from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
-MANY_TUNED = 300  # micro-tuned texts; more take minutes
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
-MeasureName = Literal[
-    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe", "all"
-]
-
+MEASURES = (
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe", "all",
+)  # fmt: skip
 
 commands = typer.Typer(add_completion=False)
+
+
+def _list_experiments(is_requested: bool) -> None:
+    if is_requested:
+        for experiment in EXPERIMENTS.values():
+            typer.echo(f"{experiment.name:<16}  {experiment.line}")
+        raise typer.Exit
 
 
 @commands.command()
@@ -70,53 +89,39 @@ def evaluate(
     data: Annotated[
         list[str],
         typer.Option(
-            help=(
-                "Data set: a table with the columns sentence1, sentence2 and score; text "
-                "and group; text and label; or original, generated, varies, value, fixed1 "
-                "and fixed2. Also the name of a sample data file, or "
-                "hf:ID[:CONFIG[:SPLIT]] for a data set on the Hugging Face Hub. Repeatable."
-            ),
+            help="Data set: a table with the columns sentence1, sentence2 and score; text "
+            "and group; text and label; or original, generated, varies, value, fixed1 "
+            "and fixed2. Also the name of a sample data file, or "
+            "hf:ID[:CONFIG[:SPLIT]] for a data set on the Hugging Face Hub. Repeatable."
         ),
     ],
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help=(
-                "Embedding method, or several concatenated, such as neural+mean. "
-                f"Repeatable. {OWN_SETTINGS_HELP} Also file:PATH, a Parquet file with the columns "
-                "`text` and `vector`. `neuralviz methods` lists all methods. Default: "
-                f"{', '.join(DEFAULT_METHODS)}."
-            ),
+        methods_option(
+            ", ".join(DEFAULT_METHODS),
+            "Also file:PATH, a Parquet file with the columns `text` and `vector`. ",
         ),
     ] = None,
     experiment: Annotated[
         list[str] | None,
         typer.Option(
-            help=("Run a predefined experiment instead of --method. Repeatable. --list lists them.")
+            help="Run a predefined experiment instead of --method. Repeatable. --list lists them."
         ),
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        options_option({"precision": "exact"}),
-    ] = None,
+    option: Annotated[list[str] | None, options_option({"precision": "exact"})] = None,
     model: MethodsModel = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help=(
-                "Measure: correlations, pairs, triplets, neighbours, uniformity, "
-                "paraphrases, probe or all. Repeatable. Default: every measure the data set "
-                "supports but probe, which takes longer."
-            ),
+            help=f"Measure: {', '.join(MEASURES[:-1])} or all. Repeatable. Default: every measure "
+            "the data set supports but probe, which takes longer."
         ),
     ] = None,
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help=(
-                "Probing task made from the texts of any data set or file: "
-                f"{', '.join(TASKS)}. Repeatable. The measure is then probe."
-            ),
+            help="Probing task made from the texts of any data set or file: "
+            f"{', '.join(TASKS)}. Repeatable. The measure is then probe."
         ),
     ] = None,
     role: RoleOption = None,
@@ -125,23 +130,19 @@ def evaluate(
     similar: Annotated[
         float | None,
         typer.Option(
-            help=(
-                "Pairs with this score or higher count as similar. "
-                "Default: 80% of the scale of the scores: 4 from 0 to 5."
-            )
+            help="Pairs with this score or higher count as similar. "
+            "Default: 80% of the scale of the scores: 4 from 0 to 5."
         ),
     ] = None,
     dissimilar: Annotated[
         float | None,
         typer.Option(
-            help=(
-                "Pairs with this score or lower count as dissimilar. "
-                "Default: 40% of the scale of the scores: 2 from 0 to 5."
-            )
+            help="Pairs with this score or lower count as dissimilar. "
+            "Default: 40% of the scale of the scores: 2 from 0 to 5."
         ),
     ] = None,
     neighbours: Annotated[
-        int, typer.Option(min=1, help=("Number of neighbours that vote on a label."))
+        int, typer.Option(min=1, help="Number of neighbours that vote on a label.")
     ] = 10,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N rows.")] = None,
     resamples: Annotated[
@@ -154,7 +155,7 @@ def evaluate(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help=("Output folder for report.html, results.json and results.csv.")
+            "--output", "-o", help="Output folder for report.html, results.json and results.csv."
         ),
     ] = None,
     as_json: Annotated[
@@ -165,7 +166,7 @@ def evaluate(
         typer.Option(
             "--list",
             is_eager=True,
-            callback=lambda is_requested: _list_experiments(is_requested),
+            callback=_list_experiments,
             help="List the predefined experiments and exit.",
         ),
     ] = False,
@@ -176,67 +177,49 @@ def evaluate(
     """
     if method and experiment:
         raise SettingsError("Use either --method or --experiment, not both.")
-    measures = _measures(measure or [])
+    _check_choices("measure", measure or [], MEASURES)
+    _check_choices("task", task or [], TASKS)
+    if not all(bound is None or math.isfinite(bound) for bound in (similar, dissimilar)):
+        raise SettingsError("--similar and --dissimilar must be numbers.")
+    measures: Any = ("all",) if "all" in (measure or ()) else tuple(dict.fromkeys(measure or ()))
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     if output is not None:
         check_folder(output)
     typed = split_options(option or [])
-    loaders = cached_loaders()
-    files = [name for name in method or () if name.startswith(FILE)]
-    rows = () if files else _rows(method, experiment, typed, model, loaders)
-    thresholds = Thresholds(similar, dissimilar)
-    line = header_line(header, no_header=no_header)
-    sets = read_sets(data, split_roles(role), thresholds, limit, task or [], line)
+    methods = method or DEFAULT_METHODS
+    files = [name for name in methods if name.startswith(FILE)]
+    rows: tuple[Row, ...] = ()
+    if experiment:
+        rows = experiment_rows(experiment, typed, model, _list_head_layers, _count_blocks)
+    elif not files:
+        rows = method_rows(methods, typed, model)
+    reader = _DataReader(
+        split_roles(role), Thresholds(similar, dissimilar), limit, header_line(header, no_header)
+    )
+    sets = reader.read_tasks(data, task) if task else reader.read_sets(data)
     if files:
         texts = list(dict.fromkeys(text for data_set in sets for text in data_set.texts))
-        imported = {name: _find_imported(name, texts) for name in files}
-        rows = method_rows(method or (), typed, model, imported)
+        rows = method_rows(
+            methods, typed, model, {name: _find_imported(name, texts) for name in files}
+        )
     for data_set in sets:
         check_measures(data_set, settings)
         print_message(f"{data_set.name}: {data_set.describe()}.")
-    _run(EvaluationPlan(tuple(sets), rows, settings), loaders, output, as_json)
+    _run(EvaluationPlan(tuple(sets), rows, settings), output, as_json)
 
 
-def _list_experiments(is_requested: bool) -> None:
-    if not is_requested:
-        return
-    for experiment in EXPERIMENTS.values():
-        typer.echo(f"{experiment.name:<16}  {experiment.line}")
-    raise typer.Exit
-
-
-def _measures(names: Sequence[str]) -> tuple[Measure | Literal["all"], ...]:
-    """Measures by name; ``all`` alone when all are wanted.
-
-    Raises:
-        SettingsError: there is none of a name.
-    """
-    choices = get_args(MeasureName)
+def _check_choices(kind: str, names: Sequence[str], choices: Collection[str]) -> None:
     for name in names:
         if name not in choices:
-            raise SettingsError(
-                f"Unknown measure “{name[:40]}”. Choose from: {', '.join(choices)}."
-            )
-    return ("all",) if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
+            raise SettingsError(f"Unknown {kind} “{name[:40]}”. Choose from: {', '.join(choices)}.")
 
 
-def _rows(
-    methods: Sequence[str] | None,
-    experiments: Sequence[str] | None,
-    typed: dict[str, str],
-    model: str | None,
-    loaders: Loaders,
-) -> tuple[Row, ...]:
-    if not experiments:
-        return method_rows(methods or DEFAULT_METHODS, typed, model)
+def _list_head_layers(model_id: str) -> Sequence[str]:
+    return LOADERS["masked"](model_id).head_layers
 
-    def head_layers(model_id: str) -> Sequence[str]:
-        return loaders["masked"](model_id).head_layers
 
-    def n_blocks(model_id: str) -> int:
-        return loaders["text"](model_id).n_blocks
-
-    return experiment_rows(experiments, typed, model, head_layers, n_blocks)
+def _count_blocks(model_id: str) -> int:
+    return LOADERS["text"](model_id).n_blocks
 
 
 def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
@@ -245,17 +228,10 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     Args:
         name: as typed, ``file:PATH`` or ``file: NAME``.
         texts: each needs a vector.
-
-    Raises:
-        NeuralvizError: there are none of this name, or not for all texts.
     """
     path = Path(name.removeprefix(FILE).strip()).expanduser()
     if path.is_file():
-        try:
-            read = read_vectors(Source.from_path(path))
-        except OSError as error:
-            raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
-        imported = import_by_text(lab.kept_vectors(), read, texts)
+        imported = import_by_text(lab.kept_vectors(), read_vectors(Source.from_path(path)), texts)
         print_message(f"{path.name}: {imported.matched}")
         return EmbedderSpec.from_json(imported.kept.spec)
     specs = imported_specs(CorpusStore().vectors, text_keys(texts))
@@ -267,72 +243,34 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     return specs[f"{FILE} {path}"]
 
 
-def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:
-    """Fill the table; when interrupted, write what is finished."""
-    if plan.n_tuned > MANY_TUNED:
-        print_message(
-            "Micro-tuning may take several minutes. Press Ctrl-C to stop, and run the same "
-            "command again to resume."
-        )
-    results = Results(plan)
-    stopped = False
-    with progress_bars() as bars, print_precision_warnings():
-        try:
-            with closing(lab.evaluate(plan, loaders=loaders)) as events:
-                for event in _draw_progress(events, plan, bars):
-                    results = results.having(event)
-        except (KeyboardInterrupt, Stopped):
-            stopped = True
+def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
+    """Evaluate; when stopped, write what is finished."""
+    state, is_stopped = run_task(Evaluate.for_current_models(plan))
+    results = state.results
     for number, data in enumerate(plan.data):
-        for sentence in results.sentences(number):
+        for sentence in filter(None, [*results.sentences(number), results.left_out(number)]):
             print_message(f"{data.name}, {sentence}")
-        if left_out := results.left_out(number):
-            print_message(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:
         typer.echo(json.dumps(results.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
     else:
         _show(results)
-    if stopped:
-        print_message(
+    if is_stopped:
+        raise stop(
             f"Stopped after {len(results.cells)} of {many(plan.n_cells, 'result')}. "
             "Embeddings are saved; run the same command again to resume."
         )
-        raise typer.Exit(INTERRUPTED)
     if output is not None:
         print_message(f"Wrote report.html, results.csv and results.json to {output}.")
     if results.any_failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def _draw_progress(
-    events: Iterator[Event], plan: EvaluationPlan, bars: Any
-) -> Iterator[Cell | Compared]:
-    """The finished cells; progress is drawn on a terminal."""
-    task, place = None, None
-    for event in events:
-        if not isinstance(event, Progress):
-            yield event
-            continue
-        if place != (event.data, event.row, event.at_once):
-            place = (event.data, event.row, event.at_once)
-            label = "Shared errors" if event.row is None else plan.rows[event.row].label
-            if event.at_once:
-                label += f" and {many(len(event.at_once) - 1, 'more method')} at once"
-            if len(plan.data) > 1:
-                label = f"{plan.data[event.data].name}: {label}"
-            task = bars.add_task(label, total=event.total or None)
-        bars.update(task, completed=event.done, total=event.total or None)
-
-
 def _write(results: Results, folder: Path) -> None:
     from neuralviz.plots.report import report_html  # loads plotly
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise NeuralvizError(f"Could not create {folder}: {error.strerror or error}.") from error
+    make_folder(folder)
     content = json.dumps(results.as_record(), ensure_ascii=False, indent=2, allow_nan=False)
     write_text(folder / "results.json", content)
     write_text(folder / "results.csv", results.csv())
@@ -341,33 +279,105 @@ def _write(results: Results, folder: Path) -> None:
 
 def _show(results: Results) -> None:
     """Print a table per data set and kind of measure: narrow enough for a terminal."""
-    console = Console(highlight=False)
     for number, data in enumerate(results.data):
         if len(results.data) > 1:
-            console.print(Text(printable(data.name), style="bold"))
+            print_line(data.name, "bold")
         if sentence := describe_verdict(results, number):
-            console.print(Text(printable(sentence)))
-            console.print()
-        for words in [
+            print_line(sentence)
+            print_line()
+        for table in [
             *results.tables(number),
             *results.confusion_tables(number),
             *results.overlap_tables(number),
         ]:
-            table = Table(box=None, pad_edge=False)
-            for place, (head, better) in enumerate(zip(words.heads, words.better, strict=True)):
-                column = Text(printable(f"{head} {ARROWS.get(better, '')}".strip()))
-                table.add_column(column, justify="left" if place == 0 else "right")
-            for line_index, line in enumerate(words.lines):
-                table.add_row(
-                    *(
-                        Text(
-                            printable(cell),
-                            style="bold" if (line_index, place) in words.best else "",
-                        )
-                        for place, cell in enumerate(line)
-                    )
-                )
-            console.print(table)
-            console.print()
+            arrows = [ARROWS.get(better, "") for better in table.better]
+            heads = [f"{head} {a}".strip() for head, a in zip(table.heads, arrows, strict=True)]
+            print_table(heads, table.lines, bold=table.best)
+            print_line()
     if results.cells:
-        console.print(Text(LEGEND))
+        print_line(LEGEND)
+
+
+# --- data sets -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _DataReader:
+    """Reads data sets from files, the sample data and the Hub; prints what was left out of them."""
+
+    roles: Mapping[str, str]
+    thresholds: Thresholds
+    limit: int | None
+    header: int | None
+
+    @property
+    def max_rows(self) -> int:
+        return self.limit or MAX_ROWS
+
+    def read_sets(self, names: Sequence[str]) -> list[DataSet]:
+        """Data sets under different names."""
+        once = list(dict.fromkeys(names))
+        sets = [self._read_set(name) for name in once]
+        titles = _tell_apart([data_set.name for data_set in sets], once)
+        return [replace(data_set, name=name) for data_set, name in zip(sets, titles, strict=True)]
+
+    def read_tasks(self, names: Sequence[str], tasks: Sequence[str]) -> list[DataSet]:
+        """Tasks of `TASKS` made from the texts of each data set, under different names."""
+        if extra_roles := set(self.roles) - {"text"}:
+            raise SettingsError(
+                "A task is made from the texts alone. "
+                f"Remove the role {', '.join(sorted(extra_roles))}."
+            )
+        once = list(dict.fromkeys(names))
+        texts = [self._read_texts(name) for name in once]
+        titles = _tell_apart([title for title, _ in texts], once)
+        sets: list[DataSet] = [
+            probing_task(task, title, its_texts)
+            for title, (_, its_texts) in zip(titles, texts, strict=True)
+            for task in dict.fromkeys(tasks)
+        ]
+        for data_set in sets:
+            print_notes(data_set.notes)
+        return sets
+
+    def _read_set(self, name: str) -> DataSet:
+        if name.startswith(PREFIX):
+            data = self._load_from_hub(name)
+        else:
+            path = _find_file(name)
+            table = read_table(Source.from_path(path, self.header), max_rows=self.max_rows)
+            print_notes([table.describe_header(path.name)])
+            data = make_data(path.name, table, self.roles, thresholds=self.thresholds)
+        print_notes(data.notes)
+        return data
+
+    def _read_texts(self, name: str) -> tuple[str, Sequence[str]]:
+        """The title and the texts of a file, with labels or without, or of the Hub."""
+        if name.startswith(PREFIX):
+            data = self._load_from_hub(name)
+            return data.name, data.texts
+        path, column = _find_file(name), self.roles.get("text")
+        source = Source.from_path(path, self.header)
+        read = read_texts(source, column, max_texts=self.max_rows)
+        print_notes([read.describe_header(path.name), *read.notes])
+        if read.column is not None and len(read.columns) > 1 and column is None:
+            print_message(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
+        return path.name, read.texts
+
+    def _load_from_hub(self, name: str) -> DataSet:
+        with status(f"Loading {name} …"):
+            return load_hub_data(
+                name, self.roles, thresholds=self.thresholds, max_rows=self.max_rows
+            )
+
+
+def _tell_apart(names: Sequence[str], full_names: Sequence[str]) -> Sequence[str]:
+    """The names; in full where files in several folders have the same name."""
+    return names if len(set(names)) == len(names) else full_names
+
+
+def _find_file(name: str) -> Path:
+    """The file of a name; that of the sample data where no other file has the name."""
+    path = Path(name)
+    sample = sample_data() / path.name
+    return sample if not path.exists() and path.name == name and sample.is_file() else path

@@ -11,10 +11,10 @@ import typer
 from huggingface_hub import errors, scan_cache_dir
 
 import neuralviz.models
-from neuralviz.cli.common import ask_confirmation, print_message, status
-from neuralviz.cli.loading import load
-from neuralviz.cli.terminal import printable
+from neuralviz.cli.console import is_confirmed, print_message, printable, status
+from neuralviz.cli.options import YesOption
 from neuralviz.errors import ModelError
+from neuralviz.models.shared import shared_model
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
 from neuralviz.training.similarity.folder import (
     delete_similarity_model,
@@ -22,7 +22,7 @@ from neuralviz.training.similarity.folder import (
     model_path,
     similarity_models,
 )
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 commands = typer.Typer(
     help="List, inspect, export and delete models.", no_args_is_help=True, add_completion=False
@@ -78,14 +78,14 @@ def _cached_models() -> Iterator[tuple[str, str]]:
 @commands.command("delete")
 def delete(
     name: Annotated[str, typer.Argument(help="Name of a model that was trained here.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a trained encoder or similarity model. Embeddings computed with it are kept."""
     is_encoder = trained_encoder(name) is not None
     is_similarity = not is_encoder and is_similarity_model(name)
     kind = "similarity model" if is_similarity else "encoder"
-    is_there = is_encoder or is_similarity
-    if is_there and not yes and not ask_confirmation(f"Delete the {kind} “{name}”? [y/N] "):
+    question = f"Delete the {kind} “{name}”? [y/N] "
+    if (is_encoder or is_similarity) and not yes and not is_confirmed(question):
         print_message("Nothing deleted.")
         return
     (delete_similarity_model if is_similarity else delete_encoder)(name)
@@ -99,22 +99,16 @@ def list_layers(
     ] = "bundled",
 ) -> None:
     """List the layers of a model that can be micro-tuned (its 1-D parameters), by block."""
-    loaded = load(model)
+    loaded = shared_model(model)
     heading = None
     for layer in loaded.layers:
         group = layer.part if layer.block is None else f"block {layer.block}"
         if group != heading:
             typer.echo(group)
             heading = group
-        marks = [
-            name
-            for name, members in (
-                ("head", loaded.head_layers),
-                ("last_block", loaded.last_block_layers),
-            )
-            if layer.name in members
-        ]
-        typer.echo(f"  {layer.size:>6}  {layer.name}" + "".join(f"  [{mark}]" for mark in marks))
+        marks = "  [head]" * (layer.name in loaded.head_layers)
+        marks += "  [last_block]" * (layer.name in loaded.last_block_layers)
+        typer.echo(f"  {layer.size:>6}  {layer.name}{marks}")
     typer.echo(
         "\n[head] layers are tuned by default; `last_block` selects the layers marked [last_block]."
     )

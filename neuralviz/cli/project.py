@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, print_message
-from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
-from neuralviz.cli.saved_corpora import (
-    CorpusArgument,
+from neuralviz.cli.console import print_message, print_notes, run_task, stop
+from neuralviz.cli.corpus import (
     OptionsOption,
-    corpus_spec,
     embed_whole_corpus,
     find_corpus,
     find_embedder,
+    find_spec,
     open_store,
     unique_label,
-    warn_of_missing,
 )
-from neuralviz.cli.vectors import MethodsModel, describe_learning, progress_bars
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.cli.options import (
+    CorpusArgument,
+    MethodOption,
+    MethodsModel,
+    RayCommand,
+    RayOption,
+    describe_learning,
+    ray_work,
+)
+from neuralviz.embedders import make_embedder
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import stream_events
+from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.filtering import category_names
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import STAGES
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
+from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import (
@@ -44,8 +52,9 @@ from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.projection import ProjectionEvent
+    from collections.abc import Callable, Generator
+
+    from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -69,15 +78,7 @@ def project(
             ),
         ),
     ],
-    method: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "Embedding method, or several concatenated, such as neural+mean. `neuralviz "
-                "methods` lists all methods."
-            )
-        ),
-    ] = "mean",
+    method: MethodOption = "mean",
     option: OptionsOption = None,
     model: MethodsModel = None,
     reducer: Annotated[str, typer.Option(help="Projection: umap, pca or tsne.")] = "umap",
@@ -110,7 +111,7 @@ def project(
     )
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
-    spec = corpus_spec(store, saved_corpus, method, option, model)
+    spec = find_spec(store, saved_corpus, method, option, model)
     if colour is not None:
         saved_corpus.column(colour)
     check_enough_texts(saved_corpus)
@@ -122,57 +123,54 @@ def project(
             ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
             fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
-            stored_embedder = find_embedder(store, saved_corpus, spec)
+            embedder = find_embedder(store, saved_corpus, spec)
         else:
-            (embedder,) = load_embedders([spec])
-            if ray_embedding is None:
-                warn_of_missing(store, saved_corpus, [embedder])
             saved_corpus, last, _ = embed_whole_corpus(
-                store, saved_corpus, label, embedder, ray_embedding
+                store, saved_corpus, label, make_embedder(spec, LOADERS), ray_embedding
             )
-            stored_embedder = last.embedder
-        kept = _make_map(store, saved_corpus, stored_embedder, settings, fitting)
-    for note in kept.notes:
-        print_message(note)
+            embedder = last.embedder
+        kept, _ = run_task(ProjectCorpus(store, saved_corpus, embedder, settings, fitting))
+    if not isinstance(kept, KeptMap):
+        raise stop("Stopped before the map was finished. The embeddings are saved.")
+    print_notes(kept.notes)
     if as_page:
         write_text(output, _build_page(store, saved_corpus, kept, label, colour))
     else:
         write_pieces(output, corpus_pieces(store, saved_corpus, kept=kept))
-    n_clusters = len(kept.cluster_words)
-    method_note = describe_learning([spec])
     print_message(
         f"Wrote a map of {many(saved_corpus.n_texts, 'text')} with "
-        f"{many(n_clusters, 'cluster')} to {output}{method_note}."
+        f"{many(len(kept.cluster_words), 'cluster')} to {output}{describe_learning([spec])}."
     )
 
 
-def _make_map(
-    store: CorpusStore,
-    corpus: Corpus,
-    embedder: KeptEmbedder,
-    settings: ProjectionSettings,
-    fitting: Fitting = DEFAULT,
-) -> KeptMap:
-    with progress_bars() as bars:
-        task = bars.add_task(STAGES["neighbours"], total=None)
+@dataclass(frozen=True)
+class ProjectCorpus(LatestTask["ProjectionEvent | KeptMap"]):
+    """Make a map of an embedded corpus, or find it; the last event is the map."""
 
-        def on_progress(event: ProjectionEvent) -> None:
-            bars.update(
-                task,
-                description=STAGES[event.stage],
-                completed=event.n_done,
-                total=event.total or None,
+    store: CorpusStore
+    corpus: Corpus
+    embedder: KeptEmbedder
+    settings: ProjectionSettings
+    fitting: Fitting = DEFAULT
+
+    def events(self, should_stop: ShouldStop) -> Generator[ProjectionEvent | KeptMap, None, None]:
+        def project(report: Callable[[ProjectionEvent], None], should_stop: ShouldStop) -> KeptMap:
+            return make_map(
+                self.store,
+                self.corpus,
+                self.embedder,
+                self.settings,
+                on_progress=report,
+                should_stop=should_stop,
+                fitting=self.fitting,
             )
 
-        try:
-            kept = make_map(
-                store, corpus, embedder, settings, on_progress=on_progress, fitting=fitting
-            )
-        except (KeyboardInterrupt, Stopped) as stop:
-            print_message("Stopped before the map was finished. The embeddings are saved.")
-            raise typer.Exit(INTERRUPTED) from stop
-        bars.update(task, completed=1, total=1)
-    return kept
+        yield (yield from stream_events(project, should_stop))
+
+    def progress(self, result: ProjectionEvent | KeptMap | None) -> Progress:
+        if not isinstance(result, ProjectionEvent):
+            return Progress()
+        return Progress(result.n_done, result.total, doing=STAGES[result.stage])
 
 
 def _build_page(

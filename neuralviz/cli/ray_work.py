@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.cli.common import print_message, status
-from neuralviz.cli.vectors import progress_bars
-from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
+from neuralviz.cli.console import print_message, print_notes, progress_bars, status
+from neuralviz.cluster.adding import add_on_cluster, find_layout, source_digest
 from neuralviz.cluster.addresses import LOCAL
-from neuralviz.cluster.attempts import KILLED
 from neuralviz.cluster.connecting import Cluster, connected, n_machines
-from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import place_on_cluster
-from neuralviz.cluster.text_blocks import find_layout
-from neuralviz.reading.blocks import find_parts
+from neuralviz.cluster.embedding import embed_on_cluster, place_on_cluster
+from neuralviz.cluster.files import find_parts
+from neuralviz.cluster.worker import KILLED, LeftOut
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.text_blocks import Layout
+    from neuralviz.cluster.adding import Layout
+    from neuralviz.cluster.files import Parts
     from neuralviz.embedders import Embedder
-    from neuralviz.reading.blocks import Parts
+    from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
@@ -45,11 +43,7 @@ MAX_NAMED = 5  # skipped texts in a message
 
 @contextmanager
 def open_cluster(address: str) -> Iterator[Cluster]:
-    """Connect to the cluster at an address for as long as the context lasts.
-
-    Raises:
-        NeuralvizError: there is no cluster.
-    """
+    """Connect to the cluster at an address for as long as the context lasts."""
     with connected(address) as cluster:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
@@ -68,11 +62,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
 def inspect_files(
     paths: Sequence[str], column: str | None, id_column: str | None, header: int | None = None
 ) -> tuple[Parts, Layout]:
-    """Find the files of some paths and print which column is read, before Ray starts.
-
-    Raises:
-        TextError: as of `find_parts` and `find_layout`.
-    """
+    """Find the files of some paths and print which column is read, before Ray starts."""
     with status("Looking at the files …"):
         parts = find_parts(paths, header)
         layout = find_layout(parts, column, id_column)
@@ -97,41 +87,35 @@ def add_with_ray(
 
     Returns:
         The corpus, and whether it is new.
-
-    Raises:
-        NeuralvizError: as of `add_on_cluster`.
     """
-    with progress_bars(has_total=False) as bars:
-        task = bars.add_task("Reading texts", total=None)
+    with progress_bars() as bars:
+        bar = bars.add_task("Reading texts", total=None)
 
-        def show_progress(reading: ReadingProgress) -> None:
-            bars.update(task, completed=reading.n_texts)
+        def show_progress(n_texts: int) -> None:
+            bars.update(bar, description=f"Reading texts: {n_texts:,}")
 
         added = add_on_cluster(store, name, parts, layout, limit, report=show_progress)
-    for note in added.notes:
-        print_message(note)
+    print_notes(added.notes)
     if added.corpus.n_texts == limit:
         print_message(f"Limited to the first {many(limit, 'text')}.")
     return added.corpus, added.is_new
 
 
 class RayEmbedding:
-    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out.
-
-    Args:
-        cluster: that is connected.
-    """
+    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._left_out: LeftOut = {}
 
     def __call__(
-        self, store: CorpusStore, corpus: Corpus, embedder: Embedder
+        self, store: CorpusStore, corpus: Corpus, embedder: Embedder, *, should_stop: ShouldStop
     ) -> Generator[EmbeddingEvent, None, None]:
         """As `embed_on_cluster`."""
         corpus = store.recount(corpus)
-        left_out = yield from embed_on_cluster(store, corpus, embedder, self._cluster)
+        left_out = yield from embed_on_cluster(
+            store, corpus, embedder, self._cluster, should_stop=should_stop
+        )
         self._left_out.update(left_out)
 
     def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:
@@ -142,9 +126,6 @@ class RayEmbedding:
 
         Returns:
             The corpus as it is now, and how many of its texts have no embedding.
-
-        Raises:
-            StoreError: it cannot be written.
         """
         corpus = store.recount(store.corpus(corpus.id))
         skipped, self._left_out = self._left_out, {}
@@ -180,11 +161,7 @@ def _describe_skipped(left_out: LeftOut) -> str:
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Build the index of a large corpus's vectors, and print how well it finds.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Build the index of a large corpus's vectors, and print how well it finds."""
     with status("Building the index …"):
         built = build_index(store.database, embedder)
         index_texts(store, corpus)

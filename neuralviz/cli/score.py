@@ -9,9 +9,15 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, print_message, stop_on_interrupt
-from neuralviz.cli.data_sets import RoleOption, split_roles
-from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
+from neuralviz.cli.console import print_message, print_notes, progress_bars, stop, stop_on_interrupt
+from neuralviz.cli.options import (
+    TABLES,
+    HeaderOption,
+    NoHeaderOption,
+    RoleOption,
+    header_line,
+    split_roles,
+)
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
@@ -36,8 +42,8 @@ def score(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="Table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx) with the columns sentence1 "
-            "and sentence2. A column score is compared with."
+            help=f"Table ({TABLES}) with the columns sentence1 and sentence2. A column score is "
+            "compared with."
         ),
     ],
     model: Annotated[
@@ -59,55 +65,53 @@ def score(
 
     Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
     """
-    line = header_line(header, no_header=no_header)
+    line = header_line(header, no_header)
     if output is not None:
         check_destination(output)
     similarity_model = similarity.load_similarity_model(model)
     read = read_text_pairs(Source.from_path(pairs, line), split_roles(role))
-    for note in read.notes:
-        print_message(note)
-    if other_scale := similarity_model.scale.describe_other(read.scores, "table"):
-        print_message(other_scale)
+    print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
     unread = ""
     with stop_on_interrupt() as should_stop, progress_bars() as bars:
-        task = bars.add_task("features", total=None)
+        bar = bars.add_task("features", total=None)
 
         def show(event: EmbeddingEvent) -> None:
             nonlocal unread
             unread = event.unread
-            bars.update(task, completed=event.done, total=event.total)
+            bars.update(bar, completed=event.done, total=event.total)
 
         try:
             predicted = similarity_model.score(
                 read, kept_vectors(), on_progress=show, should_stop=should_stop
             )
-        except Stopped as stop:
-            print_message("Stopped. Nothing was written; features are saved.")
-            raise typer.Exit(INTERRUPTED) from stop
-    if unread:
-        print_message(unread)
+        except Stopped as stopped:
+            raise stop("Stopped. Nothing was written; features are saved.") from stopped
+    print_notes([unread])
     has_score = np.isfinite(read.scores)
-    table = _table(read, predicted, has_scores=bool(has_score.any()))
+    table = _make_table(read, predicted, bool(has_score.any()))
     if output is None:
         typer.echo(table_bytes(".csv", table).decode(), nl=False)
     else:
         write_table(output, table)
         print_message(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
-    predicted_and_human = predicted[has_score], read.scores[has_score]
-    agreement = correlate(*predicted_and_human).spearman
-    if np.isfinite(agreement):
-        print_message(
-            f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
-            "Pairs that the model was trained on make it higher than it is on new ones."
-        )
-        drawn = bootstrap_spearman(
-            *predicted_and_human, cluster=read.take(np.flatnonzero(has_score)).numbers
-        )
-        if len(drawn) and seem_reversed([interval(drawn)]):
-            print_message(f"It is clearly below chance (0). {REVERSE}")
+    _compare(predicted[has_score], read.take(np.flatnonzero(has_score)))
 
 
-def _table(pairs: ScoredPairs, predicted: np.ndarray, *, has_scores: bool) -> pa.Table:
+def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
+    """Print how scores follow those of the table, if it has any that differ."""
+    agreement = correlate(predicted, pairs.scores).spearman
+    if not np.isfinite(agreement):
+        return
+    print_message(
+        f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
+        "Pairs that the model was trained on make it higher than it is on new ones."
+    )
+    resampled = bootstrap_spearman(predicted, pairs.scores, cluster=pairs.numbers)
+    if len(resampled) and seem_reversed([interval(resampled)]):
+        print_message(f"It is clearly below chance (0). {REVERSE}")
+
+
+def _make_table(pairs: ScoredPairs, predicted: np.ndarray, has_scores: bool) -> pa.Table:
     columns = {
         "sentence1": pa.array(pairs.sentences1, pa.string()),
         "sentence2": pa.array(pairs.sentences2, pa.string()),

@@ -1,4 +1,4 @@
-"""The commands that train an encoder on a saved corpus."""
+"""The commands that train: encoders on a saved corpus, and similarity models on scored pairs."""
 
 from __future__ import annotations
 
@@ -7,35 +7,89 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 import neuralviz.models
-from neuralviz import training
-from neuralviz.cli.common import INTERRUPTED, Commands, print_message, status, stop_on_interrupt
-from neuralviz.cli.saved_corpora import CorpusArgument, find_corpus, open_store
-from neuralviz.cli.train_similarity import train_similarity
-from neuralviz.cli.train_table import table
-from neuralviz.cli.vectors import progress_bars
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz import evaluation, training
+from neuralviz.cli.console import (
+    Commands,
+    print_line,
+    print_message,
+    print_notes,
+    print_table,
+    progress_bars,
+    run_task,
+    status,
+    stop,
+    stop_on_interrupt,
+)
+from neuralviz.cli.corpus import find_corpus, open_store
+from neuralviz.cli.options import (
+    TABLES,
+    CorpusArgument,
+    HeaderOption,
+    NoHeaderOption,
+    RoleOption,
+    StartModel,
+    header_line,
+    split_roles,
+)
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.ladder_results import (
+    DEFAULT_SEED,
+    LadderSettings,
+    best_line,
+    best_rung,
+    ladder_lines,
+)
+from neuralviz.evaluation.results import EMPTY_CELL
+from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
+from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
-from neuralviz.jobs.training import RATES
+from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
+from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
+from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
+from neuralviz.store.writing import write_text
+from neuralviz.training import similarity
 from neuralviz.training.kept import training_folder
+from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
+from neuralviz.training.similarity import folder as similarity_folder
+from neuralviz.training.similarity.data import check_different
+from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from neuralviz.training.events import TrainingEvent
+    from neuralviz.evaluation.ladder_results import Ladder
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
+
+BatchOption = Annotated[int, typer.Option(help="Pairs of a step.")]
+EpochsOption = Annotated[
+    int | None, typer.Option(help="Passes over the texts. Default: 1, or 10 for random and table.")
+]
+SentencesOption = Annotated[int, typer.Option(help="Sentences of a chunk.")]
+ShortestOption = Annotated[int, typer.Option(help="Skip sentences with fewer characters.")]
+LongestOption = Annotated[int, typer.Option(help="Skip sentences with more characters.")]
+
+_STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
+_LINES: dict[PairKind, str] = {
+    "crops": "Train on crops: two different chunks of a text should be near each other.",
+    "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
+    "masking": "Train on masking: as crops, with tokens of both chunks masked.",
+}
 
 commands = typer.Typer(
     cls=Commands,
@@ -44,23 +98,17 @@ commands = typer.Typer(
     add_completion=False,
 )
 
-_LINES: dict[PairKind, str] = {
-    "crops": "Train on crops: two different chunks of a text should be near each other.",
-    "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
-    "masking": "Train on masking: as crops, with tokens of both chunks masked.",
-}
+
+# --- encoders ------------------------------------------------------------------------------------
 
 
-def _command(kind: PairKind) -> Callable[..., None]:
+def _make_command(kind: PairKind) -> Callable[..., None]:
     def run(
         corpus: CorpusArgument,
         output: Annotated[
             str, typer.Option("--output", "-o", metavar="NAME", help="Name of the trained encoder.")
         ],
-        model: Annotated[
-            str,
-            typer.Option(help="Model to begin with: a name, a Hugging Face Hub ID, or a folder."),
-        ] = MINILM,
+        model: StartModel = MINILM,
         labels: Annotated[
             str | None,
             typer.Option(help="Column with labels, to measure k-NN accuracy before and after."),
@@ -73,11 +121,8 @@ def _command(kind: PairKind) -> Callable[..., None]:
             int, typer.Option(help="Blocks from below that are not trained.")
         ] = 0,
         pooling: Annotated[str, typer.Option(help="mean, cls or sep.")] = "mean",
-        batch_size: Annotated[int, typer.Option(help="Pairs of a step.")] = 64,
-        epochs: Annotated[
-            int | None,
-            typer.Option(help="Passes over the texts. Default: 1, or 10 for random and table."),
-        ] = None,
+        batch_size: BatchOption = 64,
+        epochs: EpochsOption = None,
         steps: Annotated[int | None, typer.Option(help="End after so many steps.")] = None,
         learning_rate: Annotated[
             float | None,
@@ -88,9 +133,9 @@ def _command(kind: PairKind) -> Callable[..., None]:
         ] = None,
         temperature: Annotated[float, typer.Option(help="Divides the cosines.")] = 0.05,
         seed: Annotated[int, typer.Option(help="Decides pairs, batches and dropout.")] = 42,
-        sentences: Annotated[int, typer.Option(help="Sentences of a chunk.")] = 2,
-        shortest: Annotated[int, typer.Option(help="Skip sentences with fewer characters.")] = 100,
-        longest: Annotated[int, typer.Option(help="Skip sentences with more characters.")] = 250,
+        sentences: SentencesOption = 2,
+        shortest: ShortestOption = 100,
+        longest: LongestOption = 250,
         splitting: Annotated[
             str, typer.Option(help="sentencex, or full-stops as in the authors' program.")
         ] = "sentencex",
@@ -118,16 +163,14 @@ def _command(kind: PairKind) -> Callable[..., None]:
         settings = with_options(TrainingSettings(), **options)
         if learning_rate is None:
             settings = with_options(settings, learning_rate=RATES[settings.part])
-        _train(corpus, output, model, labels, settings, as_json=as_json)
+        _train(corpus, output, model, labels, settings, as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
     return run
 
 
 for _kind in _LINES:
-    commands.command(_kind)(_command(_kind))
-commands.command("table")(table)
-commands.command("similarity")(train_similarity)
+    commands.command(_kind)(_make_command(_kind))
 
 
 def _train(
@@ -136,7 +179,6 @@ def _train(
     model_id: str,
     labels: str | None,
     settings: TrainingSettings,
-    *,
     as_json: bool,
 ) -> None:
     name = check_free_name(output)
@@ -149,6 +191,7 @@ def _train(
         model = neuralviz.models.load_text_model(model_id)
         training.check_family_can_be_saved(model, settings)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
+    last, untrained = None, None
     with stop_on_interrupt() as should_stop:
         events = training.train(
             model,
@@ -159,33 +202,22 @@ def _train(
             folder=checkpoints,
             should_stop=should_stop,
         )
-        last = None
         try:
-            untrained = None
             if watch is not None:
                 with status("Measuring the whole model, untrained …"):
                     untrained = training.measure_untrained(
                         model, settings, watch, kept_vectors(), should_stop
                     )
-            with status_of_training(as_json, trained_part(settings), untrained) as show:
+            with _show_training(as_json, trained_part(settings), untrained) as show:
                 for last in events:
                     show(last)
-        except Stopped as stop:
+        except Stopped as stopped:
             n_steps = last.step if isinstance(last, TrainingStep) else 0
-            print_message(
-                f"Stopped after {many(n_steps, 'step')}. Run the same command again to resume."
-                if n_steps
-                else "Stopped before the first step."
-            )
-            raise typer.Exit(INTERRUPTED) from stop
+            raise _stop_training(n_steps, "") from stopped
     assert isinstance(last, TrainingEnded)
     result = last.result
     if result.is_stopped:
-        print_message(
-            f"Stopped after {many(result.step, 'step')} of {result.steps:,}. Run the same command "
-            "again to resume."
-        )
-        raise typer.Exit(INTERRUPTED)
+        raise _stop_training(result.step, f" of {result.steps:,}")
     try:
         training.save_encoder(result, model, encoders_folder() / name)
     except NeuralvizError as error:
@@ -200,38 +232,42 @@ def _train(
     print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
 
 
+def _stop_training(n_steps: int, total: str) -> typer.Exit:
+    if not n_steps:
+        return stop("Stopped before the first step.")
+    return stop(
+        f"Stopped after {many(n_steps, 'step')}{total}. Run the same command again to resume."
+    )
+
+
 @contextmanager
-def status_of_training(
+def _show_training(
     as_json: bool, part: str, untrained: float | None
 ) -> Iterator[Callable[[TrainingEvent], None]]:
     """Yield a function that shows events: as JSON lines, or as a bar with lines around it.
 
-    Args:
-        as_json: print JSON lines.
-        part: what is trained, in words.
-        untrained: 0 … 1 accuracy of the whole model as it is; None where it is not measured.
+    ``untrained`` is the accuracy, 0 … 1, of the whole model as it is, where that was measured.
     """
+
+    def show_json(event: TrainingEvent) -> None:
+        line = event_json(event)
+        if isinstance(event, TrainingStarted):
+            line["whole_model_untrained"] = untrained
+        typer.echo(json.dumps(line))
+
     if as_json:
-
-        def show_json(event: TrainingEvent) -> None:
-            line = event_json(event)
-            if isinstance(event, TrainingStarted):
-                line["whole_model_untrained"] = untrained
-            typer.echo(json.dumps(line))
-
         yield show_json
         return
     with progress_bars() as bars:
-        task: TaskID | None = None
+        bar = bars.add_task("training", total=None)
 
         def show(event: TrainingEvent) -> None:
-            nonlocal task
             if isinstance(event, TrainingStarted):
                 bars.console.print(_describe_start(event, part), highlight=False)
-                task = bars.add_task("training", total=event.steps, completed=event.step)
-            elif isinstance(event, TrainingStep) and task is not None:
-                bars.update(task, completed=event.step, description=f"loss {event.loss:.3f}")
-            elif isinstance(event, TrainingEnded):
+                bars.update(bar, total=event.steps, completed=event.step)
+            elif isinstance(event, TrainingStep):
+                bars.update(bar, completed=event.step, description=f"loss {event.loss:.3f}")
+            else:
                 bars.console.print(_describe_end(event, untrained), highlight=False)
 
         yield show
@@ -243,41 +279,24 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
     Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
     which JSON has no word.
     """
-    accuracy = None
-    if event.snapshot is not None and event.snapshot.accuracy is not None:
-        accuracy = event.snapshot.accuracy.tolist()
     if isinstance(event, TrainingStarted):
-        return {
+        values: dict[str, Any] = {
             "event": "start",
             "step": event.step,
             "steps": event.steps,
             "texts": event.n_pairs,
             "measured": event.measured,
-            "accuracy": accuracy,
         }
-    if isinstance(event, TrainingStep):
-        return {
-            "event": "step",
-            "step": event.step,
-            "steps": event.steps,
-            "epoch": event.epoch,
-            "loss": _finite_or_none(event.loss),
-            "learning_rate": event.learning_rate,
-            "alignment": _finite_or_none(event.alignment),
-            "uniformity": _finite_or_none(event.uniformity),
-            "accuracy": accuracy,
-        }
-    return {
-        "event": "end",
-        "step": event.result.step,
-        "steps": event.result.steps,
-        "diverged": event.result.diverged,
-        "accuracy": accuracy,
-    }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    elif isinstance(event, TrainingStep):
+        numbers = {name: getattr(event, name) for name in _STEP_NUMBERS}
+        finite = {name: v if math.isfinite(v) else None for name, v in numbers.items()}
+        values = {"event": "step", **finite}
+    else:
+        result = event.result
+        values = {"event": "end", "step": result.step, "steps": result.steps}
+        values["diverged"] = result.diverged
+    accuracy = event.snapshot.accuracy if event.snapshot is not None else None
+    return {**values, "accuracy": None if accuracy is None else accuracy.tolist()}
 
 
 def _describe_start(event: TrainingStarted, part: str) -> str:
@@ -292,15 +311,13 @@ def _describe_start(event: TrainingStarted, part: str) -> str:
 
 
 def _describe_end(event: TrainingEnded, untrained: float | None) -> str:
-    loss = event.result.loss
-    message = (
-        f"Loss: {number(float(loss[0]), '.3f')} at first, {number(float(loss[-1]), '.3f')} at last."
-    )
+    first, last = (number(float(event.result.loss[i]), ".3f") for i in (0, -1))
+    message = f"Loss: {first} at first, {last} at last."
     snapshot = event.snapshot
     if untrained is not None and snapshot is not None and snapshot.accuracy is not None:
         than = "does better" if untrained > snapshot.accuracy[-1] else "has no more"
         message += f" The whole model, untrained, {than}: {untrained:.1%}."
-    return f"{message} {_describe_accuracy('After', event.snapshot)}".rstrip()
+    return f"{message} {_describe_accuracy('After', snapshot)}".rstrip()
 
 
 def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
@@ -312,3 +329,200 @@ def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
     if best != len(snapshot.accuracy) - 1:
         message += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"
     return f"{message}."
+
+
+# --- tables of the crops paper -------------------------------------------------------------------
+
+
+@commands.command()
+def table(
+    experiment: Annotated[
+        str, typer.Argument(help=f"Which table to fill: {', '.join(TRAINING_TABLES)}.")
+    ],
+    corpus: CorpusArgument,
+    labels: Annotated[str, typer.Option(help="Column with labels. They are never trained on.")],
+    model: StartModel = MINILM,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every row this often.")] = 3,
+    epochs: EpochsOption = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Adam's highest learning rate, of the whole model.")
+    ] = None,
+    batch_size: BatchOption = 64,
+    sentences: SentencesOption = 2,
+    shortest: ShortestOption = 100,
+    longest: LongestOption = 250,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV file for the table.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results, 0 … 1, as JSON.")
+    ] = False,
+) -> None:
+    """Fill a table of the crops paper on a saved corpus: a training for every row and seed.
+
+    Finished rows are saved: run the same command again to resume.
+    """
+    paper_table = training_table(experiment)
+    if output is not None and output.suffix != ".csv":
+        raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
+    settings = with_options(
+        TrainingSettings(),
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        sentences=sentences,
+        shortest=shortest,
+        longest=longest,
+    )
+    saved_corpus = find_corpus(open_store(), corpus)
+    saved_corpus.column(labels)  # before a model is loaded
+    filled, is_stopped = run_task(
+        FillTrainingTable(
+            experiment,
+            ModelRef.from_id(model),
+            saved_corpus.id,
+            labels,
+            settings,
+            tuple(range(1, seeds + 1)),
+        )
+    )
+    cells = filled.cells
+    if output is not None and cells:
+        write_text(output, evaluation.training_numbers(paper_table, cells).to_csv(index=False))
+    if as_json:
+        typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
+    elif cells:
+        frame = evaluation.training_frame(paper_table, cells)
+        rows = [[str(cell) for cell in line] for line in frame.itertuples(index=False)]
+        print_table(list(frame.columns), rows)
+        n_seeds = len({cell.seed for cell in cells})
+        spread = f": mean of {many(n_seeds, 'seed')} (lowest … highest)" if n_seeds > 1 else ""
+        print_line(f"10-NN accuracy in percent ↑{spread}. {paper_table.line}")
+    if is_stopped:
+        raise stop("Stopped. Finished rows are saved; run the same command again to resume.")
+
+
+# --- similarity models ---------------------------------------------------------------------------
+
+
+@commands.command("similarity")
+def train_similarity(
+    pairs: Annotated[
+        Path,
+        typer.Argument(help=f"Table ({TABLES}) with the columns sentence1, sentence2 and score."),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="NAME", help="Save the best rung under this name."),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Frozen model: a name, a Hugging Face Hub ID, or a folder, of any encoder or "
+            "next-token model."
+        ),
+    ] = MINILM,
+    dev: Annotated[
+        Path | None, typer.Option(help="Dev pairs, to choose by. Default: a fifth of the pairs.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
+    ] = None,
+    role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="mean, cls, sep or last. Default: last for models that predict the next token, "
+            "otherwise mean."
+        ),
+    ] = None,
+    rung: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
+    ] = None,
+) -> None:
+    """Learn human scores of pairs of sentences from the layers of a frozen model.
+
+    Features are saved, so the same command is faster the next time.
+    """
+    name = None if output is None else similarity_folder.check_free_name(output)
+    options: dict[str, Any] = {
+        "rungs": tuple(dict.fromkeys(rung or RUNGS)),
+        "seeds": tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),
+        "max_epochs": epochs,
+    }
+    LadderSettings(pooling=pooling or "mean", **options)  # type: ignore[arg-type]  # checked first
+    line, roles = header_line(header, no_header), split_roles(role)
+    given = [
+        None if path is None else read_pairs(Source.from_path(path, line), roles)
+        for path in (dev, test)
+    ]
+    all_pairs = read_pairs(Source.from_path(pairs, line), roles)
+    split = similarity.split_pairs(all_pairs, *given)
+    check_different(split.train.scores, "train")  # before a model is loaded
+    print_notes(split.notes)
+    print_message(
+        f"{many(len(split.train), 'train pair')}, {many(len(split.dev), 'dev pair')}, "
+        f"{many(len(split.test), 'test pair')}."
+    )
+    frozen = ModelRef.from_id(str(Path(model).absolute()) if Path(model).is_dir() else model)
+    with status(f"Loading “{model}” …"):
+        poolings = evaluation.model_poolings(shared_text_model(frozen.id))
+    settings = LadderSettings(pooling=pooling or poolings[0], **options)  # type: ignore[arg-type]
+    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
+    if ladder.test is not None:
+        print_notes([note for note in ladder.test.notes if note not in split.notes])
+    if ladder.baselines:
+        _show_ladder(ladder)
+    if is_stopped:
+        raise stop("Stopped. Features are saved: run the same command again to go on from them.")
+    if name is not None:
+        _save_best_rung(ladder, frozen, name)
+
+
+def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
+    """Save the rung, and of its seeds the one, that is best on the dev pairs."""
+    best = best_rung(ladder)
+    if best is None:
+        raise NeuralvizError(
+            "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
+        )
+    print_notes(warn_of_rung(ladder, best))
+    rungs = make_similarity_models(model, ladder)
+    chosen = next(rung for rung in rungs if rung.trained.settings.rung == best)
+    similarity.save_similarity_model(chosen, name)
+    print_message(
+        f"Saved “{RUNG_NAMES[best]}” as “{name}”. Score pairs with: neuralviz score PAIRS "
+        f"--model {name}"
+    )
+
+
+def _show_ladder(ladder: Ladder) -> None:
+    """Print the ladder as a table, and its headline."""
+    lines = ladder_lines(ladder)
+    best = best_line(lines)
+    heads, rows = ["", "dev ↑", "test ↑", "95% interval", "Pearson ↑", "test, by seed"], []
+    for line in lines:
+        mark = " *" if line is best else ""
+        cells = [f"{line.name}{mark}", _format_digits(line.dev), _format_digits(line.spearman)]
+        cells += [_format_range(line.interval, " to "), _format_digits(line.pearson)]
+        rows.append([*cells, _format_range(line.spread, " … ")])
+    has_seeds = any(line.spread for line in lines)
+    print_table(heads if has_seeds else heads[:-1], rows if has_seeds else [r[:-1] for r in rows])
+    legend = "Spearman with the human scores."
+    print_line(f"{legend} * best on the dev pairs, baselines included." if best else legend)
+    print_line(describe_ladder(ladder).replace("**", "").replace("\n\n", " "))
+
+
+def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:
+    return joint.join(map(_format_digits, bounds)) if bounds else ""
+
+
+def _format_digits(value: float) -> str:
+    return EMPTY_CELL if np.isnan(value) else number(value, ".3f")

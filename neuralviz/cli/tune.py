@@ -1,34 +1,52 @@
-"""The command that micro-tunes on one text and draws the run."""
+"""The command that micro-tunes on one text and draws the run with characters."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
-from neuralviz.cli import terminal
-from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, print_message
-from neuralviz.cli.loading import ModelOption, load, print_precision_warnings
+from neuralviz.cli.console import (
+    print_message,
+    print_precision_warnings,
+    printable,
+    run_task,
+    stdout,
+    stop,
+)
 from neuralviz.embedders.methods import read_layers
+from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
     check_precision,
     check_tolerance,
+    count_masked,
 )
 from neuralviz.models import tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import check_texts
-from neuralviz.words import many
+from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning import MicroTuning
-    from neuralviz.models import LanguageModel
+    from neuralviz.micro_tuning.events import TextReport
+    from neuralviz.micro_tuning.record import RunRecord
 
+VERMILLION, BLUE = "#D55E00", "#0072B2"
+CURVE_WIDTH, CURVE_HEIGHT = 56, 8  # characters
+SHOWN_WORDS = 12
+LONGEST_WORD = 24  # characters
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 commands = typer.Typer(add_completion=False)
 
@@ -38,9 +56,7 @@ def tune(
     text: Annotated[str, typer.Argument(help="Text to micro-tune on.")],
     layers: Annotated[
         str,
-        typer.Option(
-            help=("Layers to tune: head, last_block, or layer names separated by commas.")
-        ),
+        typer.Option(help="Layers to tune: head, last_block, or layer names separated by commas."),
     ] = "head",
     blueprints: Annotated[
         str, typer.Option(help="Masking blueprints: pairs (keep, mask).")
@@ -50,31 +66,28 @@ def tune(
     precision: Annotated[
         str,
         typer.Option(
-            help=(
-                "Precision: exact; fast, several times faster, see --tolerance; "
-                "bf16, for processors that support it; or fast+bf16."
-            )
+            help="Precision: exact; fast, several times faster, see --tolerance; "
+            "bf16, for processors that support it; or fast+bf16."
         ),
     ] = "exact",
     tolerance: Annotated[
         float,
         typer.Option(
-            help=(
-                "With fast: how far the cosine similarity to the exact embedding may fall "
-                "below 1. It is an estimate."
-            )
+            help="With fast: how far the cosine similarity to the exact embedding may fall "
+            "below 1. It is an estimate."
         ),
-    ] = 0.005,
-    model: ModelOption = "bundled",
+    ] = DEFAULT_TOLERANCE,
+    model: Annotated[
+        str, typer.Option(help="Model: “bundled”, a Hugging Face Hub ID, or a folder.")
+    ] = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
-
-    check_texts([text])  # before a model is loaded
+    check_texts([text])  # all that can be checked before a model is loaded
     pairs = parse_blueprints(blueprints)
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     check_precision(precision)
     check_tolerance(tolerance)
-    language_model = load(model)
+    language_model = shared_model(model)
     settings = check_settings(
         language_model,
         layers=read_layers(layers),
@@ -84,80 +97,177 @@ def tune(
         precision=precision,
         tolerance=tolerance,
     )
-    if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
-        print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
+        from neuralviz.micro_tuning.products import warn_of_imitated_bf16  # loads torch
+
         with print_precision_warnings():
             warn_of_imitated_bf16(language_model.device)
-    _tune(language_model, text, settings)
-
-
-def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
-    """Show a run, live, and its result."""
-
-    from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.predictions import predict_masked
-    from neuralviz.micro_tuning.watching import MAX_PREDICTED, compute_loss
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
-
-    console = Console(highlight=False)
-    (tokens,) = tokenize(model, [text])
-    positions = count_masked(tokens, settings)
-    console.print(
+    (tokens,) = tokenize(language_model, [text])
+    stdout().print(
         f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, "
-        f"{many(positions, 'masked position')} per epoch, {settings.precision_in_words}"
+        f"{many(count_masked(tokens, settings), 'masked position')} per epoch, "
+        f"{settings.precision_in_words}"
     )
-    if positions * settings.epochs > MANY_POSITIONS:
-        print_message("This may take several minutes. Press Ctrl-C to stop.")
-    follow = followed_values(model, [tokens], settings) <= MAX_FOLLOWED_VALUES
-    events = tune(model, [tokens], settings, with_token_shares=follow)
-    losses: list[float] = []
-    event = None
-    try:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            for event in events:
-                losses.append(float(event.loss[0]))
-                if console.is_terminal:
-                    live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
-                else:
-                    console.print(terminal.loss_line(losses, settings.epochs))
-    except KeyboardInterrupt:
-        if event is None:
-            raise
-        console.print(terminal.draw_run(event, losses, settings.layers))
-        print_message(f"Stopped after epoch {event.epoch:,} of {event.epochs:,}.")
-        raise typer.Exit(INTERRUPTED) from None
-    assert event is not None and event.result is not None  # a run ends with its result
-    deltas = [delta[0] for delta in event.result.deltas]
-    after = predict_masked(model, tokens, settings, deltas, at_most=MAX_PREDICTED)
-    loss = compute_loss(after, tokens, settings)
-    if loss is not None:
-        losses.append(loss)
-        if not console.is_terminal:
-            console.print(terminal.loss_line(losses, settings.epochs))
-    ended = len(losses) > 1 and math.isfinite(losses[-1])
-    epochs_note = f", before and after {many(len(losses) - 1, 'epoch')}" if ended else ""
-    console.print(f"{terminal.describe_loss(losses)}{epochs_note}")
-    console.print(terminal.draw_curve(losses, settings.epochs))
-    console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))
-    _conclude(console, event.result)
+    _run(TuneTexts(ModelRef.from_id(model), (text,), settings))
 
 
-def _conclude(console: Console, result: MicroTuning) -> None:
-    """Print the result of a run, and warnings."""
-    if result.shares is None:
-        console.print("The text is too long to compute which words shaped its embedding.")
-    else:
-        console.print(terminal.draw_words(result))
-    if result.diverged[0]:
+def _run(task: TuneTexts) -> None:
+    """Draw a run, live on a terminal, then its result."""
+    console, epochs, n_printed = stdout(), task.settings.epochs, 0
+
+    def watch(record: RunRecord) -> None:
+        nonlocal n_printed
+        losses = _list_losses(record)
+        if console.is_terminal:
+            live.update(_draw_run(record), refresh=True)
+            return
+        for epoch in range(n_printed, len(losses)):
+            console.print(f"epoch {epoch:>{len(str(epochs))}}/{epochs}  loss {losses[epoch]:.4f}")
+        n_printed = len(losses)
+
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        record, is_stopped = run_task(task, watch)
+    losses = _list_losses(record)
+    if is_stopped:
+        if losses:
+            console.print(_draw_run(record))
+        raise stop(f"Stopped after epoch {record.epochs_reached:,} of {epochs:,}.")
+    has_ended = len(losses) > 1 and math.isfinite(losses[-1])
+    epochs_note = f", before and after {many(len(losses) - 1, 'epoch')}" if has_ended else ""
+    console.print(f"{describe_loss(losses)}{epochs_note}")
+    console.print(_draw_curve(losses, epochs), _draw_norms(record), sep="")
+    report = record.reports[0]
+    console.print(draw_words(report))
+    if record.diverged:
         print_message(
             "The run diverged: the loss became infinite or NaN. The last finite values are "
             "shown. Lower the learning rate."
         )
-    elif result.loss_rose[0]:
+    elif record.loss_rose(0):
         print_message("The loss rose instead of falling. Lower the learning rate.")
-    if result.texts[0].looks_foreign:
+    if report.text.looks_foreign:
         print_message(
             "Many words in this text are not in the model's vocabulary, or are split into several "
             "tokens. It may be in a language that the model does not know."
         )
+
+
+def _list_losses(record: RunRecord) -> list[float]:
+    """The losses after 0, 1, … epochs, as far as they were measured; also those that are none."""
+    losses = record.loss_curve(0).tolist()
+    return losses if math.isfinite(losses[-1]) else losses[: record.epochs_reached]
+
+
+def describe_loss(losses: Sequence[float]) -> str:
+    """The loss in words: where it started and where it was when last measured."""
+    if not math.isfinite(losses[0]):
+        return "loss infinite or NaN from the start: the run diverged"
+    if len(losses) < 2:
+        return f"loss {losses[0]:.3f} nats"
+    if not math.isfinite(losses[-1]):
+        epochs = next(epoch for epoch, loss in enumerate(losses) if not math.isfinite(loss))
+        return (
+            f"loss {losses[0]:.3f} nats, after {many(epochs, 'epoch')} infinite or NaN: "
+            "the run diverged"
+        )
+    return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def _draw_run(record: RunRecord) -> RenderableType:
+    """Progress, loss by epoch, and the norm of each layer's delta."""
+    losses, epochs = _list_losses(record), record.settings.epochs
+    if not losses:
+        return Text("Loading the model …")
+    progress = Table.grid(padding=(0, 1))
+    progress.add_row(
+        Text(f"epoch {record.epochs_reached}/{epochs}"),
+        ProgressBar(epochs, record.epochs_reached, width=40, complete_style=VERMILLION),
+        Text(describe_loss(losses)),
+    )
+    return Group(progress, _draw_curve(losses, epochs), _draw_norms(record))
+
+
+def _draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
+    """The loss after 0, 1, … ``epochs`` epochs, as far as it is known."""
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    labels = [f"{max(finite, default=1.0):.2f}", *[""] * (CURVE_HEIGHT - 2), "0"]
+    picture = Text("\n")
+    for label, line in zip(labels, _list_braille_lines(losses, epochs + 1), strict=True):
+        picture.append(f"{label:>8} │", "dim").append(f"{line}\n", VERMILLION)
+    picture.append(f"{'':>8} └{'─' * CURVE_WIDTH}\n", "dim")
+    ends = f"{'0':<{CURVE_WIDTH - len(str(epochs))}}{epochs}"
+    picture.append(f"{'loss':>8}  {ends}  epoch\n", "dim")
+    return picture
+
+
+def _list_braille_lines(values: Sequence[float], n_points: int) -> list[str]:
+    """A line through values in braille dots, two by four in every character, top line first.
+
+    Args:
+        values: drawn over a vertical range from 0 to their largest; those not finite are gaps.
+        n_points: values that the width has room for; more may still come.
+    """
+    cells = np.zeros((CURVE_HEIGHT, CURVE_WIDTH), dtype=int)
+    heights = np.asarray(values, dtype=float)
+    top = heights.max(initial=0.0, where=np.isfinite(heights)) or 1.0
+    x = np.arange(len(heights)) * (2 * CURVE_WIDTH - 1) / max(n_points - 1, 1)
+    y = (1 - heights / top) * (4 * CURVE_HEIGHT - 1)
+    for i, j in zip([0, *range(len(x) - 1)], range(len(x)), strict=True):
+        if not np.isfinite([y[i], y[j]]).all():
+            continue
+        n_dots = int(max(abs(x[j] - x[i]), abs(y[j] - y[i]))) + 2
+        columns = np.linspace(x[i], x[j], n_dots).round().astype(int)
+        rows = np.linspace(y[i], y[j], n_dots).round().astype(int)
+        for column, row in zip(columns, rows, strict=True):
+            cells[row // 4, column // 2] |= _DOTS[row % 4][column % 2]
+    return ["".join(chr(0x2800 + cell) for cell in row) for row in cells]
+
+
+def _draw_bar(share: float, width: int) -> str:
+    """A bar of a share (-1 … 1) of a width, to an eighth of a character; hatched below 0."""
+    if share < 0:
+        return "░" * round(min(-share, 1.0) * width)
+    eighths = round(min(share, 1.0) * width * 8)
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
+def _draw_norms(record: RunRecord) -> RenderableType:
+    """The norm of each layer's latest delta, as bars."""
+    norms = record.delta_norm[record.epochs_reached - 1, 0]
+    largest = float(np.max(norms, initial=0.0)) or 1.0
+    table = Table.grid(padding=(0, 1))
+    for name, norm in zip(record.settings.layers, norms, strict=True):
+        bar = Text(_draw_bar(norm / largest, 16), BLUE)
+        table.add_row(Text(f"{norm:8.3f}"), bar, Text(name, overflow="fold"))
+    return Group(Text("norm of each layer's delta", "dim"), table, Text())
+
+
+def draw_words(report: TextReport) -> RenderableType:
+    """Each word's share of the delta, the largest first."""
+    if report.shares is None:
+        return Text("The text is too long to compute which words shaped its embedding.")
+    text = report.text
+    by_word = np.bincount(text.words, weights=report.shares, minlength=len(text.word_spans))
+    unknown = np.bincount(text.words, weights=text.unknown, minlength=len(by_word)) > 0
+    largest = float(np.abs(by_word).max()) or 1.0
+    order = np.argsort(-np.abs(by_word), kind="stable")
+    table = Table.grid(padding=(0, 1))
+    for word_index in order[:SHOWN_WORDS]:
+        start, end = text.word_spans[word_index]
+        word, share = printable(text.text[start:end]), by_word[word_index]
+        name = Text(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…")
+        if unknown[word_index]:
+            name.append(" (unknown)", "dim")
+        bar = Text(_draw_bar(share / largest, 32), VERMILLION if share >= 0 else BLUE)
+        table.add_row(name, Text(f"{number(share, ',.1%'):>6}", justify="right"), bar)
+    rest = {"weight decay": report.decay_share}
+    if len(order) > SHOWN_WORDS:
+        other_words = many(len(order) - SHOWN_WORDS, "other word")
+        rest = {other_words: by_word[order[SHOWN_WORDS:]].sum()} | rest
+    notes = [" · ".join(f"{name} {number(share, ',.1%')}" for name, share in rest.items())]
+    notes.append(why_above_100([*by_word[order[:SHOWN_WORDS]], *rest.values()]))
+    title = "words that shaped the embedding, by their share of the delta"
+    return Group(Text(title, "dim"), table, *(Text(note, "dim") for note in notes if note))

@@ -4,65 +4,281 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import ray.data
-from ray.data import DataContext
+from pyarrow import compute
+from ray.data import DataContext, Datasource, ReadTask
+from ray.data.block import BlockMetadata
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import AvoidedMachines
-from neuralviz.cluster.embedding import TRIES, describe_loss
-from neuralviz.cluster.rows import iterate_rows
-from neuralviz.cluster.text_blocks import (
-    NOTE,
-    FilesOfTexts,
-    KeepNotes,
-    Layout,
-    WriteTexts,
-    kept_notes,
+from neuralviz.cluster.connecting import (
+    AvoidedMachines,
+    describe_loss,
+    iterate_rows,
+    this_machine,
 )
-from neuralviz.errors import NeuralvizError, StoreError, TextError
+from neuralviz.cluster.worker import TRIES, open_store
+from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
+from neuralviz.reading.columns import flatten_texts, guess_column, match_names
+from neuralviz.reading.folders import prefix_name
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.table import blank_missing, find_codes
+from neuralviz.reading.texts import ID_COLUMNS, clean_texts
+from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
-from neuralviz.store.pieces import make_table, writing
-from neuralviz.store.rows import Column, texts_table
+from neuralviz.store.pieces import make_table, write_piece, writing
+from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from neuralviz.reading.blocks import Parts
+    from neuralviz.cluster.files import FilePart, Parts
+    from neuralviz.reading.table import Table
     from neuralviz.store.corpora import Corpus, CorpusStore
 
+ROWS_OF_PIECE = 1 << 17  # at most
+BYTES_OF_PIECE = 1 << 28  # about: of rows that are as long as the longest of the first ones
+LOOKED_AT = 20  # files whose first rows say which columns there are
 _MOST_NOTES = 20
+_NOTES = ".note"  # files in which a part's notes wait for the end
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of some files are read as what.
+
+    Attributes:
+        rows_of_piece: rows that one process holds at once; fewer where they are long.
+        codes: by column, words such as ``NA`` that are values there.
+    """
+
+    text: str  # column of the texts
+    id: str | None  # column of the ids; None where there is none
+    labels: tuple[str, ...]  # the other columns, that of the ids among them
+    file: str = ""  # what the label that says the file is called; empty where there is one file
+    folder: str = ""  # the same of its folder; empty where no file is in a folder below the others
+    rows_of_piece: int = ROWS_OF_PIECE
+    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Names of all labels."""
+        return (*self.labels, *(title for title in (self.file, self.folder) if title))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the store, with labels as they are written."""
+        return corpus_schema([Column(title, "text") for title in self.titles])
+
+
+def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layout:
+    """Find the columns of some files by the first rows of the first of them.
+
+    Args:
+        parts: the files.
+        column: of the texts; guessed by default, as by `read_texts`.
+        id_column: of the ids; by default the first that is called like one.
+
+    Raises:
+        TextError: there is no such column, or none of the files can be read.
+    """
+    heads: list[tuple[str, Table]] = []
+    reasons: list[str] = []
+    files = list({(part.files.type_name, part.path): part for part in parts.parts}.values())
+    for part in files[:LOOKED_AT]:
+        try:
+            first_blocks = (block for block in part.blocks() if len(block))
+            heads += [(part.name, block) for block in islice(first_blocks, 1)]
+        except TextError as error:
+            reasons.append(str(error))
+    if not heads:
+        raise TextError(" ".join(["No text was found in these files.", *reasons[:5]]))
+    columns = dict.fromkeys(title for _, head in heads for title in head.columns)
+    for title in (column, id_column):
+        if title is not None and title not in columns:
+            named = ", ".join(f"“{known[:40]}”" for known in columns)
+            raise TextError(f"The files have no column “{title}”. Their columns are: {named}.")
+    name, head = heads[0]
+    text = column or guess_column(name, blank_missing(head))
+    used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
+    other_columns = tuple(title for title in dict.fromkeys(chain(*used)) if title != text)
+    if id_column is None:
+        id_column = next(iter(match_names(other_columns, ID_COLUMNS)), None)
+    labels = tuple(title for title in other_columns if title != id_column)
+    file = free_name("file", columns) if len(files) > 1 else ""
+    has_folders = file and any("/" in part.name for part in files)
+    longest = max(
+        1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads
+    )  # characters of a row
+    codes = {
+        title: find_codes(
+            [*chain(*(head.column(title) for _, head in heads if title in head.columns))]
+        )
+        for title in (text, *labels)
+    }
+    return Layout(
+        text,
+        id_column,
+        labels,
+        file,
+        free_name("folder", columns) if has_folders else "",
+        int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest))),
+        codes,
+    )
+
+
+def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[str]]:
+    """The texts of some rows of a file, in columns of `Layout.schema`, and notes.
+
+    Args:
+        name: of the file.
+        block: the rows.
+        layout: of all files; a column that this one lacks is blank.
+    """
+    block = blank_missing(block, codes=layout.codes)
+    columns = dict(zip(block.columns, block.values, strict=True))
+    blank = [""] * len(block)
+    notes = list(block.notes)
+    parts, nested_notes = flatten_texts(layout.text, columns.get(layout.text, blank))
+    texts, cleaning_notes, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
+    if layout.text in columns:
+        notes += [*cleaning_notes, *nested_notes]
+        unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
+        if unknown:
+            first = unknown[0][:40]
+            notes.append(f"{name}: skipped the column “{first}”, which the first rows do not have.")
+    elif len(block):
+        notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were skipped.")
+    labels = [[tidy(columns.get(title, blank)[row]) for row in used] for title in layout.labels]
+    if layout.file:
+        labels.append([name] * len(used))
+    if layout.folder:
+        labels.append([name.rpartition("/")[0]] * len(used))
+    rows = corpus_rows(texts, [pa.array(values, pa.string()) for values in labels])
+    if layout.id is not None:
+        ids = [tidy(columns.get(layout.id, blank)[row]) or None for row in used]
+        place = rows.schema.get_field_index("id")
+        rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
+    return rows.cast(layout.schema), [prefix_name(name, note) for note in notes]
+
+
+# --- on the machines -----------------------------------------------------------------------------
+
+
+class FilesOfTexts(Datasource):
+    """Files as blocks of texts, for Ray Data.
+
+    Args:
+        parts: of the files, a task each.
+        layout: their columns.
+        run_folder: that all machines see, for the notes on each part.
+    """
+
+    def __init__(self, parts: Sequence[FilePart], layout: Layout, run_folder: Path) -> None:
+        super().__init__()
+        self._parts, self._layout, self._run_folder = parts, layout, run_folder
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """None: the size is not known before the files are read."""
+        return None
+
+    def get_read_tasks(
+        self,
+        parallelism: int,
+        per_task_row_limit: int | None = None,
+        data_context: DataContext | None = None,
+    ) -> list[ReadTask]:
+        """A task a part."""
+        unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
+        return [
+            ReadTask(
+                partial(_read_part, part, self._layout, self._run_folder / f"{number:09}{_NOTES}"),
+                unknown,
+                schema=self._layout.schema,
+            )
+            for number, part in enumerate(self._parts)
+        ]
+
+
+def _read_part(part: FilePart, layout: Layout, notes_file: Path) -> Iterator[pa.Table]:
+    """The blocks of a part; its notes are written to a file."""
+    n_texts, broken = 0, ""
+    notes: list[str] = []
+    try:
+        for block in part.blocks():
+            rows, block_notes = block_rows(part.name, block, layout)
+            notes += block_notes
+            n_texts += rows.num_rows
+            if rows.num_rows:
+                yield rows
+    except UnreadFileError as error:  # the machine that was asked first could open it
+        raise NeuralvizError(
+            f"{error} It was to be read by the machine {socket.gethostname()}: all machines of "
+            "a cluster must see the files under the same path. Nothing was saved."
+        ) from error
+    except TextError as error:
+        broken = part.name
+        before = f" {many(n_texts, 'text')} could be read before that." if n_texts else ""
+        notes.append(f"{error}{before}")
+    if notes:
+        with suppress(OSError):  # a machine that does not see the store says so as it writes
+            notes_file.write_text(json.dumps([notes, broken]), "utf-8")
+
+
+class WriteTexts:
+    """Writes blocks of texts as pieces of a table, and describes each piece.
+
+    Args:
+        folder: of the store.
+        table: that they belong to.
+    """
+
+    def __init__(self, folder: str, table: str) -> None:
+        self._folder, self._table = folder, table
+
+    def __call__(self, texts: pa.Table) -> pa.Table:
+        piece: dict[str, Any] = {
+            "n": texts.num_rows,
+            "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
+            "fragments": [],
+            "failed": "",
+            "machine": "",
+        }
+        try:
+            if texts.num_rows:
+                database = open_store(self._folder).database
+                piece["fragments"] = write_piece(database, self._table, texts, "create")
+        except NeuralvizError as error:
+            piece |= {"failed": str(error), "machine": this_machine()}
+        return pa.table({"written": [json.dumps(piece)]})
+
+
+def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
+    """Whether there is a value in a label at all, and whether all that are there are numbers."""
+    filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
+    return bool(filled), all(is_number(value.strip()) for value in filled)
+
+
+# --- from here -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AddedCorpus:
-    """The outcome of adding a corpus.
+    """The outcome of adding a corpus."""
 
-    Attributes:
-        corpus: the corpus.
-        notes: sentences on what was left out or changed.
-        is_new: whether it was not there before.
-    """
-
-    corpus: Corpus
-    notes: tuple[str, ...]
-    is_new: bool
-
-
-@dataclass(frozen=True)
-class ReadingProgress:
-    """How many texts have been read.
-
-    Attributes:
-        n_texts: so far.
-    """
-
-    n_texts: int
+    corpus: Corpus  # the corpus
+    notes: tuple[str, ...]  # sentences on what was left out or changed
+    is_new: bool  # whether it was not there before
 
 
 def source_digest(parts: Parts, layout: Layout, limit: int | None) -> str:
@@ -78,7 +294,7 @@ def add_on_cluster(
     layout: Layout,
     limit: int | None = None,
     *,
-    report: Callable[[ReadingProgress], None] = lambda reading: None,
+    report: Callable[[int], None] = lambda n_texts: None,
 ) -> AddedCorpus:
     """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
 
@@ -91,7 +307,7 @@ def add_on_cluster(
         parts: the files.
         layout: their columns.
         limit: so many texts and no more.
-        report: called as texts have been read.
+        report: called with the number of texts that have been read.
 
     Raises:
         TextError: there is no text in the files.
@@ -104,26 +320,19 @@ def add_on_cluster(
         return AddedCorpus(existing, (), is_new=False)
     corpus = store.new(name, (), source)
     with writing(store.database) as run_folder:
-        written = _write(store, corpus, parts, layout, limit, report, run_folder)
-        n_texts = sum(piece["n"] for piece in written)
-        notes = _shorten_notes(
-            [*parts.notes, *(note for piece in written for note in piece["notes"])]
-        )
-        n_broken = parts.n_broken + len({name for piece in written for name in piece["broken"]})
-        n_files = parts.n_broken + len({part.name for part in parts.parts})
-        if n_broken and n_files > 1:
-            notes += (f"{n_broken:,} of {n_files:,} files could not be read to the end.",)
+        pieces = _write(store, corpus, parts, layout, limit, report, run_folder.absolute())
+        notes = _collect_notes(parts, run_folder)
+        n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
-        kinds = [_find_kind(piece["labels"][place] for piece in written if piece["n"])
-                 for place in range(len(layout.titles))]  # fmt: skip
-        columns = tuple(Column(t, kind) for t, kind in zip(layout.titles, kinds, strict=True))
-        schema = layout.schema.remove(layout.schema.get_field_index(NOTE))
-        fragments = [fragment for piece in written for fragment in piece["fragments"]]
+        columns = tuple(
+            Column(title, _find_kind(piece["labels"][place] for piece in pieces if piece["n"]))
+            for place, title in enumerate(layout.titles)
+        )
+        fragments = [fragment for piece in pieces for fragment in piece["fragments"]]
+        database, table = store.database, texts_table(corpus)
+        database.write(partial(make_table, database, table, layout.schema, fragments), PATIENCE)
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
-        table = texts_table(corpus)
-        make = partial(make_table, store.database, table, schema, fragments)
-        store.database.write(make, PATIENCE)
         counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
         announced = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
         return AddedCorpus(announced, notes, is_new=announced.id == counted.id)
@@ -135,7 +344,7 @@ def _write(
     parts: Parts,
     layout: Layout,
     limit: int | None,
-    report: Callable[[ReadingProgress], None],
+    report: Callable[[int], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
     """Write the texts of the files; returns the pieces in the order of the files.
@@ -143,59 +352,56 @@ def _write(
     Where a machine could not write, the others write everything anew.
     """
     avoided = AvoidedMachines()
-    context = DataContext.get_current()
-    before = context.execution_options.preserve_order
-    context.execution_options.preserve_order = True
+    write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
+    order = DataContext.get_current().execution_options
+    before, order.preserve_order = order.preserve_order, True
+    pieces: list[dict[str, Any]] = []
     try:
         for _ in range(TRIES):
-            written: list[dict[str, Any]] = []
-            for written_piece in _pieces(store, corpus, parts, layout, limit, avoided, run_folder):
-                written.append(written_piece)
-                if written_piece["failed"]:
+            pieces = []
+            texts = ray.data.read_datasource(
+                FilesOfTexts(parts.parts, layout, run_folder),
+                override_num_blocks=len(parts.parts),
+                ray_remote_args=avoided.options,
+            )
+            if limit is not None:
+                texts = texts.limit(limit)
+            written = texts.map_batches(
+                write, batch_size=layout.rows_of_piece, batch_format="pyarrow", **avoided.options
+            )
+            for row in iterate_rows(written):
+                pieces.append(json.loads(row["written"]))
+                if pieces[-1]["failed"]:
                     break
-                report(ReadingProgress(sum(piece["n"] for piece in written)))
-            if not written or not written[-1]["failed"]:
-                return [*written, *kept_notes(run_folder)]
-            avoided.add([written[-1]["machine"]])
-        raise StoreError(written[-1]["failed"])
+                report(sum(piece["n"] for piece in pieces))
+            if not pieces or not pieces[-1]["failed"]:
+                return pieces
+            avoided.add([pieces[-1]["machine"]])
+        raise StoreError(pieces[-1]["failed"])
     except RayError as error:
         raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
     finally:
-        context.execution_options.preserve_order = before
+        order.preserve_order = before
 
 
-def _pieces(
-    store: CorpusStore,
-    corpus: Corpus,
-    parts: Parts,
-    layout: Layout,
-    limit: int | None,
-    avoided: AvoidedMachines,
-    run_folder: Path,
-) -> Iterator[dict[str, Any]]:
-    """The pieces written, one by one, in the order of the files."""
-    texts = ray.data.read_datasource(
-        FilesOfTexts(parts.parts, layout),
-        override_num_blocks=len(parts.parts),
-        ray_remote_args=avoided.options,
-    )
-    options = {"batch_format": "pyarrow", **avoided.options}
-    if limit is not None:  # rows that only say something do not count
-        texts = texts.map_batches(KeepNotes(run_folder), batch_size=None, **options)
-        texts = texts.limit(limit)
-    write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
-    for row in iterate_rows(texts.map_batches(write, batch_size=layout.rows_of_piece, **options)):
-        yield json.loads(row["written"])
+def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
+    """The first of the sentences on all parts, each once, and how many more there are."""
+    on_parts = [
+        json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
+    ]
+    different = list(dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))]))
+    n_more = len(different) - _MOST_NOTES
+    notes = different[:_MOST_NOTES]
+    if n_more > 0:
+        notes.append(f"And {n_more:,} more like this.")
+    n_broken = parts.n_broken + len({name for _, name in on_parts if name})
+    n_files = parts.n_broken + len({part.name for part in parts.parts})
+    if n_broken and n_files > 1:
+        notes.append(f"{n_broken:,} of {n_files:,} files could not be read to the end.")
+    return tuple(notes)
 
 
 def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:
     """``number``, where all pieces have numbers alone; else ``text``."""
     pieces = list(flags)
     return "number" if any(f for f, _ in pieces) and all(n for _, n in pieces) else "text"
-
-
-def _shorten_notes(notes: Sequence[str]) -> tuple[str, ...]:
-    """The first of some sentences, each once, and how many more there are."""
-    different = list(dict.fromkeys(notes))
-    n_more = len(different) - _MOST_NOTES
-    return (*different[:_MOST_NOTES], *([f"And {n_more:,} more like this."] if n_more > 0 else []))

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
@@ -24,12 +25,21 @@ os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
 import ray
 from ray._private import worker as ray_worker
 from ray.data import DataContext
-from ray.exceptions import RayError
+from ray.exceptions import (
+    ObjectStoreFullError,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RayActorError,
+    RayError,
+    WorkerCrashedError,
+)
 
 from neuralviz.cluster.addresses import LOCAL, is_address
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
 
+ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
+RESUMES = "Finished work is saved; run the same command again to resume."
 PATIENCE = 5.0  # seconds for an address to answer
 HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
 _NONE_HERE = "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
@@ -38,13 +48,7 @@ _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "
 
 @dataclass(frozen=True)
 class Cluster:
-    """The resources of a Ray cluster.
-
-    Attributes:
-        n_cpus: of all machines.
-        n_gpus: of all machines.
-        n_nodes: machines.
-    """
+    """The resources of all machines of a Ray cluster."""
 
     n_cpus: int
     n_gpus: int
@@ -74,6 +78,64 @@ class AvoidedMachines:
         if not self._nodes:
             return {}
         return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(self._nodes))})"}}
+
+
+def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
+    """The rows of a dataset, as they are made.
+
+    They come out of a thread of their own. Ctrl-C raises in the main thread at whatever line that
+    is; amid Ray's code, which waits for its own threads under locks, it may get lost, or be waited
+    for without end. So the main thread only waits for rows.
+
+    Args:
+        dataset: that has not run yet; of small rows, for they do not wait until they are wanted.
+            It ends when the generator is closed.
+
+    Raises:
+        RayError: as of Ray.
+    """
+    results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
+    unwanted = threading.Event()
+
+    def bring() -> None:
+        try:
+            for row in dataset.iter_rows():
+                results.put(row)
+                if unwanted.is_set():
+                    return
+            results.put(None)
+        except BaseException as error:
+            results.put(error)
+
+    thread = threading.Thread(target=bring, name="rows of Ray", daemon=True)
+    try:
+        thread.start()
+        while (result := results.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+    finally:
+        unwanted.set()
+        if thread.ident is not None:
+            thread.join(ROWS_PATIENCE)
+
+
+def describe_loss(error: RayError, advice: str = RESUMES) -> str:
+    """Why Ray ended the work, and what to do next, in a sentence."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, NeuralvizError):
+        return str(cause)
+    for kind, sentence in (
+        (OutOfDiskError, "A machine of the cluster has no disk space left."),
+        (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
+        (OutOfMemoryError, "A machine of the cluster ran out of memory."),
+    ):
+        if isinstance(error, kind) or isinstance(cause, kind):
+            return f"{sentence} {advice}"
+    if isinstance(error, RayActorError | WorkerCrashedError):
+        return f"The processes that worked on some texts were killed again and again. {advice}"
+    last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
+    return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
 
 
 def this_machine() -> str:
@@ -202,7 +264,10 @@ def _check_answers(address: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
             pass
     except (OSError, OverflowError, ValueError) as error:
-        raise NeuralvizError(_describe_silence(address)) from error
+        raise NeuralvizError(
+            f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
+            "`ray status` on that machine says so."
+        ) from error
     _check_is_head(
         address, f"What answers at {address} is not the head of a Ray cluster. Check the port."
     )
@@ -223,13 +288,6 @@ def _check_is_head(address: str, otherwise: str) -> None:
     if check.returncode:
         output = RuntimeError(check.stderr or check.stdout)
         raise NeuralvizError(_known_refusal(address, output) or otherwise)
-
-
-def _describe_silence(address: str) -> str:
-    return (
-        f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
-        "`ray status` on that machine says so."
-    )
 
 
 def describe_refusal(address: str, error: Exception) -> str:

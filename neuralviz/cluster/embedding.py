@@ -14,26 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy
-from ray.exceptions import (
-    ObjectStoreFullError,
-    OutOfDiskError,
-    OutOfMemoryError,
-    RayActorError,
-    RayError,
-    WorkerCrashedError,
-)
+from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import AvoidedMachines
-from neuralviz.cluster.rows import iterate_rows
-from neuralviz.cluster.worker import EmbedUnits, PlanPortions, UnitResult, plan_batches
-from neuralviz.embedders.registry import make_embedder
+from neuralviz.cluster.connecting import RESUMES, AvoidedMachines, describe_loss, iterate_rows
+from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
-from neuralviz.store.batches import PORTION
-from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
+from neuralviz.store.embedding import BATCH_SIZE, PORTION, EmbeddingEvent
 from neuralviz.store.pieces import Piece, commit_pieces, writing
 from neuralviz.store.vectors import embedder_id
 
@@ -43,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
+    from neuralviz.maps.mapping import Block, PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -50,10 +41,6 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
-RESUMES = "Finished work is saved; run the same command again to resume."
-LeftOut = dict[int, tuple[bytes, str]]
-"""By row, as it was then, of texts that were left out: the key, and the reason."""
-TRIES = 3  # at texts that were lost with a machine
 
 
 def embed_on_cluster(
@@ -96,44 +83,47 @@ def embed_on_cluster(
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    tally = _Tally(kept, corpus.n_distinct, _describe_unread(store, corpus, embedder))
+    unread = _describe_unread(store, corpus, embedder)
+    progress = _Progress(kept, corpus.n_distinct, unread)
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
-        work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
-        put_in = partial(commit_pieces, store.database, store.vectors, [kept, *parts])
+        work = _Work(store, corpus, embedder, cluster, n_embedders, threads, run_folder.absolute())
+
+        def commit(pieces: Sequence[Piece]) -> None:
+            store.check_kept(corpus)
+            commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
+
         for start, keys in _split_rounds(store, corpus, round_size):
-            for attempt in range(TRIES):
+            for attempt in range(TRIES + 1):
                 is_missing = _find_missing(store, kept, keys)
-                is_missing &= _kept_mask(left_out, start, len(keys))
+                is_missing[[row - start for row in left_out if 0 <= row - start < len(keys)]] = (
+                    False
+                )
                 if attempt == 0:
-                    tally.n_found += len(_first_rows(keys)) - int(is_missing.sum())
-                    yield tally.event()
+                    progress.n_found += len(_first_rows(keys)) - int(is_missing.sum())
+                    yield progress.event()
                 if not is_missing.any():
                     break
+                if attempt == TRIES:
+                    raise StoreError(f"Some embeddings were lost on their way. {RESUMES}")
                 failures: list[UnitResult] = []
-                yield from _commit_in_time(
-                    work.embed(start, is_missing, keys),
-                    put_in,
-                    tally,
-                    lambda: store.check_kept(corpus),
-                    commit_every,
-                    left_out,
-                    failures,
-                    should_stop,
-                )
+                results = work.embed(start, is_missing, keys)
+                with closing(_commit_in_time(results, commit, commit_every)) as committed:
+                    for result in committed:
+                        progress.n_embedded += result.n_texts
+                        progress.n_rose += result.n_rose
+                        left_out |= result.left_out
+                        failures += [result] if result.failed else []
+                        yield progress.event()
+                        if should_stop():
+                            raise Stopped
                 work.avoided.add(failure.machine for failure in failures if failure.machine)
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
-            else:
-                if _find_missing(store, kept, keys)[_kept_mask(left_out, start, len(keys))].any():
-                    raise StoreError(
-                        "Some embeddings were lost on their way. Finished work is saved; run the "
-                        "same command again to resume."
-                    )
     for part in [kept, *parts]:
         store.vectors.compact(part)
-    yield tally.event(is_last=True)
+    yield progress.event(is_last=True)
     return left_out
 
 
@@ -146,30 +136,20 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
         return ""
 
 
-class _Tally:
+class _Progress:
     """Counts the finished texts, and makes events of the counts."""
 
     def __init__(self, kept: KeptEmbedder, total: int, unread: str) -> None:
-        self.n_found = self.embedded = self.n_rose = 0
+        self.n_found = self.n_embedded = self.n_rose = 0
         self._kept, self._total, self._unread = kept, total, unread
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
-        n_found = min(self.n_found, self._total - self.embedded)
-        n_done = self._total if is_last else min(self._total, n_found + self.embedded)
-        nothing = np.zeros(0, dtype=np.int64)
-        loss = np.zeros((0, 2))
-        return EmbeddingEvent(
-            self._kept,
-            nothing,
-            None,
-            loss,
-            n_done,
-            self._total,
-            n_found,
-            self.n_rose,
-            self._unread,
-        )
+        n_found = min(self.n_found, self._total - self.n_embedded)
+        n_done = self._total if is_last else min(self._total, n_found + self.n_embedded)
+        places, loss = np.zeros(0, dtype=np.int64), np.zeros((0, 2))
+        counts = n_done, self._total, n_found, self.n_rose
+        return EmbeddingEvent(self._kept, places, None, loss, *counts, self._unread)
 
 
 class _Work:
@@ -180,24 +160,22 @@ class _Work:
         store: CorpusStore,
         corpus: Corpus,
         embedder: Embedder,
-        kept: KeptEmbedder,
         cluster: Cluster,
         n_embedders: int | None,
         threads: int,
         run_folder: Path,
     ) -> None:
-        self._store, self._corpus, self._cluster = store, corpus, cluster
+        self._store, self._corpus = store, corpus
         self.avoided = AvoidedMachines()
         self._n_embedders = n_embedders or cluster.n_embedders
-        self._folder = str(store.folder.absolute())
-        make: Callable[[], Embedder] = (
-            partial(_get_embedder, embedder)
-            if embedder.spec is None
-            else partial(make_embedder, embedder.spec)
-        )
-        self._arguments = (self._folder, corpus, make, kept.id, threads, str(run_folder.absolute()))
-        assert kept.id == embedder_id(embedder)
-        self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
+        self._n_gpus = 1 if cluster.n_gpus else None
+        spec = embedder.spec
+        make: Callable[[], Embedder] = partial(_get_embedder, embedder)
+        if spec is not None:
+            make = partial(make_embedder, spec)
+        kept_id, folder = embedder_id(embedder), str(store.folder.absolute())
+        self._arguments = (folder, corpus, make, kept_id, threads, str(run_folder))
+        self._unit = LEARNT_UNIT if spec and spec.learns else UNIT
 
     def embed(self, start: int, is_missing: np.ndarray, keys: np.ndarray) -> Generator[UnitResult]:
         """The results of the units of a round, as they arrive.
@@ -207,64 +185,25 @@ class _Work:
             is_missing: [row of the round] whether it is to be embedded.
             keys: [row of the round] of the texts.
         """
-        units = list(self._units(self._plan(start, is_missing)))
-        blocks = [
-            pa.table(
-                {
-                    "rows": pa.array([rows.tolist()], pa.list_(pa.int64())),
-                    "sizes": pa.array([sizes], pa.list_(pa.int32())),
-                    "keys": pa.array([keys[rows - start].tobytes()], pa.binary()),
-                }
-            )
-            for rows, sizes in units
+        batches: list[np.ndarray] = []
+        for offset in range(0, len(is_missing), PORTION):
+            mask = is_missing[offset : offset + PORTION]
+            if mask.any():
+                first = start + offset
+                batches += plan_batches(self._store, self._corpus, first, mask, BATCH_SIZE)
+        units = [
+            (rows, sizes, keys[rows - start].tobytes()) for rows, sizes in self._units(batches)
         ]
-        embedded = ray.data.from_arrow(blocks).map_batches(
-            EmbedUnits,
+        embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
+            EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
             fn_constructor_args=self._arguments,
-            batch_size=None,
-            batch_format="pyarrow",
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
-            num_gpus=1 if self._cluster.n_gpus else None,
+            num_gpus=self._n_gpus,
             **self.avoided.options,
         )
         for row in iterate_rows(embedded):
-            yield UnitResult.from_json(row["done"])
-
-    def _plan(self, start: int, is_missing: np.ndarray) -> list[np.ndarray]:
-        """The batches, portion by portion."""
-        portions = [
-            (start + offset, is_missing[offset : offset + PORTION])
-            for offset in range(0, len(is_missing), PORTION)
-            if is_missing[offset : offset + PORTION].any()
-        ]
-        if len(portions) == 1:
-            return plan_batches(self._store, self._corpus, *portions[0], BATCH_SIZE)
-        remaining = {
-            row: pa.table(
-                {"start": [row], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]}
-            )
-            for row, mask in portions
-        }
-        batches: list[np.ndarray] = []
-        failed: list[Any] = []
-        for _ in range(TRIES):
-            planned = ray.data.from_arrow(list(remaining.values())).map_batches(
-                PlanPortions(self._folder, self._corpus, BATCH_SIZE),
-                batch_size=None,
-                batch_format="pyarrow",
-                **self.avoided.options,
-            )
-            rows = list(iterate_rows(planned))
-            failed = [row for row in rows if row["failed"]]
-            for row in rows:
-                if not row["failed"]:
-                    del remaining[row["start"]]
-                    batches += [np.array(batch, dtype=np.int64) for batch in row["batches"]]
-            if not remaining:
-                return batches
-            self.avoided.add(row["machine"] for row in failed)
-        raise StoreError(failed[0]["failed"])
+            yield row["result"]
 
     def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""
@@ -280,81 +219,25 @@ def _get_embedder(embedder: Embedder) -> Embedder:
 
 
 def _commit_in_time(
-    work: Generator[UnitResult],
-    put_in: Callable[[Sequence[Piece]], None],
-    tally: _Tally,
-    check: Callable[[], None],
-    interval: float,
-    left_out: LeftOut,
-    failures: list[UnitResult],
-    should_stop: ShouldStop,
-) -> Iterator[EmbeddingEvent]:
-    """Yield an event for each result of the work; all is committed, however the work ends.
-
-    Args:
-        work: yields the results.
-        put_in: commits their pieces.
-        tally: counts the texts.
-        check: called before each commit; may raise `StoreError`.
-        interval: seconds between two commits.
-        left_out: rows that were left out are put there, with the reason.
-        failures: results of units that failed are added to it.
-        should_stop: as of `embed_on_cluster`.
-    """
+    results: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
+) -> Generator[UnitResult]:
+    """Yield results and commit their pieces, every so many seconds and however the work ends."""
     waiting: list[Piece] = []
     last = time.monotonic()
-
-    def commit() -> None:
-        nonlocal last
-        if waiting:
-            check()
-            put_in(waiting)
-            waiting.clear()  # not before: what interrupts a commit is followed by another one
-        last = time.monotonic()
-
     try:
-        with closing(work):
-            for result in work:
-                if result.failed:
-                    failures.append(result)
+        with closing(results):
+            for result in results:
                 waiting += result.pieces
-                left_out.update(
-                    {row: (bytes.fromhex(key), reason) for row, key, reason in result.left_out}
-                )
-                tally.embedded += result.n_texts
-                tally.n_rose += result.n_rose
-                if time.monotonic() - last > interval:
-                    commit()
-                yield tally.event()
-                if should_stop():
-                    raise Stopped
+                if waiting and time.monotonic() - last > interval:
+                    commit(waiting)
+                    waiting.clear()  # not before: what interrupts a commit is followed by another
+                    last = time.monotonic()
+                yield result
     except RayError as error:
         raise NeuralvizError(describe_loss(error)) from error
     finally:
-        commit()
-
-
-def describe_loss(error: RayError, advice: str = RESUMES) -> str:
-    """Why Ray ended the work, in a sentence.
-
-    Args:
-        error: raised by Ray.
-        advice: a sentence on what to do next.
-    """
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, NeuralvizError):
-        return str(cause)
-    for kind, sentence in (
-        (OutOfDiskError, "A machine of the cluster has no disk space left."),
-        (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
-        (OutOfMemoryError, "A machine of the cluster ran out of memory."),
-    ):
-        if isinstance(error, kind) or isinstance(cause, kind):
-            return f"{sentence} {advice}"
-    if isinstance(error, RayActorError | WorkerCrashedError):
-        return f"The processes that worked on some texts were killed again and again. {advice}"
-    last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
-    return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
+        if waiting:
+            commit(waiting)
 
 
 def _split_rounds(
@@ -374,13 +257,6 @@ def _split_rounds(
         yield start, np.concatenate(waiting)
 
 
-def _kept_mask(left_out: LeftOut, start: int, n: int) -> np.ndarray:
-    """[row of a round] false for those that were left out."""
-    mask = np.ones(n, dtype=bool)
-    mask[[row - start for row in left_out if 0 <= row - start < n]] = False
-    return mask
-
-
 def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
     """[row] whether a text has no vector and stands there for the first time."""
     first = np.zeros(len(keys), dtype=bool)
@@ -391,3 +267,45 @@ def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> n
 def _first_rows(keys: np.ndarray) -> np.ndarray:
     """Rows at which each different key comes first."""
     return np.unique(keys, return_index=True)[1]
+
+
+# --- places on maps ------------------------------------------------------------------------------
+
+
+class _Place:
+    """Places blocks for Ray; an error is returned as a sentence."""
+
+    def __init__(self, place: PlaceBlock) -> None:
+        self._place = place
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"placed": self._place(row["item"]), "failed": ""}
+        except NeuralvizError as error:
+            return {"placed": None, "failed": str(error)}
+
+
+def place_on_cluster(
+    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
+) -> Iterator[PlacedBlock]:
+    """A `Spread` over the cluster that is connected: each block on one core of some machine.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+        NeuralvizError: the cluster is gone, or as of ``place``.
+    """
+    if not blocks:
+        return
+    placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
+        _Place(place), num_cpus=1
+    )
+    try:
+        with closing(iterate_rows(placed)) as rows:
+            for row in rows:
+                if row["failed"]:
+                    raise NeuralvizError(row["failed"])
+                yield row["placed"]
+                if should_stop():
+                    raise Stopped
+    except RayError as error:
+        raise NeuralvizError(describe_loss(error, "Make the map again.")) from error

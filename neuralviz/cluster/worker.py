@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from neuralviz.cluster.attempts import KILLED, Attempt
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
 from neuralviz.errors import NeuralvizError, StoreError, never
-from neuralviz.store.batches import (
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import (
     DifferentTexts,
     EmbeddingWork,
     UniqueTexts,
     embed_batches,
     keep_finished,
 )
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pieces import Piece, PieceVectors
 from neuralviz.store.vectors import embedder_id
 
@@ -35,6 +34,11 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 _ANY_TEXT = "A sentence like any other."
+KILLED = "killed every process that embedded it."
+TWICE = 2  # processes over one part, until the part is to blame, and not its machine
+TRIES = 3  # at what was lost with a machine
+LeftOut = dict[int, tuple[bytes, str]]
+"""By row, as it was then, of texts that were left out: the key, and the reason."""
 
 
 @dataclass(frozen=True)
@@ -42,39 +46,15 @@ class UnitResult:
     """The outcome of a unit of texts.
 
     Attributes:
-        pieces: with their vectors, not yet committed.
-        n_texts: that have a vector now.
-        n_rose: of those, texts whose loss rose or became NaN.
-        left_out: row, key in hexadecimal and reason of texts that cannot be embedded.
-        failed: why the unit failed, in a sentence; empty where it did not.
         machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
     """
 
-    pieces: tuple[Piece, ...] = ()
-    n_texts: int = 0
-    n_rose: int = 0
-    left_out: tuple[tuple[int, str, str], ...] = ()
-    failed: str = ""
+    pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
+    n_texts: int = 0  # that have a vector now
+    n_rose: int = 0  # of those, texts whose loss rose or became NaN
+    left_out: LeftOut = field(default_factory=dict)  # texts that cannot be embedded
+    failed: str = ""  # why the unit failed, in a sentence; empty where it did not
     machine: str = ""
-
-    def to_json(self) -> str:
-        """As text, for going from one machine to another."""
-        pieces = [piece.to_json() for piece in self.pieces]
-        return json.dumps([pieces, self.n_texts, self.n_rose, self.left_out, self.failed,
-                           self.machine])  # fmt: skip
-
-    @classmethod
-    def from_json(cls, text: str) -> UnitResult:
-        """Read the text of `to_json`."""
-        pieces, n_texts, n_rose, left_out, failed, machine = json.loads(text)
-        return cls(
-            tuple(map(Piece.from_json, pieces)),
-            n_texts,
-            n_rose,
-            tuple((row, key, reason) for row, key, reason in left_out),
-            failed,
-            machine,
-        )
 
 
 def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
@@ -98,12 +78,11 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
 def plan_batches(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, batch_size: int
 ) -> list[np.ndarray]:
-    """The batches of a portion in which texts are embedded, as rows of the corpus.
+    """The batches in which the missing texts of a portion are embedded, as rows of the corpus.
 
     Args:
-        store: that keeps the corpus.
-        corpus: whose portion it is.
-        start: its first row.
+        store, corpus: of the texts.
+        start: the first row of the portion.
         is_missing: [row of the portion] whether the text is to be embedded.
         batch_size: texts of a batch, at most.
     """
@@ -112,35 +91,64 @@ def plan_batches(
     return [start + first[batch] for batch in different.batches(is_missing[first], batch_size)]
 
 
-class PlanPortions:
-    """`plan_batches` for Ray: a table of portions in, the batches of each out."""
+class Attempt:
+    """One more process embeds a unit of texts, and notes in a file which part it is working on.
 
-    def __init__(self, folder: str, corpus: Corpus, batch_size: int) -> None:
-        self._folder, self._corpus, self._batch_size = folder, corpus, batch_size
+    Ray gives the unit of a process that was killed to another one, and that finds the file. It
+    goes through the unit batch by batch. The texts of a batch over which two more were killed are
+    embedded one by one, and a text over which two were killed is left out.
 
-    def __call__(self, portions: pa.Table) -> pa.Table:
-        planned: list[list[list[int]]] = []
-        failed = ""
+    Args:
+        folder: of one run; all machines see it.
+        unit: names the unit.
+        batches: [batch] of places of its texts, as `embed_batches` takes them.
+    """
+
+    def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
+        self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
+        self._batches = batches
         try:
-            store = open_store(self._folder, self._corpus)
-            planned = [self._plan(store, portion) for portion in portions.to_pylist()]
-        except StoreError as error:
-            planned, failed = [[]] * len(portions), str(error)
-        return pa.table(
-            {
-                "start": portions["start"],
-                "batches": pa.array(planned, pa.list_(pa.list_(pa.int64()))),
-                "failed": [failed] * len(portions),
-                "machine": [this_machine()] * len(portions),
-            }
-        )
+            self._earlier_parts = self._path.read_text().splitlines()
+        except OSError:  # the first one
+            self._earlier_parts = []
+        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
 
-    def _plan(self, store: CorpusStore, portion: Mapping[str, Any]) -> list[list[int]]:
-        bits = np.frombuffer(portion["wanted"], np.uint8)
-        is_missing = np.unpackbits(bits, count=portion["rows"]).astype(bool)
-        start = portion["start"]
-        batches = plan_batches(store, self._corpus, start, is_missing, self._batch_size)
-        return [batch.tolist() for batch in batches]
+    @property
+    def deadly(self) -> list[int]:
+        """Places of the texts that are left out."""
+        return [i for batch in self._batches for i in batch.tolist() if _label(i) in self._killed]
+
+    def parts(self) -> Iterator[list[np.ndarray]]:
+        """Batches to embed before the next ones are asked for."""
+        if not self._earlier_parts:
+            self._record("all")
+            yield list(self._batches)
+        else:
+            yield from self._split_batches()
+
+    def close(self) -> None:
+        """Forget the attempt: the unit is done, or has failed without killing a process."""
+        with suppress(OSError):
+            self._path.unlink()
+
+    def _split_batches(self) -> Iterator[list[np.ndarray]]:
+        for number, batch in enumerate(self._batches):
+            if f"batch {number}" not in self._killed:
+                self._record(f"batch {number}")
+                yield [batch]
+                continue
+            for place in batch.tolist():
+                if _label(place) not in self._killed:
+                    self._record(_label(place))
+                    yield [np.array([place], dtype=np.int64)]
+
+    def _record(self, part: str) -> None:
+        with suppress(OSError):  # the run is over
+            self._path.write_text("\n".join([*self._earlier_parts, part]))
+
+
+def _label(place: int) -> str:
+    return f"text {place}"
 
 
 class EmbedUnits:
@@ -179,7 +187,7 @@ class EmbedUnits:
                     f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
                     "of this machine. Install the same neuralviz and the same model files on all."
                 )
-            self._pieces = PieceVectors(self._store.database, self._store.vectors)
+            self._pieces = PieceVectors(self._store.database)
             self._kept = self._pieces.register(self._embedder)
         except NeuralvizError as error:
             self._failed = str(error)
@@ -187,18 +195,16 @@ class EmbedUnits:
             failure = f"The machine {socket.gethostname()} cannot load the model"
             self._failed = f"{failure}: {_shorten_error(error)}."
 
-    def __call__(self, units: pa.Table) -> pa.Table:
-        results = [
-            self._embed(unit["rows"], unit["sizes"], unit["keys"]) for unit in units.to_pylist()
-        ]
-        return pa.table({"done": [result.to_json() for result in results]})
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
+        """The result of a unit of texts: their rows, the sizes of its batches, and their keys."""
+        return {"result": self._embed(*row["item"])}
 
     def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed batches of these sizes, the one after the other; the keys say of which texts."""
         if self._failed:
             return UnitResult(failed=self._failed, machine=this_machine())
         n = n_rose = 0
-        left_out: dict[int, str] = {}
+        left_out: dict[int, str] = {}  # by place
         self._pieces.pieces.clear()
         try:
             row_numbers = np.asarray(rows, dtype=np.int64)
@@ -223,8 +229,10 @@ class EmbedUnits:
             return UnitResult(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
             return UnitResult(failed=str(error))
-        hexadecimal = {place: _key_of(texts.keys, place).hex() for place in left_out}
-        named = tuple((int(rows[i]), hexadecimal[i], reason) for i, reason in left_out.items())
+        named = {
+            int(rows[place]): (texts.keys[place : place + 1].tobytes(), reason)
+            for place, reason in left_out.items()
+        }
         return UnitResult(tuple(self._pieces.pieces), n, n_rose, named)
 
     def _results(
@@ -291,7 +299,3 @@ def _shorten_error(error: Exception) -> str:
     """An error's message on one line, cut short, without a full stop at its end."""
     message = " ".join(str(error).split()) or type(error).__name__
     return message[:200].rstrip(".")
-
-
-def _key_of(keys: np.ndarray, place: int) -> bytes:
-    return keys[place : place + 1].tobytes()

@@ -8,12 +8,13 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.encoding import (
     accept_sentences,
     check_batch_size,
@@ -55,16 +56,14 @@ class EmbeddedBatch:
     """Vectors of some of the texts that are embedded.
 
     Attributes:
-        positions: [text] of these texts among all.
-        vectors: [text, dim] float32.
         loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
             learnt; a last one that is NaN alone ceased to be a number.
     """
 
     __repr__ = short_repr
 
-    positions: np.ndarray
-    vectors: np.ndarray
+    positions: np.ndarray  # [text] of these texts among all
+    vectors: np.ndarray  # [text, dim] float32
     loss: np.ndarray
 
     @property
@@ -104,32 +103,13 @@ class Embedder(Parametrised, ABC):
     @property
     @abstractmethod
     def depends_on(self) -> Mapping[str, Any]:
-        """All that the vectors depend on besides the text: method, model, settings.
-
-        Mappings, sequences, sets, strings, numbers, truth values and None.
-        """
+        """All that the vectors depend on besides the text, of types that JSON has, and sets."""
 
     def cache_key(self) -> str:
         """The key under which vectors are kept, equal for equal vectors of equal texts.
 
         ``neuralviz-vectors/2:`` and `depends_on` as canonical JSON: names sorted, no blanks, sets
-        sorted, numbers of numpy as those of Python. The ``2`` is `KEY_VERSION`. What each method
-        writes:
-
-        - ``neural``, ``tuned``: ``model`` (its id), ``fingerprint`` (revision or hash of its
-          weights), and ``tuning``: every field of `TuningSettings`, the tolerance only where it is
-          fast; and ``revision``, of how texts are learnt. ``tuned`` has ``pooling`` and
-          ``difference``, too.
-        - ``gradient``: ``model``, ``fingerprint``, ``layers``, ``blueprints``,
-          ``predict_unmasked``, ``revision``.
-        - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
-        - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
-        - ``sentence-transformer``: ``fingerprint``.
-        - all but ``concatenated``: ``passes``, as of `Habits.cache_key`, only of models that read
-          a text differently beside or after other texts, draw random numbers, or normalise their
-          last layer; all of a `TextModel`: ``token_types``, the fields of `TokenTypes`, only where
-          the tokenizer gives other types than 0.
-        - ``concatenated``: ``parts``, a mapping like these for each.
+        sorted, numbers of numpy as those of Python. The ``2`` is `KEY_VERSION`.
         """
         document = json.dumps(
             _to_json_types(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
@@ -152,10 +132,7 @@ class Embedder(Parametrised, ABC):
         return 0
 
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
-        """Ids of each text's tokens as the model sees them, None where one is unknown.
-
-        Empty for embedders without a tokenizer.
-        """
+        """Ids of each text's tokens, None where one is unknown; empty without a tokenizer."""
         return []
 
     @abstractmethod
@@ -164,7 +141,7 @@ class Embedder(Parametrised, ABC):
 
     @abstractmethod
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text, 2] the first and the last loss, as of `EmbeddedBatch`.
+        """[text, dim] vectors, and [text, 2] losses as of `EmbeddedBatch`.
 
         Raises:
             Stopped: ``should_stop``, asked every second or more often, said so.
@@ -242,12 +219,7 @@ class Embedder(Parametrised, ABC):
     ) -> Iterator[EmbeddedBatch]:
         """Embed texts batch by batch, the longest first: memory and time show early.
 
-        The vectors do not depend on the batches.
-
-        Args:
-            texts, batch_size: as of `encode`.
-            normalize: vectors of length 1; those of zeros stay so.
-            should_stop: asked again and again, also within a batch; true ends the work.
+        The vectors do not depend on the batches. ``should_stop`` is asked within a batch, too.
 
         Raises:
             TextError, SettingsError: as of `encode`, with the first batch.
@@ -287,45 +259,32 @@ class Embedder(Parametrised, ABC):
         hf_subset: object = None,
         prompt_type: object = None,
     ) -> np.ndarray | Tensor:
-        """Embed texts.
+        """Embed texts; arguments mean what they do in ``SentenceTransformer.encode``.
 
         Args:
             inputs: a text, or several: a list, an array, a column of a table, or the batches
-                with a ``text`` each that MTEB hands to an encoder. ``sentences`` is their older
-                name, which is accepted, too.
-            prompt_name: of one of the prompts that a model of sentence-transformers has.
-            prompt: words that are put before every text.
+                with a ``text`` each that MTEB hands to an encoder; also called ``sentences``.
             batch_size: texts that go together; it does not change the vectors.
-            show_progress_bar: a bar on standard error.
             output_value: ``sentence_embedding``; no other is given.
             precision: ``float32``, or the smaller numbers that
-                ``sentence_transformers.quantize_embeddings`` makes of the vectors: ``int8``,
-                ``uint8``, ``binary`` or ``ubinary``.
-            convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
-            convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
+                ``sentence_transformers.quantize_embeddings`` makes of the vectors.
             device: where the model is; it is not moved.
             normalize_embeddings: vectors of length 1; those of zeros stay so.
-            truncate_dim: how many of a vector's first values are kept, before it is normalised;
-                it takes the place of the model's own.
-            pool, chunk_size: of several processes, which no embedder uses.
+            truncate_dim: in place of the model's own.
             task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
-            task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no prompt
-                follows from them.
+            task_metadata, task_name, hf_split, hf_subset, prompt_type: of MTEB, without effect.
 
         Returns:
             [text, dim] float32 in the order given, or [dim] for a single string.
 
         Raises:
-            TextError: a text is empty or no string, and the message says which one; or an iterator
-                has nothing left.
-            SettingsError: the batch size is not a whole number of at least 1, the model has no such
-                prompt, there is no such task, or an argument asks for what no embedder does.
+            TextError: a text is empty or no string, and the message says which one.
+            SettingsError: an argument asks for what no embedder, or not this model, does.
             ModelError: a vector holds something that is no finite number.
 
         Warns:
             LongTextWarning: at once, where a text has more than 100,000 characters.
-            UnreadTextWarning: at once, where at least half of a text's tokens are unknown, or
-                different texts have the same tokens; as of `describe_unread`.
+            UnreadTextWarning: at once, as of `describe_unread`.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
         check_encoding(prompt_name, prompt, output_value, precision, truncate_dim, task)
@@ -431,17 +390,10 @@ class ModelEmbedder(Embedder):
     @property
     def depends_on_model(self) -> dict[str, Any]:
         """The model as a part of `depends_on`."""
-        model = self.model
-        types = {} if model.token_types is None else {"token_types": asdict(model.token_types)}
-        key = {"model": model.id, "fingerprint": model.fingerprint}
-        case = {"lower_case": True} if model.lower_case else {}
-        return {**key, **model.behaviour.cache_key, **types, **case}
+        return {"model": self.model.id, "fingerprint": self.model.fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
-        """Also with the model's own prompts, chosen as ``SentenceTransformer`` does.
-
-        Its default prompt is left out: texts are read as they are where no prompt is asked for.
-        """
+        """Also with the model's own prompts; its default prompt only where it is asked for."""
         prompts = self.model.prompts
         if prompt is None and name is None and task in prompts:
             name = task
@@ -478,14 +430,6 @@ def has_risen(loss: np.ndarray) -> np.ndarray:
     """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
     first, last = loss[:, 0], loss[:, 1]
     return ~np.isnan(first) & ~(last <= first)
-
-
-def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[text, dim] vectors of length 1; those of zeros stay so."""
-    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
-    scaled = vectors / np.where(peak > 0, peak, 1)
-    length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled / np.where(length > 0, length, 1)
 
 
 def _unit_tensors(*several: Any) -> Iterator[Tensor]:

@@ -8,18 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, has_risen, missing_losses, unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.embedders.base import Embedder, has_risen, missing_losses
 from neuralviz.errors import SettingsError, ShouldStop
 
 
 class ConcatenatedEmbedder(Embedder):
     """Joins the vectors of several embedders, each of length 1, and normalises the whole.
 
-    Args:
-        parts: at least two.
-
     Raises:
-        SettingsError: there are fewer.
+        SettingsError: there are fewer than two parts.
     """
 
     def __init__(self, parts: Sequence[Embedder]) -> None:

@@ -64,11 +64,7 @@ def check_encoding(
 
 
 def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
-    """[text, …] vectors in smaller numbers, as sentence-transformers makes them.
-
-    Raises:
-        SettingsError: 256 steps are to be laid over the values of a single text.
-    """
+    """[text, …] vectors in smaller numbers; `SettingsError` for a single text's whole range."""
     from sentence_transformers.util import quantize_embeddings
 
     if precision in ("int8", "uint8") and len(vectors) == 1:
@@ -86,11 +82,7 @@ def check_batch_size(batch_size: int) -> None:
 
 
 def list_texts(sentences: Iterable[Any]) -> list[Any]:
-    """The texts of `iterate_texts`.
-
-    Raises:
-        TextError: as of `iterate_texts`, or an iterator has nothing left.
-    """
+    """The texts of `iterate_texts`; `TextError` also where an iterator has nothing left."""
     texts = list(iterate_texts(sentences))
     if not texts and isinstance(sentences, Iterator):
         raise TextError("This iterator has no texts, or was used up before. Use a list.")
@@ -98,11 +90,7 @@ def list_texts(sentences: Iterable[Any]) -> list[Any]:
 
 
 def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
-    """The texts one by one; of a table, which would give its columns' names, the only column.
-
-    Raises:
-        TextError: there are no texts, or they have no order.
-    """
+    """The texts one by one, of a table those of its only column; `TextError` for all else."""
     check_several(sentences)
     columns = getattr(sentences, "columns", None)
     if columns is not None:

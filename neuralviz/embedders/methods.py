@@ -1,14 +1,11 @@
-"""The ways to embed texts, each with the options that it declares: values, no code that runs them.
-
-`neuralviz.embedders.registry` makes embedders of them.
-"""
+"""The ways to embed texts: each method with its embedder, its model and its options."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from neuralviz.layers.settings import PARTS, VARIANTS
@@ -36,20 +33,15 @@ class Option:
     """A setting of a method.
 
     Attributes:
-        name: the argument of the embedder.
-        line: what it sets, such as ``Number of epochs``.
-        expects: what a person has to type, such as ``a whole number``.
         read: the value from what was typed; raises ValueError or `SettingsError`.
-        default: what is typed by default.
-        choices: the values, where they can be listed.
     """
 
-    name: str
-    line: str
-    expects: str
+    name: str  # the argument of the embedder
+    line: str  # what it sets, such as ``Number of epochs``
+    expects: str  # what a person has to type, such as ``a whole number``
     read: Callable[[str], Any]
-    default: str
-    choices: tuple[str, ...] = ()
+    default: str  # what is typed by default
+    choices: tuple[str, ...] = ()  # the values, where they can be listed
 
 
 @dataclass(frozen=True)
@@ -57,16 +49,21 @@ class Method:
     """A way to embed texts.
 
     Attributes:
-        line: what it does, in a line.
-        kind: the models that it takes.
-        model_id: the one it takes by default.
-        options: those it takes.
+        arguments: of the embedder, the same whatever is chosen.
     """
 
-    line: str
-    kind: ModelKind
-    model_id: str
-    options: tuple[Option, ...] = ()
+    line: str  # what it does, in a line
+    kind: ModelKind  # the models that it takes
+    model_id: str  # the one it takes by default
+    embedder: str  # a module of `neuralviz.embedders`, and the class or function in it
+    options: tuple[Option, ...] = ()  # those it takes
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def find_maker(self) -> Callable[..., Any]:
+        """What is called with a model and the options. Loads torch."""
+        module, _, name = self.embedder.partition(":")
+        maker = getattr(import_module(f"neuralviz.embedders.{module}"), name)
+        return partial(maker, **self.arguments)
 
 
 def read_layers(text: str) -> str | tuple[str, ...]:
@@ -94,11 +91,16 @@ def _read_tolerance(text: str) -> float:
     return float(text)
 
 
-def _read_between(low: float, high: float, read: Callable[[str], Any], text: str) -> Any:
-    """What ``read`` makes of a text; ValueError outside of the bounds."""
-    if not low <= read(text) <= high:
+def _read_window(text: str) -> int:
+    if int(text) < 1:
         raise ValueError(text)
-    return read(text)
+    return int(text)
+
+
+def _read_share(text: str) -> float:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
 
 
 def _choice(name: str, line: str, choices: tuple[str, ...], default: str) -> Option:
@@ -149,11 +151,11 @@ _sbert_wk = (
     ),
     Option(
         "window", "Layers on each side to compare with", "a whole number of at least 1",
-        partial(_read_between, 1, math.inf, int), "2",
+        _read_window, "2",
     ),
     Option(
         "omega", "Weight of alignment (novelty gets the rest)", "a number from 0 to 1",
-        partial(_read_between, 0, 1, float), "0.5",
+        _read_share, "0.5",
     ),
     _choice("part", "Part of SBERT-WK to use", tuple(PARTS), "all"),
 )  # fmt: skip
@@ -165,33 +167,42 @@ def _epochs(default: str) -> Option:
     )
 
 
-def _pooled(line: str, *options: Option) -> Method:
-    return Method(line, "text", MINILM, (_layer, *options))
+def _pooled(line: str, *options: Option, model_id: str = MINILM, **arguments: Any) -> Method:
+    options = (_layer, *options)
+    return Method(line, "text", model_id, "pooled:PooledEmbedder", options, arguments)
 
 
-def _tuned(line: str) -> Method:
-    return Method(line, "masked", BUNDLED, (*_how_exactly, _blueprints, _epochs("5"), *_adamw))
+def _tuned(line: str, pooling: str = "", difference: bool = False) -> Method:
+    """The neural embedding of one layer, or what a tuned model gives of a text."""
+    options = (*_how_exactly, _blueprints, _epochs("5"), *_adamw)
+    if not pooling:
+        return Method(line, "masked", BUNDLED, "neural:neural_1", options)
+    arguments = {"pooling": pooling, "difference": difference}
+    return Method(line, "masked", BUNDLED, "neural:TunedOutputEmbedder", options, arguments)
 
 
 METHODS: dict[str, Method] = {
     "mean": _pooled(
         "Mean of the token vectors, including special tokens.",
         _yes_or_no("special_tokens", "Include special tokens in the mean", "yes"),
+        pooling="mean",
     ),
-    "cls": _pooled("Vector of [CLS], the special token before the text."),
-    "sep": _pooled("Vector of [SEP], the special token after the text."),
-    "last": _pooled("Vector of the text's last token."),
+    "cls": _pooled("Vector of [CLS], the special token before the text.", pooling="cls"),
+    "sep": _pooled("Vector of [SEP], the special token after the text.", pooling="sep"),
+    "last": _pooled("Vector of the text's last token.", pooling="last"),
     "sbert-wk": Method(
         "Weighted mean of token vectors; the weights come from how the vectors change "
         "across the layers.",
         "text",
         MINILM,
+        "pooled:SbertWkEmbedder",
         _sbert_wk,
     ),
     "neural": Method(
         "Change in the model's weights after micro-tuning on the text.",
         "masked",
         BUNDLED,
+        "neural:NeuralEmbedder",
         (_layers, *_how_exactly, _blueprints, _epochs("10"), *_adamw, _predict_unmasked),
     ),
     "neural-1": _tuned("Neural embedding of the last block's output bias alone."),
@@ -200,24 +211,31 @@ METHODS: dict[str, Method] = {
         "without taking it.",
         "masked",
         BUNDLED,
+        "neural:GradientEmbedder",
         (_layers, _blueprints, _predict_unmasked),
     ),
-    "avg": Method(
+    "avg": _pooled(
         "Mean of the masked language model's token vectors, without special tokens or "
         "micro-tuning.",
-        "text",
-        BUNDLED,
-        (_layer,),
+        model_id=BUNDLED,
+        pooling="mean",
+        name="avg",
+        special_tokens=False,
     ),
-    "cls-tuned": _tuned("Vector of [CLS] after micro-tuning."),
-    "avg-tuned": _tuned("Mean of the token vectors after micro-tuning, without special tokens."),
-    "cls-diff": _tuned("Change in the [CLS] vector caused by micro-tuning."),
+    "cls-tuned": _tuned("Vector of [CLS] after micro-tuning.", "cls"),
+    "avg-tuned": _tuned(
+        "Mean of the token vectors after micro-tuning, without special tokens.", "mean"
+    ),
+    "cls-diff": _tuned("Change in the [CLS] vector caused by micro-tuning.", "cls", True),
     "avg-diff": _tuned(
-        "Change in the mean token vector caused by micro-tuning, without special tokens."
+        "Change in the mean token vector caused by micro-tuning, without special tokens.",
+        "mean",
+        True,
     ),
     "sentence-transformer": Method(
         "Any sentence-transformers model, with its own pooling.",
         "sentence-transformer",
         MINILM,
+        "sentence_transformer:SentenceTransformerEmbedder",
     ),
 }

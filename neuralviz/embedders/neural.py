@@ -11,23 +11,22 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from neuralviz.embedders.base import ModelEmbedder, missing_losses, unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.errors import SettingsError
-from neuralviz.layers.pooling import make_pooling
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
-from neuralviz.micro_tuning.learning import learn, learn_by_epoch
-from neuralviz.micro_tuning.one_step import loss_gradients
+from neuralviz.micro_tuning.learning import learn, learn_by_epoch, loss_gradients
+from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     REVISION,
     TuningOptions,
     TuningSettings,
     check_settings,
+    count_masked,
 )
-from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.models import LanguageModel, tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class NeuralEmbedder(_LearningEmbedder):
     Args:
         model: from `neuralviz.load_model`.
         settings: of micro-tuning; by default the paper's.
-        name: for labels.
         options: settings that are to differ from ``settings``, as of `check_settings`.
 
     Raises:
@@ -120,9 +118,8 @@ class NeuralEmbedder(_LearningEmbedder):
 def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     """Have embedders that differ by their epochs alone learn a batch of texts in one run.
 
-    On its way the longest run passes what the others come to. Whichever of them is given a batch
-    first has it learnt, and what the others will ask for next is kept until another batch comes.
-    The vectors are the same, bit by bit.
+    The longest run passes what the others come to, bit by bit: of a batch that one of them learns,
+    the others' results are kept until another batch comes.
 
     Raises:
         SettingsError: they differ by more, or are fast: a fast run depends on its epochs.
@@ -181,11 +178,7 @@ def neural_1(
     settings: TuningSettings | None = None,
     **options: Unpack[TuningOptions],
 ) -> NeuralEmbedder:
-    """The neural embedding of one layer, the last block's output bias (*neural-1*, Appendix G).
-
-    Args:
-        model, settings, options: as of `NeuralEmbedder`; by default 5 epochs of that layer.
-    """
+    """The neural embedding of the last block's output bias (Appendix G), in 5 epochs."""
     if settings is None:
         options.setdefault("layers", model.last_block_layers[-1:])
         options.setdefault("epochs", APPENDIX_G_EPOCHS)
@@ -200,11 +193,6 @@ class GradientEmbedder(_LearningEmbedder):
     learning rate, whatever the gradient's size: the delta of a single epoch is the gradient's sign.
 
     >>> GradientEmbedder(model, layers="last_block")
-
-    Args:
-        model: from `neuralviz.load_model`.
-        layers, blueprints, predict_unmasked: as of `TuningSettings`.
-        name: for labels.
 
     Raises:
         SettingsError: a setting makes no sense.
@@ -260,7 +248,6 @@ class TunedOutputEmbedder(_LearningEmbedder):
         difference: tuned minus plain.
         settings: of micro-tuning, whatever its layers; by default the paper's with 5 epochs. The
             tuned model is always read in float32.
-        name: for labels.
         options: settings that are to differ from ``settings``, as of `check_settings`.
 
     Raises:

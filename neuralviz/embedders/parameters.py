@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 class Parametrised:
     """An object that knows the arguments it was made with, and can be made again from them.
 
-    ``sklearn.base.clone``, ``Pipeline`` and ``GridSearchCV`` take it for a transformer, and none of
-    this needs scikit-learn before they do.
+    ``sklearn.base.clone``, ``Pipeline`` and ``GridSearchCV`` take it for a transformer.
     """
 
     _kept: tuple[str, ...] = ()
@@ -49,11 +48,7 @@ class Parametrised:
         return values
 
     def set_params(self, **params: Any) -> Self:
-        """Make the object anew with some arguments changed.
-
-        Raises:
-            SettingsError: there is no such argument, or a value makes no sense.
-        """
+        """Make the object anew with some arguments changed; `SettingsError` for nonsense."""
         values = self.get_params()
         new = [name for name in params if name not in values]
         try:
@@ -98,14 +93,7 @@ class Parametrised:
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(dim)], dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Have `transform` give a table.
-
-        Args:
-            transform: ``default``, an array; ``pandas`` or ``polars``; None changes nothing.
-
-        Raises:
-            SettingsError: it is another value.
-        """
+        """Have `transform` give an array (``default``) or a table of ``pandas`` or ``polars``."""
         if transform not in (None, "default", "pandas", "polars"):
             raise SettingsError("transform must be 'default', 'pandas' or 'polars'.")
         if transform is not None:

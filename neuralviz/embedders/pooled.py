@@ -11,10 +11,9 @@ import numpy as np
 import torch
 
 from neuralviz.embedders.base import ModelEmbedder, missing_losses
-from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,12 +48,10 @@ class PooledEmbedder(_StatesEmbedder):
 
     Args:
         model: from `neuralviz.load_text_model` or `neuralviz.load_model`.
-        pooling: ``mean``, ``cls``, ``sep`` or ``last``.
         layer: 0 (embedding output) to the number of blocks, negative from the end, several to
             average over, ``last`` or ``all``.
         special_tokens: whether the mean takes in the special tokens, as sentence encoders do; the
             neural paper's *avg* does not.
-        name: for labels; the pooling's by default.
 
     Raises:
         SettingsError: no such pooling or layer, or the model has no such token.
@@ -83,13 +80,7 @@ class PooledEmbedder(_StatesEmbedder):
 class SbertWkEmbedder(_StatesEmbedder):
     """SBERT-WK: layers weighed by alignment and novelty, tokens by variance (Wang & Kuo, IV).
 
-    Args:
-        model: from `neuralviz.load_text_model` or `neuralviz.load_model`.
-        variant: ``authors``, the published program, or ``paper``, the equations.
-        layer_start: the first layer that counts; by default a third of the blocks (4 of 12).
-        window: layers to each side that a layer is compared with, at least 1.
-        omega: share of alignment in a layer's weight, 0 … 1.
-        part: ``all`` of it, or one of `sbert_wk.PARTS` alone (Table VII).
+    Arguments are those of `check_sbert_wk`, and ``part``, one of `PARTS` (Table VII).
 
     Raises:
         SettingsError: a setting makes no sense.
@@ -122,10 +113,6 @@ class LayerwiseEmbedder(ModelEmbedder):
 
     Each layer's vector is scaled to the same length and the whole has length 1, so that the cosine
     of two whole vectors is the mean of the cosines at the layers. `unfold` takes them apart.
-
-    Args:
-        model: from `neuralviz.load_text_model` or `neuralviz.load_model`.
-        pooling: ``mean``, ``cls``, ``sep`` or ``last``, the paper's.
 
     Raises:
         SettingsError: no such pooling, or the model has no such token.

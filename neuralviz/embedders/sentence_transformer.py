@@ -29,10 +29,8 @@ PREPARED_TEXTS = 256  # at once, since all are padded to the longest
 class SentenceTransformerEmbedder(Embedder):
     """Embeds with a ``SentenceTransformer``, by its own pooling and with its default prompt.
 
-    Args:
-        encoder: the user's own, or from `neuralviz.models.load_sentence_transformer`. It cuts off
-            what is longer than its window.
-        fingerprint: of its weights, for caches; without one an embedder is told from every other.
+    It cuts off what is longer than its window. Without a ``fingerprint`` of its weights, for
+    caches, an embedder is told from every other.
 
     Raises:
         ModelError: the encoder cannot read a text, or its tokens do not know of each other.
@@ -77,8 +75,7 @@ class SentenceTransformerEmbedder(Embedder):
 
     @property
     def depends_on(self) -> Mapping[str, Any]:
-        key = {"method": "sentence-transformer", "fingerprint": self._fingerprint}
-        return {**key, **self._habits.cache_key}
+        return {"method": "sentence-transformer", "fingerprint": self._fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
         if prompt is None and name is not None and name not in self.encoder.prompts:

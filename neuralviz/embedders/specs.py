@@ -1,4 +1,4 @@
-"""What has to be said to make an embedder, and how it is typed."""
+"""All that has to be said to make an embedder: how it is typed, named for people, and made."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
+from neuralviz.words import joined
 
 JOIN = "+"
 OPTIONS_SIGN = "@"  # before what one of several by the same method has for itself
@@ -24,19 +25,12 @@ _OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 
 @dataclass(frozen=True)
 class EmbedderSpec:
-    """All that has to be said to make an embedder.
+    """All that has to be said to make an embedder."""
 
-    Attributes:
-        method: its name; of a concatenation, the parts' names joined by ``+``.
-        model_id: the model; empty for a concatenation.
-        options: pairs of name and value, in the order of the names.
-        parts: of a concatenation.
-    """
-
-    method: str
-    model_id: str
-    options: tuple[tuple[str, Any], ...] = ()
-    parts: tuple[EmbedderSpec, ...] = ()
+    method: str  # its name; of a concatenation, the parts' names joined by ``+``
+    model_id: str  # the model; empty for a concatenation
+    options: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, in the order of the names
+    parts: tuple[EmbedderSpec, ...] = ()  # of a concatenation
 
     @property
     def singles(self) -> tuple[EmbedderSpec, ...]:
@@ -60,10 +54,7 @@ class EmbedderSpec:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """How exactly its parts learn texts, each once; empty where nothing is learnt.
-
-        A tolerance is named where it is not the one that fast has by default.
-        """
+        """How exactly its parts learn texts, each once, with a tolerance other than the usual."""
         precisions = []
         for part in self.singles:
             if any(option.name == "precision" for option in METHODS[part.method].options):
@@ -80,10 +71,7 @@ class EmbedderSpec:
 
     @property
     def epochs(self) -> tuple[int, ...]:
-        """In how many epochs each of its parts learns texts; one number where all are alike.
-
-        Empty where nothing is learnt in epochs, or all in as many as is the methods' default.
-        """
+        """Epochs of its parts, one number where all are alike; none if all are as usual."""
         epochs, usual = [], []
         for part in self.singles:
             for option in METHODS[part.method].options:
@@ -114,11 +102,7 @@ class EmbedderSpec:
 
     @classmethod
     def from_json(cls, text: str) -> EmbedderSpec:
-        """The spec that `to_json` wrote.
-
-        Raises:
-            SettingsError: it is none, or of a method that there is not.
-        """
+        """The spec that `to_json` wrote; `SettingsError` for anything else."""
         try:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
@@ -159,11 +143,7 @@ def _as_tuple(value: Any) -> Any:
 def split_options(
     options: Sequence[str], noun: str = "option", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
-    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are.
-
-    Raises:
-        SettingsError: one is no pair, or a name comes twice.
-    """
+    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are."""
     values: dict[str, str] = {}
     for entry in options:
         name, sign, value = entry.partition("=")
@@ -193,21 +173,7 @@ def embedder_spec(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec:
-    """What to make, from a method's name and what was typed for its options.
-
-    Args:
-        method: one of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
-            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
-        typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
-            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method. What
-            stands behind an ``@`` has precedence.
-        model_id: the model for all parts; by default each method's own.
-        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
-            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
-
-    Raises:
-        SettingsError: there is no such method, it has no such option, or a value cannot be read.
-    """
+    """As `embedder_specs`, of one method."""
     return embedder_specs([method], typed, model_id, defaults=defaults)[0]
 
 
@@ -218,11 +184,21 @@ def embedder_specs(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> tuple[EmbedderSpec, ...]:
-    """As `embedder_spec` for several methods, each of which takes the options that it has.
+    """What to make, from methods' names and what was typed for their options.
+
+    Args:
+        methods: of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
+            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
+        typed: option to value. ``NAME`` goes to every method that has such an option,
+            ``METHOD.NAME`` to one of them; ``model`` is an option of all. What stands behind an
+            ``@`` has precedence.
+        model_id: the model for all parts; by default each method's own.
+        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
+            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
 
     Raises:
-        SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
-            given twice with the same model and options.
+        SettingsError: there is no such method, none has an option, a value cannot be read, or a
+            method is given twice with the same model and options.
     """
     named = [read_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
@@ -267,11 +243,7 @@ def embedder_specs(
 
 
 def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
-    """The concatenation of several methods; the method itself where it is one.
-
-    Raises:
-        SettingsError: two are the same.
-    """
+    """The concatenation of different methods; the method itself where it is one."""
     if len(parts) == 1:
         return parts[0]
     name = JOIN.join(part.method for part in parts)
@@ -377,3 +349,102 @@ def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | Non
         check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
     chosen = typed.get("model") or model_id or METHODS[method].model_id
     return EmbedderSpec(method, chosen, tuple(sorted(values.items())))
+
+
+def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+    """A label for each spec, as of `method_label`: ``neural, fast, 5 epochs``.
+
+    In brackets stands what sets it apart from a namesake: models, options other than the defaults.
+    """
+    labels: list[str] = []
+    for spec in specs:
+        label = method_label(spec)
+        namesakes = [namesake for namesake in specs if namesake.method == spec.method]
+        models = [[part.model_id for part in namesake.singles] for namesake in namesakes]
+        names = _short_names(namesakes)
+        is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
+        has_models = is_repeated or any(ids != models[0] for ids in models)
+        values: list[str] = []
+        for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
+            values += [*_list_settings(part), *[names[part.model_id]] * has_models]
+        if values:
+            start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
+            label = f"{start}{', '.join(values)})"
+        labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
+    return tuple(labels)
+
+
+def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
+    """The label of each different spec, as of `method_labels`."""
+    different = list(dict.fromkeys(specs))
+    return dict(zip(different, method_labels(different), strict=True))
+
+
+def method_label(spec: EmbedderSpec) -> str:
+    """The method's name, and how it learns texts where it does: ``neural, fast, 5 epochs``."""
+    parts = [spec.label, spec.precision]
+    if spec.epochs:
+        noun = "epoch" if spec.epochs == (1,) else "epochs"
+        parts.append(f"{joined([str(n) for n in spec.epochs])} {noun}")
+    return ", ".join(part for part in parts if part)
+
+
+def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels as they are said in a sentence: only names, where no two are alike."""
+    short = [label.partition(",")[0] for label in labels]
+    return tuple(
+        name if short.count(name) == 1 and "(" not in label else label
+        for name, label in zip(short, labels, strict=True)
+    )
+
+
+def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
+    """The parts of a method, or itself, by name, or by label where two names are alike."""
+    parts = spec.parts or (spec,)
+    names = [part.method for part in parts]
+    labels = method_labels(parts)
+    return {
+        label if names.count(name) > 1 else name: part
+        for name, label, part in zip(names, labels, parts, strict=True)
+    }
+
+
+def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+    """The methods' names with their models and every setting, for what is downloaded."""
+    names = _short_names(specs)
+
+    def describe(part: EmbedderSpec) -> str:
+        values = {"model": names[part.model_id], **part.all_options}
+        words = (f"{name} {_describe_value(value)}" for name, value in values.items())
+        return f"{part.method} ({', '.join(words)})"
+
+    return tuple(" + ".join(map(describe, spec.singles)) or spec.label for spec in specs)
+
+
+def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
+    """The end of each model's id or path, as long as it takes for no two to be alike."""
+    models = {part.model_id for spec in specs for part in spec.singles}
+    steps = {model: model.rstrip("/").split("/") for model in models}
+
+    def shorten(model: str) -> str:
+        for n in range(1, len(steps[model]) + 1):
+            end = steps[model][-n:]
+            if all(parts[-n:] != end for name, parts in steps.items() if name != model):
+                return "/".join(end)
+        return model
+
+    return {model: shorten(model) for model in steps}
+
+
+def _list_settings(spec: EmbedderSpec) -> list[str]:
+    """What of a spec's options differs from the method's defaults, in words."""
+    in_label = ("precision", "tolerance", "epochs")
+    return [
+        f"{name} {_describe_value(value)}" for name, value in spec.options if name not in in_label
+    ]
+
+
+def _describe_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

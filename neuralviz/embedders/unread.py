@@ -22,15 +22,9 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
     """What is to be said of texts that the embedder's tokenizers lose; empty where all is well.
 
     It names texts at least half of whose words are unknown, and texts that become the same tokens
-    although they differ by more than case, accents, white space and invisible characters, which
-    many tokenizers leave out on purpose. Unknown symbols among known words, such as emoji, are
-    not named.
-
-    Args:
-        embedder: any; of a concatenation, all parts count.
-        texts: none is blank; the first 1,000 are looked at, unknown words in their first
-            2,000 characters.
-        n_texts: how many there are, where only the first 1,000 are given.
+    although they differ by more than case, accents, white space and invisible characters. Unknown
+    symbols among known words, such as emoji, are not named. The first 1,000 texts are looked at,
+    unknown words in their first 2,000 characters; ``n_texts`` is how many there are, if more.
     """
     n_texts = n_texts or len(texts)
     texts = list(islice(texts, MOST_TEXTS))

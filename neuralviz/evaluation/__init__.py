@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import grouped_data, labelled_data, scored_data
-    from neuralviz.evaluation.events import Progress
-    from neuralviz.evaluation.experiments import method_rows
-    from neuralviz.evaluation.lab import evaluate
-    from neuralviz.evaluation.ladder import measure_cosines, model_poolings, train_ladder
-    from neuralviz.evaluation.own_embedding import own_embeddings
-    from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-    from neuralviz.evaluation.probing import probe
-    from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.tables import read_data
-    from neuralviz.evaluation.training_frames import training_frame, training_numbers
-    from neuralviz.evaluation.training_lab import fill_table
+    from neuralviz.evaluation.data import grouped_data as grouped_data
+    from neuralviz.evaluation.data import labelled_data as labelled_data
+    from neuralviz.evaluation.data import scored_data as scored_data
+    from neuralviz.evaluation.events import Progress as Progress
+    from neuralviz.evaluation.lab import evaluate as evaluate
+    from neuralviz.evaluation.ladder import measure_cosines as measure_cosines
+    from neuralviz.evaluation.ladder import model_poolings as model_poolings
+    from neuralviz.evaluation.ladder import own_embeddings as own_embeddings
+    from neuralviz.evaluation.ladder import train_ladder as train_ladder
+    from neuralviz.evaluation.plan import EvaluationPlan as EvaluationPlan
+    from neuralviz.evaluation.plan import MeasureSettings as MeasureSettings
+    from neuralviz.evaluation.plan import method_rows as method_rows
+    from neuralviz.evaluation.probing import probe as probe
+    from neuralviz.evaluation.results import Results as Results
+    from neuralviz.evaluation.tables import read_data as read_data
+    from neuralviz.evaluation.training_lab import fill_table as fill_table
+    from neuralviz.evaluation.training_tables import training_frame as training_frame
+    from neuralviz.evaluation.training_tables import training_numbers as training_numbers
 
 _MODULES = {
     "EvaluationPlan": "plan",
@@ -34,36 +40,17 @@ _MODULES = {
     "grouped_data": "data",
     "labelled_data": "data",
     "measure_cosines": "ladder",
-    "method_rows": "experiments",
+    "method_rows": "plan",
     "model_poolings": "ladder",
-    "own_embeddings": "own_embedding",
+    "own_embeddings": "ladder",
     "probe": "probing",
     "read_data": "tables",
     "scored_data": "data",
     "train_ladder": "ladder",
-    "training_frame": "training_frames",
-    "training_numbers": "training_frames",
+    "training_frame": "training_tables",
+    "training_numbers": "training_tables",
 }
-__all__ = [
-    "EvaluationPlan",
-    "MeasureSettings",
-    "Progress",
-    "Results",
-    "evaluate",
-    "fill_table",
-    "grouped_data",
-    "labelled_data",
-    "measure_cosines",
-    "method_rows",
-    "model_poolings",
-    "own_embeddings",
-    "probe",
-    "read_data",
-    "scored_data",
-    "train_ladder",
-    "training_frame",
-    "training_numbers",
-]
+__all__ = [*_MODULES]
 
 __getattr__, __dir__ = lazy_names(
     __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}

@@ -26,13 +26,7 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPooling:
-    """A layer or another pooling, measured on scored pairs.
-
-    Attributes:
-        cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
-        scores: [pair] by people.
-        numbers: [pair] as of `number_pairs`.
-    """
+    """A layer or another pooling on scored pairs: [pair] cosines, scores and `number_pairs`."""
 
     cosines: np.ndarray
     scores: np.ndarray
@@ -48,12 +42,8 @@ class MeasuredPooling:
 class BestLayer:
     """The layer with the highest coefficient, and the one that it is compared with.
 
-    Attributes:
-        pooling: of both.
-        layer, value: the best one, and its coefficient.
-        rival, rival_value: the last layer, or the second best where the last one is the best; None
-            where there is no other.
-        is_last: whether the best one is the last.
+    ``rival`` is the last layer, or the second best where the last one is the best; None where there
+    is no other.
     """
 
     pooling: str
@@ -70,7 +60,7 @@ def best_layer(
     """The layer that follows the scores best; None where the coefficient is undefined for all.
 
     Args:
-        by_layer: for each pooling, its layers, as of `LayerPairs`.
+        by_layer: for each pooling, its layers.
         coefficient: one of `COEFFICIENTS`.
     """
     values = {
@@ -97,10 +87,9 @@ def best_layer(
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
-    """95% bootstrap interval of the difference of two coefficients on the same pairs.
+    """95% interval of the difference of two coefficients, on the same resamples of the pairs.
 
-    Both are measured on the same resamples of the pairs. None where one is undefined or there are
-    too few pairs.
+    None where one is undefined or there are too few pairs.
     """
     drawn = [_resampled(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
@@ -113,9 +102,6 @@ def reversed_median(
 
     The lowest of many layers may be below 0 by chance; the median has to be that clearly, and
     farther from 0 than the highest: on reversed scores a layer without context can be above 0.
-
-    Args:
-        by_layer, coefficient: as of `best_layer`.
     """
     defined = [
         (value, index, measured)
@@ -135,7 +121,6 @@ def reversed_median(
 
 
 def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
-    """[resample] a coefficient; empty as of `bootstrap`."""
     if coefficient == "spearman":
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
     return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(

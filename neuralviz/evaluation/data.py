@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -21,9 +21,8 @@ from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
-from neuralviz.reading.pairs import FEWEST_PAIRS, number_pairs, repeats_in_words
-from neuralviz.reading.roles import Kind
-from neuralviz.reading.scales import FIVE, UNIT, Scale
+from neuralviz.reading.labelled import Kind
+from neuralviz.reading.pairs import FEWEST_PAIRS, FIVE, UNIT, Scale, number_pairs, repeats_in_words
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ class DataSet(ABC):
     """What all kinds have.
 
     Attributes:
-        name: for people.
         texts: the different texts, in the order in which they first come.
         notes: sentences on what was left out, or not taken as it may have been meant.
         columns: role to column, of the table that was read.
@@ -69,7 +67,6 @@ class DataSet(ABC):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What can be measured on it."""
         return MEASURES[self.kind]
 
     @property
@@ -79,15 +76,14 @@ class DataSet(ABC):
 
     @cached_property
     def digest_of_texts(self) -> str:
-        """Hash of the different texts in their order."""
         return digest_texts(self.texts)
 
     @cached_property
     def digest(self) -> str:
-        """Hash of all that a measure depends on."""
-        parts = [self.kind, *(_content(value) for value in self._contents())]
-        content = "\x1e".join([*parts, *self.texts])
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        """Hash of all that a measure depends on: the texts and a kind's own fields."""
+        shared = {each.name for each in fields(DataSet)}
+        values = [getattr(self, each.name) for each in fields(self) if each.name not in shared]
+        return digest_texts([self.kind, *_contents(values), *self.texts])
 
     @abstractmethod
     def describe(self) -> str:
@@ -97,18 +93,12 @@ class DataSet(ABC):
         """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
         return ""
 
-    @abstractmethod
-    def _contents(self) -> Iterable[object]:
-        """All that a measure depends on besides the texts."""
-
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Which scored pairs are similar and which dissimilar.
+    """Scores from which a pair is similar, and up to which it is dissimilar.
 
-    Attributes:
-        similar, dissimilar: scores of at least, and of at most, this; None stands for 80% and 40%
-            of the scale: 4 and 2 from 0 to 5.
+    None stands for 80% and 40% of the scale: 4 and 2 from 0 to 5.
     """
 
     similar: float | None = None
@@ -144,13 +134,9 @@ BY_RANGE = Thresholds()
 
 @dataclass(frozen=True, eq=False)
 class ScoredData(DataSet):
-    """Pairs of texts with a score by people.
+    """Pairs of texts with a score by people; the larger, the more alike.
 
-    Attributes:
-        first, second: [pair] places in ``texts``.
-        scores: [pair]; the larger, the more alike.
-        similar, dissimilar: pairs with at least, and with at most, this score are similar, and
-            dissimilar.
+    ``first`` and ``second`` are [pair] places in ``texts``.
     """
 
     first: np.ndarray
@@ -169,12 +155,10 @@ class ScoredData(DataSet):
 
     @property
     def is_similar(self) -> np.ndarray:
-        """[pair] whether it scores high."""
         return self.scores >= self.similar
 
     @property
     def is_dissimilar(self) -> np.ndarray:
-        """[pair] whether it scores low."""
         return self.scores <= self.dissimilar
 
     @cached_property
@@ -186,7 +170,7 @@ class ScoredData(DataSet):
         )
 
     @cached_property
-    def similar_rows(self) -> np.ndarray:
+    def rows(self) -> np.ndarray:
         """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
 
         A text that is in several pairs comes as often: every pair is a group of its own.
@@ -196,8 +180,8 @@ class ScoredData(DataSet):
 
     @cached_property
     def grouping(self) -> Grouping:
-        """Of ``similar_rows``, for triplets."""
-        return Grouping(np.arange(len(self.similar_rows)) // 2)
+        """Of ``rows``, for triplets."""
+        return Grouping(np.arange(len(self.rows)) // 2)
 
     def describe(self) -> str:
         return (
@@ -222,18 +206,10 @@ class ScoredData(DataSet):
             )
         return ""
 
-    def _contents(self) -> Iterable[object]:
-        return self.first, self.second, self.scores, self.similar, self.dissimilar
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedData(DataSet):
-    """Texts in groups that mean the same.
-
-    Attributes:
-        rows: [row] places in ``texts``.
-        grouping: of the rows.
-    """
+    """Texts in groups that mean the same; ``rows`` are places in ``texts``."""
 
     rows: np.ndarray
     grouping: Grouping
@@ -257,18 +233,10 @@ class GroupedData(DataSet):
                 return str(error)
         return ""
 
-    def _contents(self) -> Iterable[object]:
-        return self.rows, self.grouping.group, self.grouping.anchor
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledData(DataSet):
-    """Texts with a label.
-
-    Attributes:
-        rows: [row] places in ``texts``.
-        labels: [row].
-    """
+    """Texts with a label; ``rows`` are places in ``texts``."""
 
     rows: np.ndarray
     labels: tuple[str, ...]
@@ -287,9 +255,6 @@ class LabelledData(DataSet):
             return why_no_votes(self.labels)
         return why_not_probed(self.labels, self.rows.tolist()) if measure == "probe" else ""
 
-    def _contents(self) -> Iterable[object]:
-        return self.rows, self.labels
-
 
 @dataclass(frozen=True, eq=False)
 class ParaphraseData(DataSet):
@@ -297,8 +262,7 @@ class ParaphraseData(DataSet):
 
     Attributes:
         original, generated: [phrase] places in ``texts``.
-        varies: [phrase] which quality.
-        values: [phrase] its value.
+        varies, values: [phrase] which quality, and its value.
         fixed1, fixed2: [phrase] values of the two others.
     """
 
@@ -324,11 +288,6 @@ class ParaphraseData(DataSet):
             "The values never vary within a pair of fixed values, so there is nothing to "
             "correlate with."
         )
-
-    def _contents(self) -> Iterable[object]:
-        return (
-            self.original, self.generated, self.varies, self.values, self.fixed1, self.fixed2
-        )  # fmt: skip
 
 
 def scored_data(
@@ -424,7 +383,14 @@ def with_notes(notes: Sequence[str]) -> str:
     return "".join(f" {note}" for note in notes)
 
 
-def _content(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    return repr(value)
+def _contents(values: Iterable[object]) -> list[str]:
+    """What a hash is made of, of values and of the fields of those that are dataclasses."""
+    contents = []
+    for value in values:
+        if is_dataclass(value):
+            contents += _contents(getattr(value, each.name) for each in fields(value))
+        elif isinstance(value, np.ndarray):
+            contents.append(hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+        else:
+            contents.append(repr(value))
+    return contents

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuralviz.evaluation.data import DataSet
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.plan import EvaluationPlan
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.plan import EvaluationPlan, method_rows
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.evaluation.tables import read_data
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -24,11 +22,7 @@ METHODS = ("mean", "sbert-wk", "neural")
 class Example:
     """A file of the sample data, and the question that it asks.
 
-    Attributes:
-        name: for people, and for links.
-        file: in the sample data.
-        line: what the texts are, and what is asked of them.
-        roles: role to column, where the names of the columns do not say it.
+    ``roles`` has columns by role, where their names do not say it.
     """
 
     name: str
@@ -37,7 +31,6 @@ class Example:
     roles: Mapping[str, str] = field(default_factory=dict)
 
     def read(self) -> DataSet:
-        """The data."""
         source = Source(self.file, (sample_data() / self.file).read_bytes())
         data = read_data(source, self.roles)
         return replace(data, name=f"{self.file}, {self.name.lower()}") if self.roles else data

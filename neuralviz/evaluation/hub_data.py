@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
+from neuralviz.reading.arrow_tables import STATE, is_saved_data_set, read_saved_columns
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.saved_data_sets import STATE, is_saved_data_set, read_saved_columns
 from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
@@ -30,8 +30,6 @@ _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of se
 
 @dataclass(frozen=True)
 class HubData:
-    """Where a known data set is, and the split that the paper measures."""
-
     repo: str
     config: str | None
     split: str
@@ -132,11 +130,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
             "be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
         ) from error
     except Exception as error:  # whatever a format of theirs may run into
-        reason = (
-            str(error).strip().splitlines()[0][:200].rstrip(".")
-            if str(error).strip()
-            else ("unknown reason")
-        )
+        reason = shorten_reason(error)
         raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 
 

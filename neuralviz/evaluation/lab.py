@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import (
     NeuralvizError,
     Stopped,
@@ -26,6 +26,7 @@ from neuralviz.errors import (
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
+from neuralviz.models.shared import LOADERS
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
@@ -35,20 +36,16 @@ from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, NeuralEmbedder
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.plan import EvaluationPlan
+    from neuralviz.evaluation.plan import EvaluationPlan, Row
+    from neuralviz.models.shared import Loaders
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
 MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 
 
 def kept_vectors(folder: Path | None = None) -> KeptVectors:
-    """Where vectors of evaluations are kept.
-
-    Args:
-        folder: made when something is first kept in it; by default the user's own.
+    """Where vectors of evaluations are kept: in ``folder``, by default the user's own.
 
     Raises:
         StoreError: a newer neuralviz wrote the folder, or it cannot be read.
@@ -70,11 +67,9 @@ def evaluate(
     where it was stopped.
 
     Args:
-        plan: data sets, ways to embed, and how to measure.
         vectors: where they are kept; by default `kept_vectors`. Those that were imported may also
             be kept beside saved corpora.
         loaders: where models come from; each is loaded once.
-        should_stop: asked again and again.
 
     Yields:
         `Progress` while something is done, a `Cell` for every row and data set, and, where
@@ -206,6 +201,5 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
-    """Why an embedder cannot read a text, with its beginning."""
     start = " ".join(text.split())[:60]
     return f"Cannot embed “{start}” by {embedder.name}: the text {error.reason}"

@@ -11,13 +11,17 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
+from neuralviz.embedders.specs import embedder_spec
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.correlation import correlate
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
     LINEAR,
+    NEURAL,
+    SENTENCE,
     Baseline,
     FeatureProgress,
     LadderEvent,
@@ -27,11 +31,12 @@ from neuralviz.evaluation.ladder_events import (
     TestPairs,
 )
 from neuralviz.layers.settings import POOLINGS
+from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
-from neuralviz.reading.scales import Scale
+from neuralviz.models.shared import LOADERS
+from neuralviz.reading.pairs import Scale
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import (
     PairFeatures,
     different_texts,
@@ -39,16 +44,42 @@ from neuralviz.training.similarity.features import (
     pair_features,
 )
 from neuralviz.training.similarity.loop import fit, load_network, predict
+from neuralviz.training.similarity.settings import SimilarityEnded
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.ladder_settings import LadderSettings
+    from neuralviz.evaluation.ladder_results import LadderSettings
     from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel
+    from neuralviz.models.shared import Loaders
     from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.similarity.data import SplitPairs
+
+
+MOST_TUNED_ON = 400  # texts; each is a micro-tuning
+
+
+def own_embeddings(
+    model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
+) -> list[tuple[str, Embedder]]:
+    """What a model makes of a sentence by itself, to compare the rungs with.
+
+    A sentence encoder's own embedding; of a masked language model the neural embedding, where there
+    are not too many texts in dev and test pairs. Models that predict the next token have none.
+    """
+    if isinstance(model, LanguageModel):
+        if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
+            return []
+        spec = embedder_spec("neural", {"precision": "fast"}, model.id)
+        return [(NEURAL, make_embedder(spec, loaders))]
+    try:
+        spec = embedder_spec("sentence-transformer", model_id=model.id)
+        return [(SENTENCE, make_embedder(spec, loaders))]
+    except ModelError:  # a model without a pooling of its own
+        return []
+
 
 DIGITS = 6  # of a cosine: float32 has no more
 
@@ -93,12 +124,7 @@ def measure_cosines(
 ) -> Generator[FeatureProgress | LayerCosines]:
     """How the cosine at each layer follows people's scores, for each pooling (FREEZE, Figure 1).
 
-    Args:
-        model: any; it stays as it is.
-        pairs: with scores.
-        store: where features are found and kept.
-        poolings: by default all that the model has.
-        should_stop: asked again and again.
+    The model's own poolings by default. Features are found and kept in ``store``.
 
     Raises:
         As `look_up`.
@@ -122,12 +148,8 @@ def train_ladder(
     """Train every rung on the features of a frozen model, and test each once.
 
     Args:
-        model: any; it stays as it is.
-        split: train, dev and test pairs.
-        settings: rungs and seeds.
         store: where features are found and kept.
         own_embedders: names of `BASELINES` and embedders whose cosines the rungs are compared with.
-        should_stop: asked again and again.
 
     Yields:
         Progress of the features, the train pairs' layers, the test pairs, baselines, then every
@@ -185,7 +207,6 @@ def train_ladder(
 
 
 def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
-    """The cosines at every layer, and how they follow the scores."""
     cosines = _cosines(features)
     correlations = [correlate(column, features.scores) for column in cosines.T]
     return LayerCosines(
@@ -199,11 +220,7 @@ def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> 
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
-    """[pair, layer] the same on every machine.
-
-    Raises:
-        ModelError: one is not finite.
-    """
+    """[pair, layer] the same on every machine; ModelError where one is not finite."""
     cosines: np.ndarray = np.round(features.cosines.astype(float), DIGITS)
     if not np.isfinite(cosines).all():
         raise ModelError("The model's features are infinite or NaN. Choose another model.")

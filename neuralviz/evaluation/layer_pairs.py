@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.errors import ModelError, TextError, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
-from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 32
 WINDOWS = (1, 2, 3, 4)
+Place = tuple[str, str, int | str]
+"""Kind, pooling or variant, and layer, part, window or first layer."""
 DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at 1
 
 
 @dataclass(frozen=True, eq=False)
 class LayerPairs:
-    """A model's layers, measured on the first of some pairs.
+    """A model's layers, measured on the first of ``total`` pairs.
 
     Attributes:
-        model_id, fingerprint: the model.
-        pairs: those that were measured.
-        total: pairs there are; when all are measured, this is the result.
         by_layer: for each pooling that the model has, its layers 0 … n_blocks (frozen features,
             Figure 1).
         ablation: for each variant of SBERT-WK, its parts alone and together (Table VII).
@@ -61,11 +60,6 @@ def measure_layers(
     Each event is the result of the pairs so far, the last one that of all. Every sentence passes
     through the model once.
 
-    Args:
-        model: any.
-        pairs: of sentences, with scores.
-        should_stop: asked after every pass through the model.
-
     Raises:
         TextError: a sentence has no token that the model can read; the message says which.
         ModelError: the model gives vectors that are not finite.
@@ -85,7 +79,9 @@ def measure_layers(
         batch = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
         new = [s for s in dict.fromkeys(s for pair in batch for s in pair) if s not in vectors]
         if new:
-            pooled = pool_texts(model, [tokens[s] for s in new], poolings, should_stop=should_stop)
+            pooled = pool_texts(
+                model, [tokens[s] for s in new], list(poolings.values()), should_stop=should_stop
+            )
             by_text = np.stack(pooled, axis=1).astype(np.float64)
             vectors |= dict(zip(new, by_text, strict=True))
         for number, (first, second) in enumerate(batch, start):
@@ -95,63 +91,47 @@ def measure_layers(
                 f"The model “{model.id}” outputs infinite or NaN values. Choose another model."
             )
         vectors = {s: v for s, v in vectors.items() if last_use[s] >= end}
-        yield _result(model, pairs, cosines[:, :end])
+        yield _result(model, pairs, poolings, cosines[:, :end])
 
 
-def _poolings(model: TextModel) -> list[Pooling]:
-    """All that is measured, in the order in which `_result` takes it apart."""
+def _poolings(model: TextModel) -> dict[Place, Pooling]:
+    """All that is measured."""
     layers = range(model.n_blocks + 1)
-    poolings = [make_pooling(model, name, (layer,)) for name in _names(model) for layer in layers]
+    poolings: dict[Place, Pooling] = {
+        ("by_layer", name, layer): make_pooling(model, name, (layer,))
+        for name in _names(model)
+        for layer in layers
+    }
     for variant in VARIANTS:
-        poolings += ablation(check_sbert_wk(model, variant=variant)).values()
-        poolings += [
-            sbert_wk_pooling(check_sbert_wk(model, variant=variant, window=window))
-            for window in WINDOWS
-        ]
-        poolings += [
-            sbert_wk_pooling(check_sbert_wk(model, variant=variant, layer_start=start))
-            for start in range(model.n_blocks)
-        ]
+        parts = ablation(check_sbert_wk(model, variant=variant))
+        poolings |= {("ablation", variant, part): pooling for part, pooling in parts.items()}
+        for window in WINDOWS:
+            settings = check_sbert_wk(model, variant=variant, window=window)
+            poolings["windows", variant, window] = sbert_wk_pooling(settings)
+        for start in range(model.n_blocks):
+            settings = check_sbert_wk(model, variant=variant, layer_start=start)
+            poolings["layer_starts", variant, start] = sbert_wk_pooling(settings)
     return poolings
 
 
-def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerPairs:
-    """Name what was measured.
-
-    ``cosines`` is [pooling, pair] of the first so many pairs.
-    """
-    measured_pairs = pairs.first(cosines.shape[1])
-    numbers = measured_pairs.numbers
-    measured = iter(
-        [MeasuredPooling(row.copy(), measured_pairs.scores, numbers) for row in cosines]
-    )
-
-    def take(n: int) -> tuple[MeasuredPooling, ...]:
-        return tuple(next(measured) for _ in range(n))
-
-    by_layer = {str(name): take(model.n_blocks + 1) for name in _names(model)}
-    parts: dict[Variant, Mapping[str, MeasuredPooling]] = {}
-    windows: dict[Variant, tuple[MeasuredPooling, ...]] = {}
-    layer_starts: dict[Variant, tuple[MeasuredPooling, ...]] = {}
-    for variant in VARIANTS:
-        labels = ablation(check_sbert_wk(model, variant=variant))
-        parts[variant] = dict(zip(labels, take(len(labels)), strict=True))
-        windows[variant] = take(len(WINDOWS))
-        layer_starts[variant] = take(model.n_blocks)
-    return LayerPairs(
-        model.id,
-        model.fingerprint,
-        measured_pairs,
-        len(pairs),
-        by_layer,
-        parts,
-        windows,
-        layer_starts,
-    )
+def _result(
+    model: TextModel, pairs: ScoredPairs, places: Iterable[Place], cosines: np.ndarray
+) -> LayerPairs:
+    """Name what was measured: ``cosines`` is [pooling, pair] of the first so many pairs."""
+    first = pairs.first(cosines.shape[1])
+    groups: dict[str, dict[Any, dict[Any, MeasuredPooling]]] = defaultdict(dict)
+    for (kind, name, place), row in zip(places, cosines, strict=True):
+        measured = MeasuredPooling(row.copy(), first.scores, first.numbers)
+        groups[kind].setdefault(name, {})[place] = measured
+    ablations = groups.pop("ablation")
+    rows = {
+        kind: {name: tuple(group.values()) for name, group in by_name.items()}
+        for kind, by_name in groups.items()
+    }
+    return LayerPairs(model.id, model.fingerprint, first, len(pairs), ablation=ablations, **rows)
 
 
 def _names(model: TextModel) -> list[PoolingName]:
-    """The poolings that the model has tokens for."""
     lacking = {
         name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
     }

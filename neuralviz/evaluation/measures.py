@@ -19,7 +19,6 @@ from neuralviz.evaluation.bootstrap import (
     bootstrap_share,
 )
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
-from neuralviz.evaluation.confusion import Confusion
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
     DataSet,
@@ -30,18 +29,18 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
-from neuralviz.evaluation.probed import left_out_in_words, rare_labels
-from neuralviz.evaluation.sampling import (
+from neuralviz.evaluation.probed import Confusion, left_out_in_words, rare_labels
+from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
+from neuralviz.evaluation.uniformity import (
     DRAWN_PRODUCTS,
+    alignment_and_uniformity,
     alike_pairs,
     pair_products,
     unlike_pairs,
 )
-from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
-from neuralviz.evaluation.uniformity import alignment_and_uniformity
 from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
@@ -57,10 +56,6 @@ WORST = 20  # triplets, and texts, that are listed
 
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
     """The chosen measures, checked against the data before anything is embedded.
-
-    Args:
-        data: to measure on.
-        settings: what is to be measured.
 
     Raises:
         SettingsError: the data are not made for one that is wanted.
@@ -90,15 +85,9 @@ def measure(
     *,
     should_stop: ShouldStop = never,
 ) -> Measured:
-    """Measure a method on a data set.
+    """Measure a method on a data set by its [text, dim] vectors, of any length.
 
     A measure that fails does not take the others with it: ``failed`` says why.
-
-    Args:
-        data: what is measured on.
-        vectors: [text, dim] of ``data.texts``, of any length.
-        settings: what is measured, and how.
-        should_stop: asked again and again.
 
     Raises:
         NeuralvizError: a vector is not finite, or there is not one a text.
@@ -137,9 +126,7 @@ def overlaps(
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
     Args:
-        data: what is measured on.
         vectors: by method [text, dim] of ``data.texts``.
-        settings, should_stop: as of `measure`.
 
     Returns:
         The overlaps; and, where there is none because there are too many relations to be compared
@@ -149,7 +136,7 @@ def overlaps(
         NeuralvizError: a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
-    units = [unit_rows(of_method) for of_method in vectors]
+    units = [unit_rows(method_vectors) for method_vectors in vectors]
     overlap_of: dict[Measure, Overlap] = {}
     failed: dict[Measure, str] = {}
     for name in settings.measures_of(data):
@@ -157,9 +144,8 @@ def overlaps(
             continue
         try:
             if name == "triplets" and isinstance(data, ScoredData | GroupedData):
-                rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
                 overlap_of[name] = shared_triplets(
-                    [of_method[rows] for of_method in units],
+                    [method_units[data.rows] for method_units in units],
                     data.grouping,
                     max_compared=settings.max_compared,
                     should_stop=should_stop,
@@ -212,13 +198,7 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """What a measure is computed from.
-
-    Attributes:
-        data: of the kind that the measure is for.
-        units: [text, dim] vectors of length 1, of ``data.texts``.
-        settings, should_stop: as of `measure`.
-    """
+    """What a measure is computed from; ``units`` are [text, dim] vectors of length 1."""
 
     data: Any
     units: np.ndarray
@@ -236,7 +216,6 @@ class _Inputs:
 
 
 def _resampled(measured: Measured, values: Mapping[str, np.ndarray]) -> Measured:
-    """A copy of ``measured`` with the resampled values that are defined."""
     defined = {
         name: draws for name, draws in values.items() if len(draws) and np.isfinite(draws).any()
     }
@@ -277,16 +256,15 @@ def _pairs(measured: Measured, inputs: _Inputs) -> Measured:
 
 def _triplets(measured: Measured, inputs: _Inputs) -> Measured:
     data, stop = inputs.data, inputs.should_stop
-    rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-    vectors = inputs.units[rows]
+    vectors = inputs.units[data.rows]
     counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
-    worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
+    worst = worst_triplets(vectors, data.grouping, data.rows, WORST, should_stop=stop)
     cluster = None
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
     errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
     return _resampled(
-        replace(measured, triplets=counted.together, worst_triplets=worst.among(rows)),
+        replace(measured, triplets=counted.together, worst_triplets=worst.among(data.rows)),
         {"triplets": errors},
     )
 

@@ -24,7 +24,6 @@ class QualityMap:
     """How the product follows one quality, for each pair of values of the two others.
 
     Attributes:
-        quality: which varies.
         fixed1, fixed2: values of the two others, ascending.
         kendall_c: [fixed1, fixed2]; NaN where there are no two phrases, or all are alike.
         n: [fixed1, fixed2] phrases.
@@ -48,12 +47,8 @@ def quality_maps(
 ) -> tuple[QualityMap, ...]:
     """A map of tau-c for each quality that varies, in the order in which they first come.
 
-    Args:
-        products: [phrase] of the embeddings of a phrase and of its original.
-        varies: [phrase] name of the quality that varies.
-        values: [phrase] the value of that quality.
-        fixed1, fixed2: [phrase] values of the two others.
-        should_stop: asked before every map's row.
+    All arguments are [phrase]: products of the embeddings of a phrase and of its original, the
+    name and value of the quality that varies, and the values of the two others.
 
     Raises:
         NeuralvizError: there is no phrase, or a product is not finite.

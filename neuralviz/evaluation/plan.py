@@ -1,22 +1,62 @@
-"""What is to be evaluated, as one frozen value: data sets, ways to embed, and how to measure."""
+"""What is evaluated: rows that embed, declared experiments, data sets and measures as one plan."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from neuralviz.embedders.methods import METHODS
+from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
+from neuralviz.layers.settings import PARTS
 from neuralviz.maps.neighbourhoods import K
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.settings import PRECISIONS
+from neuralviz.models import BUNDLED
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
-    from neuralviz.evaluation.experiments import Row
 
 KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
+NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
+ABLATION_EPOCHS = "5"  # as in the paper's ablations
+AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the paper's
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of an experiment's table: a way to embed.
+
+    Attributes:
+        label: no two alike in one experiment.
+        key: by which scripts find the row; no two alike in one experiment.
+        published: the name that the paper's tables have for it; empty where they have none.
+    """
+
+    label: str
+    spec: EmbedderSpec
+    key: str
+    published: str = ""
+
+    @property
+    def model(self) -> str:
+        """Its model, or those of its parts."""
+        if self.spec.is_imported:
+            return "imported vectors"
+        return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
+
+    @property
+    def precision(self) -> str:
+        """How exactly texts are learnt; empty where nothing is learnt."""
+        return self.spec.precision
 
 
 @dataclass(frozen=True)
@@ -62,11 +102,6 @@ class EvaluationPlan:
     """A table to fill: every row is measured on every data set.
 
     Plans are equal when their `cache_key` is.
-
-    Attributes:
-        data: data sets.
-        rows: ways to embed.
-        settings: what is measured, and how.
     """
 
     data: tuple[DataSet, ...]
@@ -101,3 +136,321 @@ class EvaluationPlan:
         """Texts that a model is tuned on, each by its own, of all rows and data sets."""
         n_texts = sum(len(data_set.texts) for data_set in self.data)
         return n_texts * sum(row.spec.learns for row in self.rows)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def method_rows(
+    methods: Sequence[str],
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
+) -> tuple[Row, ...]:
+    """A row for each method, as of `embedder_specs`, or of imported vectors by their names.
+
+    Raises:
+        SettingsError: as of `embedder_specs`; also where a file is named twice, or options or a
+            model are given to imported vectors alone.
+    """
+    embedded = [name for name in methods if name not in imported]
+    if methods and not embedded and (typed or model_id):
+        raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
+    model_specs = iter(embedder_specs(embedded, typed, model_id))
+    specs = [imported.get(name) or next(model_specs) for name in methods]
+    if len(set(specs)) < len(specs):
+        raise SettingsError("A file of imported vectors is named twice. Name it once.")
+    return spec_rows(specs)
+
+
+def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
+    """A row for each way to embed, no two alike."""
+    labels = method_labels(specs)
+    names = [spec.label if spec.is_imported else spec.method for spec in specs]
+    rows = []
+    for label, name, spec in zip(labels, names, specs, strict=True):
+        is_as_published = {option for option, _ in spec.options} <= AS_PUBLISHED
+        key = name if names.count(name) == 1 else label
+        rows.append(Row(label, spec, key, spec.method if is_as_published else ""))
+    return tuple(rows)
+
+
+def experiment_rows(
+    names: str | Sequence[str],
+    typed: Mapping[str, str],
+    model_id: str | None,
+    head_layers: Callable[[str], Sequence[str]],
+    n_blocks: Callable[[str], int],
+) -> tuple[Row, ...]:
+    """The rows of one or more declared experiments, each once.
+
+    Args:
+        names: of `EXPERIMENTS`.
+        typed, model_id, head_layers, n_blocks: as of `RowMaker`.
+
+    Raises:
+        SettingsError: there is no such experiment, or an option cannot be read, or none of the
+            methods has it.
+    """
+    maker = RowMaker(typed, model_id, head_layers, n_blocks)
+    tables: dict[str, tuple[Row, ...]] = {}
+    for name in [names] if isinstance(names, str) else names:
+        if name not in EXPERIMENTS:
+            raise SettingsError(
+                f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
+            )
+        tables[name] = EXPERIMENTS[name].make_rows(maker)
+    used = _option_names([row for rows in tables.values() for row in rows])
+    for option in typed:
+        if option not in used:
+            raise SettingsError(
+                f"No method in the experiment {', '.join(tables)} has an option “{option[:40]}”."
+            )
+    return _join_tables(tables)
+
+
+def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+    """The one or two options with numbers by which rows of one method differ, and their values.
+
+    Such experiments are drawn as lines and grids. A list of one number, as of a single layer, is
+    this number. Empty where the rows differ by anything else, or where a combination is missing.
+    """
+    specs = [row.spec for row in rows]
+    methods = {(spec.method, spec.model_id) for spec in specs}
+    if len(rows) < 3 or len(methods) > 1 or specs[0].parts:
+        return {}
+    options = [spec.all_options for spec in specs]
+    values: dict[str, tuple[float, ...]] = {}
+    for name in options[0]:
+        texts = [str(row_options.get(name)) for row_options in options]
+        if len(set(texts)) > 1:
+            try:
+                values[name] = tuple(float(text.strip("(,)")) for text in texts)
+            except ValueError:
+                return {}
+    n_combined = math.prod(len(set(numbers)) for numbers in values.values())
+    together = set(zip(*values.values(), strict=True))
+    return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
+
+
+def _option_names(rows: Sequence[Row]) -> set[str]:
+    """Names of the options that any of the rows' methods has, with and without the method's."""
+    return {
+        name
+        for row in rows
+        for part in row.spec.parts or (row.spec,)
+        for option in METHODS[part.method].options
+        for name in (option.name, f"{part.method}.{option.name}")
+    }
+
+
+def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
+    """The rows of experiments, each once; equal labels get the experiment's name."""
+    joined: list[Row] = []
+    for name, rows in tables.items():
+        for row in rows:
+            if any(row.spec == earlier.spec for earlier in joined):
+                continue
+            if any(row.label == earlier.label or row.key == earlier.key for earlier in joined):
+                row = replace(row, label=f"{row.label} ({name})", key=f"{row.key} ({name})")
+            joined.append(row)
+    return tuple(joined)
+
+
+# --- declared experiments -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """Makes the rows of declared experiments.
+
+    Attributes:
+        typed: options that go to every row whose method has them.
+        model_id: the model of all rows; None for each method's own.
+        head_layers: names the layers of a masked language model's head, for leaving one out.
+        n_blocks: counts the blocks of a model, for taking one layer after the other.
+    """
+
+    typed: Mapping[str, str]
+    model_id: str | None
+    head_layers: Callable[[str], Sequence[str]]
+    n_blocks: Callable[[str], int]
+
+    def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
+        """A row with the options that its table fixes, and those typed that its method has.
+
+        Raises:
+            SettingsError: an option that the row sets itself is among those of all.
+        """
+        options = {}
+        for option, value in self.typed.items():
+            prefix, dot, name = option.rpartition(".")
+            takers = [part for part in method.split(JOIN) if part == prefix or not dot]
+            declared = {option.name for taker in takers for option in METHODS[taker].options}
+            if name not in declared:
+                continue
+            if name in fixed:
+                raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
+            options[option] = value
+        spec = embedder_spec(method, options | fixed, self.model_id)
+        # The label says already what the row sets, such as the epochs.
+        label += f", {spec.precision}" * spec.learns
+        changed = {option.rpartition(".")[2] for option in options} - AS_PUBLISHED
+        return Row(label, spec, label.replace(", exact", ""), "" if changed else published)
+
+    def of_masked(self) -> RowMaker:
+        """The same for the bundled model, unless another one is asked for."""
+        return replace(self, model_id=self.model_id or BUNDLED)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table that is declared once; ``line`` says what it compares, and where the paper does."""
+
+    name: str
+    line: str
+    make_rows: Callable[[RowMaker], tuple[Row, ...]]
+
+
+def _layers(maker: RowMaker) -> tuple[Row, ...]:
+    names = maker.head_layers(maker.model_id or BUNDLED)
+    rows = [_five_epochs(maker)]
+    for number, left_out in enumerate(names):
+        kept = ",".join(name for name in names if name != left_out)
+        label = f"neural-L{number}"
+        rows.append(maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, layers=kept))
+    return tuple(rows)
+
+
+def _blueprints(maker: RowMaker) -> tuple[Row, ...]:
+    rows = [_five_epochs(maker)]
+    for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
+        kept = ", ".join(
+            str(blueprint) for blueprint in DEFAULT_BLUEPRINTS if blueprint != left_out
+        )
+        label = f"neural-B{number}"
+        rows.append(maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, blueprints=kept))
+    return tuple(rows)
+
+
+def _five_epochs(maker: RowMaker) -> Row:
+    label = "neural, 5 epochs"
+    return maker.make(label, "neural", label, epochs=ABLATION_EPOCHS)
+
+
+def _ablations(maker: RowMaker) -> tuple[Row, ...]:
+    ten = maker.make("neural, 10 epochs", "neural", "neural", epochs="10")
+    return ten, *_layers(maker), *_blueprints(maker)[1:]
+
+
+def _epochs(maker: RowMaker) -> tuple[Row, ...]:
+    published = {5: "neural, 5 epochs", 10: "neural"}
+    return tuple(
+        maker.make(f"neural, epochs {n}", "neural", published.get(n, ""), epochs=str(n))
+        for n in range(1, 21)
+    )
+
+
+def _learning_rates(maker: RowMaker) -> tuple[Row, ...]:
+    published = {"0.01": "neural"}
+    return tuple(
+        maker.make(
+            f"neural, learning rate {rate}", "neural", published.get(rate, ""), learning_rate=rate
+        )
+        for rate in ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05")
+    )
+
+
+def _precisions(maker: RowMaker) -> tuple[Row, ...]:
+    return tuple(maker.make("neural", "neural", "neural", precision=name) for name in PRECISIONS)
+
+
+def _outputs(maker: RowMaker) -> tuple[Row, ...]:
+    maker, epochs = maker.of_masked(), {"epochs": ABLATION_EPOCHS}
+    rows = [maker.make("neural", "neural", "neural, Appendix G", **epochs, layers="last_block")]
+    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
+        options = epochs if METHODS[name].kind == "masked" else {}
+        rows.append(maker.make(name, name, name, **options))
+    return tuple(rows)
+
+
+def _layer_by_layer(maker: RowMaker) -> tuple[Row, ...]:
+    maker = maker.of_masked()
+    layers = range(maker.n_blocks(str(maker.model_id)) + 1)
+    return tuple(maker.make(f"layer {n}", "mean", layer=str(n)) for n in layers)
+
+
+def _concatenated(maker: RowMaker) -> tuple[Row, ...]:
+    names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
+    published = {"neural", "mean"}
+    return tuple(maker.make(name, name, name if name in published else "") for name in names)
+
+
+def _sbert_wk_parts(maker: RowMaker) -> tuple[Row, ...]:
+    labels = {part: f"sbert-wk, {part.replace('-', ' ')}" for part in PARTS} | {"all": "sbert-wk"}
+    return tuple(maker.make(labels[part], "sbert-wk", part=part) for part in PARTS)
+
+
+def _sbert_wk_sweep(maker: RowMaker) -> tuple[Row, ...]:
+    return tuple(
+        maker.make(
+            f"sbert-wk, first layer {start}, window {window}",
+            "sbert-wk",
+            layer_start=str(start),
+            window=str(window),
+        )
+        for start in range(6)
+        for window in (1, 2, 3, 4)
+    )
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            "ablations",
+            "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
+            "(Tables 5 to 12).",
+            _ablations,
+        ),
+        Experiment(
+            "layers",
+            "Neural embeddings with one layer of the head left out (Tables 5 to 8).",
+            _layers,
+        ),
+        Experiment(
+            "blueprints",
+            "Neural embeddings with one blueprint left out (Tables 9 to 12).",
+            _blueprints,
+        ),
+        Experiment("epochs", "Neural embeddings after 1 to 20 epochs.", _epochs),
+        Experiment(
+            "learning-rate", "Neural embeddings at different learning rates.", _learning_rates
+        ),
+        Experiment(
+            "layer-by-layer",
+            "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
+            _layer_by_layer,
+        ),
+        Experiment("precision", "Neural embeddings at each precision.", _precisions),
+        Experiment(
+            "outputs",
+            "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
+            "the last block (Appendix G).",
+            _outputs,
+        ),
+        Experiment(
+            "concatenated",
+            "Neural embeddings concatenated with others (Appendix H).",
+            _concatenated,
+        ),
+        Experiment(
+            "sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
+        ),
+        Experiment(
+            "sbert-wk-sweep",
+            "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3).",
+            _sbert_wk_sweep,
+        ),
+    )
+}

@@ -25,8 +25,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, Stopped, never
-from neuralviz.evaluation.confusion import Confusion
-from neuralviz.evaluation.probed import FOLDS, Probed, rare_labels, why_not_probed
+from neuralviz.evaluation.probed import FOLDS, Confusion, Probed, rare_labels, why_not_probed
 from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def probe(
         labels: one a text.
         texts: what is embedded: no text is in two folds, and the baseline learns from its words.
         seed: of the folds, of the probe's first weights and of its batches.
-        should_stop: asked before every fold.
 
     Returns:
         What it reaches, and [text that was asked for] whether it is right. Texts whose label fewer
@@ -101,12 +99,7 @@ def probe(
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:
-    """A probe that has learnt nothing yet.
-
-    Args:
-        n: texts that it will learn from.
-        seed: of its first weights and of its batches.
-    """
+    """A probe that has learnt nothing yet, for ``n`` texts to learn from."""
     network = MLPClassifier(
         hidden_layer_sizes=(UNITS,), batch_size=min(BATCH, n), max_iter=EPOCHS, random_state=seed
     )
@@ -118,8 +111,7 @@ def folds(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Places of the texts to learn from and of those to be asked for, `FOLDS` times.
 
-    Every text is asked for once, and all folds have as much of each label as the others, as far as
-    that can be: a text that is there several times is in one fold.
+    Every text is asked for once; a text that is there several times is in one fold.
     """
     x, y = np.zeros(len(labels)), np.array(labels)
     if len(set(texts)) == len(texts):
@@ -136,7 +128,7 @@ def _predicted(
     places: Sequence[tuple[np.ndarray, np.ndarray]],
     should_stop: ShouldStop,
 ) -> np.ndarray:
-    """[text] the label that what is made for the number of texts to learn from tells."""
+    """[text] the labels predicted by models that are made for a number of texts to learn from."""
     y = np.array(labels)
     predicted = y.copy()
     for learnt, tested in places:
@@ -151,10 +143,7 @@ def _predicted(
 
 @lru_cache(maxsize=8)
 def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) -> float | None:
-    """What the words of the texts reach without any embedding, in the same folds.
-
-    It is the same for all methods, and found once.
-    """
+    """What the words of the texts reach in the same folds: found once for all methods."""
 
     def make(_n: int) -> Pipeline:
         words = TfidfVectorizer(token_pattern=_WORD.pattern, sublinear_tf=True)

@@ -37,11 +37,7 @@ _SENTENCE_ENDS = frozenset('.!?:;…"“”„«»()[]\n')
 
 @dataclass(frozen=True, eq=False)
 class ProbingTask(LabelledData):
-    """Texts whose labels were made from them.
-
-    Attributes:
-        task: its name.
-    """
+    """Texts whose labels were made from them."""
 
     task: Task
 
@@ -55,7 +51,6 @@ class ProbingTask(LabelledData):
 
     @property
     def rewrites(self) -> bool:
-        """Whether some texts are not as they were given."""
         return self.task == "bigram-shift"
 
     def describe(self) -> str:
@@ -69,13 +64,9 @@ class ProbingTask(LabelledData):
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A way to make a task.
+    """A way to make a task: ``make`` gives pairs of text and label, from texts and a generator.
 
-    Attributes:
-        title: on a button.
-        line: what is asked, in a line.
-        question: the same, to end a sentence with.
-        make: from different texts and a generator, pairs of text and label.
+    ``question`` says what is asked, to end a sentence with; ``line`` says it in full.
     """
 
     title: str

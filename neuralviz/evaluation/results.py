@@ -1,42 +1,78 @@
-"""What an experiment has found so far, as tables for people and for programs."""
+"""What an experiment has found so far, as tables for people, for programs and in a file."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neuralviz import __version__
-from neuralviz.embedders.labels import part_names
+from neuralviz.arrays import RecordFormat
+from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
-from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.correlation import COEFFICIENTS
-from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.in_words import (
-    NAMES,
-    Table,
-    Word,
-    as_lines,
-    flatten,
-    format_measured,
-    in_digits,
-)
+from neuralviz.evaluation.bootstrap import Intervals
+from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
+from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
+from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
+from neuralviz.evaluation.events import Cell, Compared, Measured
+from neuralviz.evaluation.paraphrases import QualityMap
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
+from neuralviz.evaluation.probed import Confusion, Probed
+from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.published import Published, find_published
+from neuralviz.evaluation.triplets import Grouping, WorstTriplets
+from neuralviz.evaluation.uniformity import Uniformity
+from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.measured import Measured
-    from neuralviz.evaluation.plan import EvaluationPlan
+
+NAMES = {
+    "spearman": "Spearman",
+    "kendall_c": "tau-c",
+    "kendall_b": "tau-b",
+    "pearson": "Pearson",
+}
+HIGHER, LOWER = "higher is better", "lower is better"
+ARROWS = {HIGHER: "↑", LOWER: "↓"}
+EMPTY_CELL = "–"
+CSV_COLUMNS = ("data", "method", "model", "precision", "measure", "value", "published",
+               "published model")  # fmt: skip
+
+
+class Table(NamedTuple):
+    """A table as words.
+
+    Attributes:
+        better: of each column, `HIGHER`, `LOWER`, or nothing where neither is better.
+        best: line and column of the best values, where they differ.
+    """
+
+    heads: list[str]
+    lines: list[list[str]]
+    better: list[str]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Word:
+    """A cell: its text, and how its value is compared, if it is (``better`` as of `Table`)."""
+
+    text: str
+    value: float = np.nan
+    better: str = ""
+
+
+Line = Mapping[str, str | Word]
+"""Cells by the heads of their columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +80,6 @@ class Results:
     """An experiment and the cells that are finished.
 
     Attributes:
-        plan: what was asked for.
         cells: by number of data set and row.
         compared: by number of data set.
         version: of neuralviz that made them.
@@ -75,14 +110,11 @@ class Results:
 
     def of_data(self, data: int) -> Results:
         """The results of one data set alone, which becomes number 0."""
+        of_rows = {row: cell for (of_cell, row), cell in self.cells.items() if of_cell == data}
         return replace(
             self,
             plan=replace(self.plan, data=(self.data[data],)),
-            cells={
-                (0, row): replace(cell, data=0)
-                for (number, row), cell in self.cells.items()
-                if number == data
-            },
+            cells={(0, row): replace(cell, data=0) for row, cell in of_rows.items()},
             compared={0: replace(self.compared[data], data=0)} if data in self.compared else {},
         )
 
@@ -98,37 +130,32 @@ class Results:
 
     def finished(self, data: int) -> list[tuple[int, str, Measured]]:
         """Row, its label and what was measured of those that are finished."""
-        entries = (
-            (index, row.label, self.measured(data, index)) for index, row in enumerate(self.rows)
-        )
         return [
-            (index, label, measured) for index, label, measured in entries if measured is not None
+            (index, row.label, measured)
+            for index, row in enumerate(self.rows)
+            if (measured := self.measured(data, index)) is not None
         ]
 
     def sentences(self, data: int) -> list[str]:
         """Notes on a data set's cells, and why a measure is missing."""
-        rows_of: dict[str, list[str]] = {}  # sentence to the labels of its rows
+        labels_of: dict[str, list[str]] = {}  # by sentence
         for index, row in enumerate(self.rows):
-            cell = self.cells.get((data, index))
-            if cell is None:
-                continue
-            if cell.error:
-                rows_of.setdefault(cell.error, []).append(row.label)
-            if cell.measured is not None:
-                for name, reason in cell.measured.failed.items():
-                    rows_of.setdefault(f"{name}: {reason}", []).append(row.label)
-                for note in cell.measured.notes:
-                    rows_of.setdefault(note, []).append(row.label)
-            if cell.n_rose:
-                warning = LossWarning(cell.n_rose, len(self.data[data].texts))
-                rows_of.setdefault(str(warning), []).append(row.label)
-        sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
+            if cell := self.cells.get((data, index)):
+                for sentence in self._cell_notes(cell):
+                    labels_of.setdefault(sentence, []).append(row.label)
+        sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in labels_of.items()]
         compared = self.compared.get(data)
-        if compared is not None:
-            sentences += [
-                f"shared errors ({name}): {reason}" for name, reason in compared.failed.items()
-            ]
-        return sentences
+        failed = compared.failed if compared else {}
+        return sentences + [f"shared errors ({name}): {reason}" for name, reason in failed.items()]
+
+    def _cell_notes(self, cell: Cell) -> list[str]:
+        notes = [cell.error] if cell.error else []
+        if cell.measured is not None:
+            notes += [f"{name}: {reason}" for name, reason in cell.measured.failed.items()]
+            notes += cell.measured.notes
+        if cell.n_rose:
+            notes.append(str(LossWarning(cell.n_rose, len(self.data[cell.data].texts))))
+        return notes
 
     def left_out(self, data: int) -> str:
         """Which rows have no shared errors computed, in a sentence; empty where all have."""
@@ -142,8 +169,8 @@ class Results:
 
     def published(self, data: int, row: int) -> Published | None:
         """What the paper has for a cell."""
-        row_plan = self.rows[row]
-        return find_published(self.data[data], row_plan.published, row_plan.spec.model_id)
+        spec_row = self.rows[row]
+        return find_published(self.data[data], spec_row.published, spec_row.spec.model_id)
 
     def models(self) -> str:
         """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean; cls)``."""
@@ -154,33 +181,7 @@ class Results:
             return next(iter(labels_of))
         return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in labels_of.items())
 
-    def published_table(self, data: int) -> Table:
-        """What the paper has for rows, as words, with the models; no lines where it has nothing."""
-        lines = []
-        for index, row in enumerate(self.rows):
-            paper = self.published(data, index)
-            if paper is None:
-                continue
-            line: dict[str, str | Word] = {
-                "method": row.label,
-                "model": paper.model,
-                "paper": paper.source,
-            }
-            for name in COEFFICIENTS:
-                value = getattr(paper, name, None)
-                if value is not None:
-                    line[NAMES[name]] = number(value, ".3f")
-            for name, counted in (("pairs", paper.pairs), ("triplets", paper.triplets)):
-                if counted is not None:
-                    line |= {
-                        f"{name} broken": f"{counted.wrong:,}",
-                        f"{name} same": number(counted.same, ".2f"),
-                        f"{name} diff": number(counted.diff, ".2f"),
-                    }
-                    if counted.shared is not None:
-                        line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"
-            lines.append(line)
-        return as_lines(lines)
+    # --- tables for people ------------------------------------------------------------------------
 
     def table(self, data: int) -> Table:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
@@ -191,19 +192,32 @@ class Results:
                 before = "" if group == "embeddings" else f"{group} "
                 line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
-        return as_lines(lines)
+        return make_table(lines)
 
     def tables(self, data: int) -> list[Table]:
         """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
         words = [self._words(data, index) for index in range(len(self.rows))]
-        tables = []
-        for group in dict.fromkeys(group for line in words for group in line):
-            lines: list[dict[str, str | Word]] = [
-                {group: row.label, **line.get(group, {})}
-                for row, line in zip(self.rows, words, strict=True)
-            ]
-            tables.append(as_lines(lines))
-        return tables
+        return [
+            make_table(
+                [
+                    {group: row.label, **line.get(group, {})}
+                    for row, line in zip(self.rows, words, strict=True)
+                ]
+            )
+            for group in dict.fromkeys(group for line in words for group in line)
+        ]
+
+    def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
+        """The words of a cell, by kind of measure and column head."""
+        cell = self.cells.get((data, row))
+        if cell is None:
+            return {}
+        return {"": {"failed": Word("yes")}} if cell.measured is None else _words(cell.measured)
+
+    def published_table(self, data: int) -> Table:
+        """What the paper has for rows, as words, with the models; no lines where it has nothing."""
+        papers = [(row.label, self.published(data, n)) for n, row in enumerate(self.rows)]
+        return make_table([_published_line(label, paper) for label, paper in papers if paper])
 
     def overlap_tables(self, data: int) -> list[Table]:
         """Which share of what they break two rows have in common (Eq. 3), a table a measure.
@@ -215,12 +229,10 @@ class Results:
             return []
         labels = [f"{n} {self.rows[index].label}" for n, index in enumerate(compared.rows, 1)]
         return [
-            as_lines(
+            make_table(
                 [
-                    {
-                        f"{name}: shared errors (I)": label,
-                        **{str(n): in_digits(value, 2) for n, value in enumerate(line, 1)},
-                    }
+                    {f"{name}: shared errors (I)": label}
+                    | {str(n): in_digits(value, 2) for n, value in enumerate(line, 1)}
                     for label, line in zip(labels, overlap.share, strict=True)
                 ]
             )
@@ -229,27 +241,19 @@ class Results:
 
     def confusion_tables(self, data: int) -> list[Table]:
         """Which labels are taken for which, a table a row and measure; as many as can be read."""
-        tables = []
-        for _, label, measured in self.finished(data):
-            for measure in ("neighbours", "probe"):
-                confusion = measured.confusion_of(measure)
-                if confusion is not None:
-                    tables.append(_confusion_table(f"{label} ({measure})", confusion.at_most()))
-        return tables
+        return [
+            _confusion_table(f"{label} ({measure})", confusion.at_most())
+            for _, label, measured in self.finished(data)
+            for measure in ("neighbours", "probe")
+            if (confusion := measured.confusion_of(measure)) is not None
+        ]
 
-    def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
-        """The words of a cell, by kind of measure and column head."""
-        cell = self.cells.get((data, row))
-        if cell is None:
-            return {}
-        if cell.measured is None:
-            return {"": {"failed": Word("yes")}}
-        return format_measured(cell.measured)
+    # --- values for programs ----------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
         """The measures by row, for scripts; by data set and row where there are several sets."""
-        by_data = {data.name: self._of_data(number) for number, data in enumerate(self.data)}
-        return self._of_data(0) if len(self.data) == 1 else by_data
+        by_data = {data.name: self._rows_json(number) for number, data in enumerate(self.data)}
+        return self._rows_json(0) if len(self.data) == 1 else by_data
 
     def as_record(self) -> dict[str, Any]:
         """Everything: settings, data sets, rows, measures, overlaps, what was published."""
@@ -262,45 +266,30 @@ class Results:
 
     def settings(self) -> dict[str, Any]:
         """What was asked, defaults included."""
+        settings = self.plan.settings
         return {
-            "measures": list(self.plan.settings.measures) or "default",
-            "neighbours": self.plan.settings.k,
-            "bootstrap resamples": self.plan.settings.resamples,
-            "bootstrap seed": self.plan.settings.seed,
+            "measures": list(settings.measures) or "default",
+            "neighbours": settings.k,
+            "bootstrap resamples": settings.resamples,
+            "bootstrap seed": settings.seed,
             "tie": TIE,
-            "rows": [
-                {
-                    "label": row.label,
-                    "method": row.spec.method,
-                    "model": {name: part.model_id for name, part in part_names(row.spec).items()}
-                    if row.spec.parts
-                    else row.model,
-                    "options": {
-                        name: part.all_options for name, part in part_names(row.spec).items()
-                    },
-                    "precision": row.precision or None,
-                }
-                for row in self.rows
-            ],
+            "rows": [_row_settings(row) for row in self.rows],
         }
 
     def csv(self) -> str:
         """A line for every number: data, row, model, precision, measure, value, published."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["data", "method", "model", "precision", "measure", "value", "published",
-                         "published model"])  # fmt: skip
-        for (data, row), cell in sorted(self.cells.items()):
-            paper = self.published(data, row)
-            row_plan = self.rows[row]
+        writer.writerow(CSV_COLUMNS)
+        for (data, index), cell in sorted(self.cells.items()):
+            row, paper = self.rows[index], self.published(data, index)
             numbers = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
-            for name, value in [*flatten(numbers), *self._shares(data, row)]:
-                paper_value = _published_value(paper, name)
+            for name, value in [*_flatten(numbers), *self._shares(data, index)]:
+                published = _published_value(paper, name)
                 writer.writerow([
-                    escape_formula(self.data[data].name), row_plan.label,
-                    escape_formula(row_plan.model), row_plan.precision, escape_formula(name), value,
-                    "" if paper_value is None else paper_value,
-                    paper.model if paper and paper_value else "",
+                    escape_formula(self.data[data].name), row.label, escape_formula(row.model),
+                    row.precision, escape_formula(name), value, published,
+                    paper.model if paper and published else "",
                 ])  # fmt: skip
         return file.getvalue()
 
@@ -309,35 +298,25 @@ class Results:
         compared = self.compared.get(data)
         if compared is None or row not in compared.rows:
             return []
-        its_place = compared.rows.index(row)
         return [
-            (f"{name}.I with {self.rows[rival_row].label}", float(overlap.share[its_place, place]))
+            (f"{name}.I with {self.rows[rival].label}", float(share))
             for name, overlap in compared.overlaps.items()
-            for place, rival_row in enumerate(compared.rows)
-            if rival_row != row and np.isfinite(overlap.share[its_place, place])
+            for rival, share in zip(
+                compared.rows, overlap.share[compared.rows.index(row)], strict=True
+            )
+            if rival != row and np.isfinite(share)
         ]
 
-    def _of_data(self, data: int) -> dict[str, Any]:
+    def _rows_json(self, data: int) -> dict[str, Any]:
         return {
-            row.key: self._cell_json(data, index)
+            row.key: _cell_json(row, self.cells[data, index])
             for index, row in enumerate(self.rows)
             if (data, index) in self.cells
         }
 
-    def _cell_json(self, data: int, row: int) -> dict[str, Any]:
-        cell = self.cells[data, row]
-        row_plan = self.rows[row]
-        record: dict[str, Any] = {"model": row_plan.model}
-        if row_plan.precision:
-            record["precision"] = row_plan.precision
-        if cell.n_rose:
-            record["loss_rose"] = cell.n_rose
-        if cell.measured is None:
-            return record | {"error": cell.error}
-        return record | cell.measured.as_json()
-
     def _data_record(self, number: int) -> dict[str, Any]:
-        data = self.data[number]
+        data, compared = self.data[number], self.compared.get(number)
+        papers = {row.key: self.published(number, index) for index, row in enumerate(self.rows)}
         record: dict[str, Any] = {
             "name": data.name,
             "kind": data.kind,
@@ -345,58 +324,212 @@ class Results:
             "digest": data.digest,
             "columns": dict(data.columns),
             "notes": list(data.notes),
-            "results": self._of_data(number),
+            "results": self._rows_json(number),
+            "published": {key: asdict(paper) for key, paper in papers.items() if paper},
         }
         if isinstance(data, ScoredData):
             record |= {"similar": data.similar, "dissimilar": data.dissimilar}
-        papers = {row.key: self.published(number, index) for index, row in enumerate(self.rows)}
-        record["published"] = {
-            key: asdict(paper) for key, paper in papers.items() if paper is not None
-        }
-        compared = self.compared.get(number)
         if compared is not None:
             record["overlap"] = {
                 "rows": [self.rows[index].key for index in compared.rows],
                 "left_out": compared.left_out,
                 "failed": dict(compared.failed),
-                **{
-                    name: {
-                        "shared": overlap.shared.tolist(),
-                        "I": [
-                            [None if np.isnan(v) else v for v in line]
-                            for line in overlap.share.tolist()
-                        ],
-                    }
-                    for name, overlap in compared.overlaps.items()
-                },
+                **{name: _overlap_json(overlap) for name, overlap in compared.overlaps.items()},
             }
         return record
 
 
+def in_digits(value: float, digits: int) -> str:
+    """A number with so many digits behind the point."""
+    return EMPTY_CELL if np.isnan(value) else number(value, f".{digits}f")
+
+
+def make_table(lines: Sequence[Line]) -> Table:
+    """Heads as they first come, and the cells under them."""
+    heads = list(dict.fromkeys(head for line in lines for head in line))
+    columns = [[_as_word(line.get(head, EMPTY_CELL)) for line in lines] for head in heads]
+    better = [next((word.better for word in column if word.better), "") for column in columns]
+    best = {
+        (line, place)
+        for place, (column, direction) in enumerate(zip(columns, better, strict=True))
+        for line in _find_best(column, direction)
+    }
+    texts = [[word.text for word in line] for line in zip(*columns, strict=True)]
+    return Table(heads, texts, better, frozenset(best))
+
+
+def _as_word(cell: str | Word) -> Word:
+    return Word(cell) if isinstance(cell, str) else cell
+
+
+def _find_best(column: Sequence[Word], better: str) -> list[int]:
+    """Lines with the best value of a column, as it is read; none where all are alike."""
+    values = [word.value for word in column]
+    if not better or len({word.text for word in column if np.isfinite(word.value)}) < 2:
+        return []
+    text = column[int((np.nanargmax if better == HIGHER else np.nanargmin)(values))].text
+    return [line for line, word in enumerate(column) if word.text == text]
+
+
+def _words(measured: Measured) -> dict[str, dict[str, Word]]:
+    """What was measured, by kind of measure and head of a column."""
+    words: dict[str, dict[str, Word]] = {}
+    if measured.correlations is not None:
+        values = {NAMES[n]: getattr(measured.correlations, n) for n in COEFFICIENTS}
+        words[""] = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
+        if measured.intervals is not None:
+            low, high = measured.intervals.spearman
+            bounds = f"{number(low, '.3f')} to {number(high, '.3f')}"
+            words[""]["Spearman, 95% interval"] = Word(bounds)
+    for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
+        if counted is not None:
+            words[name] = {
+                "error": Word(f"{counted.error:.2%}", counted.error, LOWER),
+                "broken": Word(f"{counted.wrong:,} of {counted.total:,}", counted.wrong, LOWER),
+                "without ties": Word(f"{counted.wrong_strict:,}", counted.wrong_strict, LOWER),
+                "same": Word(number(counted.same, ".2f")),
+                "diff": Word(number(counted.diff, ".2f")),
+            }
+    if measured.neighbours is not None:
+        name = f"{measured.neighbours.k}-NN"
+        words |= _accuracy_words(name, measured.neighbours, measured.votes)
+    if measured.probe is not None:
+        words |= _accuracy_words("probe", measured.probe, measured.probe.confusion)
+        tfidf = measured.probe.tfidf
+        words["probe"]["TF-IDF baseline"] = Word(EMPTY_CELL if tfidf is None else f"{tfidf:.1%}")
+    if measured.uniformity is not None:
+        spread = measured.uniformity
+        values = {"alignment": spread.alignment, "uniformity": spread.uniformity}
+        words["embeddings"] = {
+            name: Word(number(value, ".3f"), value, LOWER)
+            for name, value in values.items()
+            if value is not None
+        }
+    for quality_map in measured.paraphrases:
+        defined = quality_map.kendall_c[np.isfinite(quality_map.kendall_c)]
+        mean = float(defined.mean()) if len(defined) else np.nan
+        word = Word(in_digits(mean, 3), mean, HIGHER)
+        words.setdefault("mean tau-c", {})[f"{quality_map.quality} varies"] = word
+    return words
+
+
+def _accuracy_words(
+    name: str, share: KnnAccuracy | Probed, confusion: Confusion | None
+) -> dict[str, dict[str, Word]]:
+    """An accuracy, and the measures that count every label alike."""
+    low, high = share.interval
+    words = {
+        name: {
+            "accuracy": Word(f"{share.accuracy:.1%}", share.accuracy, HIGHER),
+            "95% interval": Word(f"{low:.1%} to {high:.1%}"),
+            "majority baseline": Word(f"{share.baseline:.1%}"),
+        }
+    }
+    if confusion is not None:
+        values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
+        words[f"{name}, by label"] = {
+            head: Word(f"{value:.1%}", value, HIGHER) for head, value in values.items()
+        }
+    return words
+
+
+def _published_line(label: str, paper: Published) -> Line:
+    line = {"method": label, "model": paper.model, "paper": paper.source}
+    for name in COEFFICIENTS:
+        value = getattr(paper, name, None)
+        if value is not None:
+            line[NAMES[name]] = number(value, ".3f")
+    for name, counted in (("pairs", paper.pairs), ("triplets", paper.triplets)):
+        if counted is not None:
+            line[f"{name} broken"] = f"{counted.wrong:,}"
+            line[f"{name} same"] = number(counted.same, ".2f")
+            line[f"{name} diff"] = number(counted.diff, ".2f")
+            if counted.shared is not None:
+                line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"
+    return line
+
+
 def _confusion_table(title: str, confusion: Confusion) -> Table:
     """Own labels down, with the numbers that the columns have; predicted ones across."""
-    heads = [str(n) for n in range(1, len(confusion.labels) + 1)]
-    return Table(
-        [f"{title}: own label (down), predicted (across)", *heads],
+    first = f"{title}: own label (down), predicted (across)"
+    rows = zip(confusion.labels, confusion.counts.tolist(), strict=True)
+    return make_table(
         [
-            [f"{n} {label}", *(f"{count:,}" for count in counts)]
-            for n, label, counts in zip(
-                heads, confusion.labels, confusion.counts.tolist(), strict=True
-            )
-        ],
-        [""] * (len(heads) + 1),
+            {first: f"{row} {label}"} | {str(n): f"{count:,}" for n, count in enumerate(counts, 1)}
+            for row, (label, counts) in enumerate(rows, 1)
+        ]
     )
+
+
+def _row_settings(row: Row) -> dict[str, Any]:
+    parts = part_names(row.spec)
+    models = {name: part.model_id for name, part in parts.items()}
+    return {
+        "label": row.label,
+        "method": row.spec.method,
+        "model": models if row.spec.parts else row.model,
+        "options": {name: part.all_options for name, part in parts.items()},
+        "precision": row.precision or None,
+    }
+
+
+def _cell_json(row: Row, cell: Cell) -> dict[str, Any]:
+    record: dict[str, Any] = {"model": row.model}
+    if row.precision:
+        record["precision"] = row.precision
+    if cell.n_rose:
+        record["loss_rose"] = cell.n_rose
+    return record | ({"error": cell.error} if cell.measured is None else cell.measured.as_json())
+
+
+def _overlap_json(overlap: Overlap) -> dict[str, Any]:
+    shares = overlap.share.tolist()
+    return {
+        "shared": overlap.shared.tolist(),
+        "I": [[None if np.isnan(value) else value for value in line] for line in shares],
+    }
+
+
+def _flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Names and what they stand for, those of a mapping within behind a full stop."""
+    pairs: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if name == "paraphrases" and not isinstance(value, str):
+            pairs += [entry for quality_map in value for entry in _flatten_map(quality_map)]
+        elif isinstance(value, Mapping):
+            pairs += _flatten(value, f"{before}{name}.")
+        elif isinstance(value, tuple):  # an interval
+            pairs += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
+        elif isinstance(value, str):
+            pairs.append((before + name, escape_formula(value)))
+        elif isinstance(value, int | float):
+            pairs.append((before + name, value))
+    return pairs
+
+
+def _flatten_map(quality_map: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        (f"{quality_map['quality']}.kendall_c at {a:g}, {b:g}", quality_map["kendall_c"][i][j])
+        for i, a in enumerate(quality_map["fixed1"])
+        for j, b in enumerate(quality_map["fixed2"])
+    ]
 
 
 def _published_value(paper: Published | None, name: str) -> float | None:
-    if paper is None:
-        return None
-    if name in COEFFICIENTS:
-        return getattr(paper, name)
+    if paper is None or name in COEFFICIENTS:
+        return getattr(paper, name, None)
     measure, _, field_name = name.partition(".")
     counted = {"pairs": paper.pairs, "triplets": paper.triplets}.get(measure)
-    return (
-        getattr(counted, field_name)
-        if counted and field_name in ("wrong", "same", "diff")
-        else None
-    )
+    return getattr(counted, field_name, None) if field_name in ("wrong", "same", "diff") else None
+
+
+RESULTS_FORMAT = RecordFormat(
+    "results",
+    version=3,
+    classes=(
+        Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
+        EvaluationPlan, GroupedData, Grouping, Intervals, KnnAccuracy, LabelledData, Measured,
+        MeasureSettings, Outvoted, Overlap, ParaphraseData, Probed, ProbingTask, QualityMap,
+        Results, Row, ScoredData, Uniformity, WorstTriplets,
+    ),
+)  # fmt: skip

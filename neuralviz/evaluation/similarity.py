@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.broken import TIE
+from neuralviz.store.writing import write_pieces
 
+PAIRS_AT_A_TIME = 100_000
 MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
@@ -20,7 +24,6 @@ class Similarity:
     """How similar a method finds texts.
 
     Attributes:
-        method: its label.
         texts: in the order of rows and columns.
         products: [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, NaN where a
             text has no vector yet.
@@ -34,7 +37,6 @@ class Similarity:
 
     @property
     def has_vector(self) -> np.ndarray:
-        """[text] true where the text has a vector."""
         return np.isfinite(np.diagonal(self.products))
 
     @cached_property
@@ -68,12 +70,7 @@ class Similarity:
 
 
 def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
-    """The products of texts.
-
-    Args:
-        method: its label.
-        texts: one a vector.
-        vectors: [text, dim] of any length; rows of NaN for texts that have none yet.
+    """The products of [text, dim] vectors, with rows of NaN for texts that have none yet.
 
     Raises:
         NeuralvizError: a vector is infinite, or NaN in part.
@@ -177,7 +174,7 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
 
 def order_by_label(labels: Sequence[str]) -> np.ndarray:
     """[text] an order in which texts of one label stand together, labels as they first come."""
-    first = {label: place for place, label in reversed(list(enumerate(labels)))}
+    first = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     return np.argsort([first[label] for label in labels], kind="stable")
 
 
@@ -232,3 +229,33 @@ def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | N
         return None
     widest = int(np.nanargmax(apart))
     return int(i[widest]), int(j[widest])
+
+
+def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:
+    """Write a row for every method and every pair of different texts, as of `write_pieces`.
+
+    The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
+    ``rank``, 1 for the most similar pair of the method; equal products share the best of their
+    ranks.
+
+    Raises:
+        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    """
+    write_pieces(path, (piece for each in similarities for piece in _product_pieces(each, ids)))
+
+
+def _product_pieces(similarity: Similarity, ids: Sequence[str]) -> Iterator[pa.Table]:
+    id_column, texts = pa.array(ids, pa.string()), pa.array(similarity.texts, pa.string())
+    first, second = pair_indices(len(similarity.texts))
+    for start in range(0, len(first), PAIRS_AT_A_TIME):
+        i, j = (indices[start : start + PAIRS_AT_A_TIME] for indices in (first, second))
+        columns = {
+            "method": pa.repeat(pa.scalar(similarity.method), len(i)),
+            "id1": id_column.take(pa.array(i)),
+            "id2": id_column.take(pa.array(j)),
+            "text1": texts.take(pa.array(i)),
+            "text2": texts.take(pa.array(j)),
+            "product": pa.array(similarity.products[i, j], pa.float32()),
+            "rank": pa.array(similarity.ranks[i, j].astype(np.int64)),
+        }
+        yield pa.table(columns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -18,12 +17,12 @@ from sklearn.model_selection import train_test_split
 from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K, knn_by_space
-from neuralviz.store.refusing import folder_error
-from neuralviz.training.events import TrainingEnded, TrainingStep
+from neuralviz.store.files import folder_error, write_bytes_beside
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
+from neuralviz.training.record import TrainingEnded, TrainingStep
 from neuralviz.training.snapshots import Watch
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ class RowProgress:
     """Where a row is that is being trained.
 
     Attributes:
-        row: label.
-        seed: of the training.
         step, steps: made, and in all; 0 of 0 while the encoder is looked at before.
         cell, cells: cells that are finished, and in all.
     """
@@ -54,8 +51,8 @@ class RowProgress:
     seed: int
     step: int
     steps: int
-    cell: int
-    cells: int
+    cell: int = 0
+    cells: int = 0
 
 
 def fill_table(
@@ -93,15 +90,12 @@ def fill_table(
     if len({text for text, label in zip(texts, labels, strict=True) if label}) < 2 * K:
         raise NeuralvizError(f"The experiment needs {2 * K} different texts with a label or more.")
     lab = _Lab(model, texts, labels, folder, should_stop)
-    cells = [
-        (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
-    ]  # fmt: skip
+    cells = [(row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]]
     for number, (row, seed) in enumerate(cells):
         for event in lab.cell(row, seed):
             if isinstance(event, RowProgress):
-                yield replace(event, cell=number, cells=len(cells))
-            else:
-                yield event
+                event = replace(event, cell=number, cells=len(cells))
+            yield event
 
 
 class _Lab:
@@ -117,15 +111,13 @@ class _Lab:
     ) -> None:
         self.model, self.texts, self.should_stop = model, texts, should_stop
         self._own_folder = folder
-        self.folder = folder or tables_folder()  # of the cells
         # As the authors' program, it reads a text's beginning.
         self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None, is_whole=False)
         self._before: dict[tuple[Any, ...], Snapshot] = {}
         self.labels = np.array([labels[i] for i in self.watch.watched])
-        _, tested = train_test_split(
-            np.arange(len(self.labels)), test_size=TESTED, random_state=TEST_SEED
-        )
-        self.tested = np.isin(np.arange(len(self.labels)), tested)  # [watched text]
+        places = np.arange(len(self.labels))
+        _, tested = train_test_split(places, test_size=TESTED, random_state=TEST_SEED)
+        self.tested = np.isin(places, tested)  # [watched text]
         content = json.dumps([_FORMAT, model.fingerprint, list(texts), list(labels)])
         self._data = hashlib.sha256(content.encode())
 
@@ -133,23 +125,29 @@ class _Lab:
         """Find a cell, or train and keep it; the last thing given is the cell."""
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
-        path = self.folder / f"{key}.json"
-        cell = _read_kept_cell(path, row.label)
-        if cell is None:
+        path = (self._own_folder or tables_folder()) / f"{key}.json"
+        try:
+            yield replace(read_cell(_read_json(path)), row=row.label)
+        except ValueError:  # there is none that can be read
             # Checkpoints, and what is known after each epoch. They are large: the user's own make
             # room for others like any training's; the cells stay.
             cell_folder = self._own_folder / key if self._own_folder else training_folder(key)
-            cell = yield from self._train_cell(row, seed, cell_folder)
+            cell = yield from self._make_cell(row, seed, cell_folder)
             _write(path, asdict(cell))
             shutil.rmtree(cell_folder, ignore_errors=True)
-        yield cell
+            yield cell
+
+    def _make_cell(
+        self, row: TrainingRow, seed: int, cell_folder: Path
+    ) -> Generator[RowProgress, None, TrainingCell]:
+        if row.is_trained:
+            return (yield from self._train_cell(row, seed, cell_folder))
+        yield RowProgress(row.label, seed, 0, 0)
+        return self._measure(row, seed, self._at_start(row.settings))
 
     def _train_cell(
         self, row: TrainingRow, seed: int, cell_folder: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
-        if not row.is_trained:
-            yield RowProgress(row.label, seed, 0, 0, 0, 0)
-            return self._measured(row, seed, self._at_start(row.settings))
         accuracy = _read_json(cell_folder / "epochs.json")  # by step
         accuracy["0"] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
@@ -173,7 +171,7 @@ class _Lab:
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
-                yield RowProgress(row.label, seed, event.step, event.steps, 0, 0)
+                yield RowProgress(row.label, seed, event.step, event.steps)
             start = time.monotonic()
         assert isinstance(event, TrainingEnded)
         result = event.result
@@ -185,7 +183,7 @@ class _Lab:
             )
         ends = [*range(0, result.step, schedule.per_epoch), result.step]
         return replace(
-            self._measured(row, seed, event.snapshot),
+            self._measure(row, seed, event.snapshot),
             steps=result.step,
             seconds=float(np.median(took)) * result.step if took else 0.0,
             diverged=result.diverged,
@@ -207,39 +205,22 @@ class _Lab:
         hidden = {self.texts[number] for number in tested}
         return [text for text in self.texts if text not in hidden]
 
-    def _measured(self, row: TrainingRow, seed: int, snapshot: Snapshot) -> TrainingCell:
+    def _measure(self, row: TrainingRow, seed: int, snapshot: Snapshot) -> TrainingCell:
         assert snapshot.accuracy is not None
         layers = tuple(map(float, snapshot.accuracy))
-        return TrainingCell(
-            row=row.label,
-            seed=seed,
-            steps=0,
-            seconds=0.0,
-            diverged=False,
-            layers=layers,
-            epochs=layers[-1:],
-            spaces=knn_by_space(snapshot.vectors, self.labels, self.tested),
-        )
+        spaces = knn_by_space(snapshot.vectors, self.labels, self.tested)
+        return TrainingCell(row.label, seed, 0, 0.0, False, layers, layers[-1:], spaces)
 
     def _key(self, row: TrainingRow) -> str:
         """Hash of all that decides a cell."""
-        decides = [asdict(row.settings), row.is_trained, row.unseen]
         key = self._data.copy()
-        key.update(json.dumps(decides).encode())
+        key.update(json.dumps([asdict(row.settings), row.is_trained, row.unseen]).encode())
         return key.hexdigest()[:32]
 
 
 def _last(snapshot: Snapshot) -> float:
     assert snapshot.accuracy is not None
     return float(snapshot.accuracy[-1])
-
-
-def _read_kept_cell(path: Path, label: str) -> TrainingCell | None:
-    """A kept cell; None where there is none that can be read."""
-    try:
-        return replace(read_cell(_read_json(path)), row=label)
-    except ValueError:
-        return None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -252,12 +233,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write beside and move into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(content), "utf-8")
-        temporary.replace(path)
+        write_bytes_beside(path, json.dumps(content).encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise folder_error(f"Could not save to {path.parent}: {error.strerror}.") from error
+        sentence = f"Could not save to {path.parent}: {error.strerror or error}."
+        raise folder_error(sentence) from error

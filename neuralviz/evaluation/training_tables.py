@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from neuralviz.errors import SettingsError
 from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
+from neuralviz.words import number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
@@ -18,7 +22,6 @@ class TrainingRow:
 
     Attributes:
         label: no two alike in one table.
-        settings: of the training.
         is_trained: False measures the encoder as it is before the first step.
         unseen: whether the texts that are tested on are left out of the training.
     """
@@ -34,9 +37,8 @@ class TrainingTable:
     """A table that is declared once.
 
     Attributes:
-        name: as it is asked for.
         line: what it compares, and where the paper does.
-        columns: what its numbers are, see `training_frames.training_frame`.
+        columns: what its numbers are, see `training_frame`.
         rows: made from the settings that all rows share, and the number of the model's blocks.
     """
 
@@ -52,10 +54,8 @@ class TrainingCell:
 
     Attributes:
         row: label.
-        seed: of the training.
         steps: that were made; 0 before.
         seconds: that they took: the median of a step, times their number.
-        diverged: whether the loss did.
         layers: [layer] 10-NN accuracy, each text by all others, cosine similarity.
         epochs: the last layer's, before and after every epoch; None where it is not known, as the
             process was killed between.
@@ -72,6 +72,17 @@ class TrainingCell:
     epochs: tuple[float | None, ...]
     spaces: Mapping[str, float]
 
+    def numbers(self, columns: Columns) -> dict[str, float | None]:
+        """The accuracies of a table's columns, by name."""
+        if columns == "layers":
+            return {f"layer {layer}": value for layer, value in enumerate(self.layers)}
+        if columns == "spaces":
+            return dict(self.spaces)
+        if columns == "epochs":
+            names = ["before", *(f"epoch {n}" for n in range(1, len(self.epochs)))]
+            return dict(zip(names, self.epochs, strict=True))
+        return {"last layer": self.layers[-1], "best layer": max(self.layers)}
+
 
 def read_cell(content: Mapping[str, Any]) -> TrainingCell:
     """The cell that ``dataclasses.asdict`` made a mapping of, also after JSON.
@@ -86,6 +97,52 @@ def read_cell(content: Mapping[str, Any]) -> TrainingCell:
         raise ValueError("This is no result of a training.") from error
 
 
+def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
+    """The table as far as it is filled, a row each in the order of the first cells.
+
+    Percent as text, the mean over the seeds and, where there are several, the range of them; then
+    steps and seconds, the mean.
+    """
+    import pandas as pd
+
+    rows = []
+    for label in dict.fromkeys(cell.row for cell in cells):
+        seeds = [cell for cell in cells if cell.row == label]
+        numbers = [cell.numbers(table.columns) for cell in seeds]
+        row = {"row": label}
+        for name in dict.fromkeys(name for values in numbers for name in values):
+            row[name] = _percent([values.get(name) for values in numbers])
+        row["steps"] = f"{sum(cell.steps for cell in seeds) / len(seeds):,.0f}"
+        row["seconds"] = f"{sum(cell.seconds for cell in seeds) / len(seeds):,.0f}"
+        rows.append(row)
+    return pd.DataFrame(rows).fillna("")
+
+
+def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
+    """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {"row": cell.row, "seed": cell.seed}
+        | cell.numbers(table.columns)
+        | {"steps": cell.steps, "seconds": cell.seconds, "diverged": cell.diverged}
+        for cell in cells
+    )
+
+
+def _percent(values: Sequence[float | None]) -> str:
+    percents = [100 * value for value in values if value is not None]
+    if not percents:
+        return "–"
+    mean = number(sum(percents) / len(percents), ".1f")
+    if len(percents) == 1:
+        return mean
+    return f"{mean} ({number(min(percents), '.1f')} … {number(max(percents), '.1f')})"
+
+
+# --- declared tables ------------------------------------------------------------------------------
+
+
 def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
     return TrainingRow(label, settings, is_trained=False)
 
@@ -98,17 +155,24 @@ def _with_changes(settings: TrainingSettings, **options: object) -> TrainingSett
     return with_options(settings, **options)  # type: ignore[arg-type]
 
 
-def _table(settings: TrainingSettings) -> TrainingSettings:
-    """The embedding table alone, with its own epochs and rate."""
-    return replace(
-        settings, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
-    )
+def _pairs(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    return (_before(settings), *_kinds(settings, "crops", "dropout", "masking"))
+
+
+def _crops_and_dropout(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    return (_before(settings), *_kinds(settings, "crops", "dropout"))
+
+
+def _epochs(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    return _kinds(settings, "crops", "dropout")
 
 
 def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
     crops = _with_changes(settings, pairs="crops", start="pretrained")
     scratch = replace(crops, start="random", epochs=None)
-    table = _table(scratch)
+    table = replace(  # alone, with its own epochs and rate
+        scratch, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
+    )
     starts = {
         "pretrained": (crops,),
         "random": (scratch,),
@@ -126,24 +190,16 @@ def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
 
 def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
     crops = _with_changes(settings, pairs="crops")
-    return (
-        _before(crops),
-        *(
-            TrainingRow(f"{n} frozen", replace(crops, frozen_blocks=n))
-            for n in range(n_blocks)
-        ),
-    )  # fmt: skip
+    frozen = [TrainingRow(f"{n} frozen", replace(crops, frozen_blocks=n)) for n in range(n_blocks)]
+    return (_before(crops), *frozen)
 
 
 def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
     crops = _with_changes(settings, pairs="crops")
     rows: list[TrainingRow] = []
     for pooling in TRAINING_POOLINGS:
-        of_pooling = replace(crops, pooling=pooling)
-        rows += [
-            _before(of_pooling, f"{pooling}, before"),
-            TrainingRow(f"{pooling}, crops", of_pooling),
-        ]
+        pooled = replace(crops, pooling=pooling)
+        rows += [_before(pooled, f"{pooling}, before"), TrainingRow(f"{pooling}, crops", pooled)]
     return tuple(rows)
 
 
@@ -157,26 +213,19 @@ TRAINING_TABLES: dict[str, TrainingTable] = {
     table.name: table
     for table in (
         TrainingTable(
-            "pairs", "Crops, dropout and masking against before (section 3).", "accuracy",
-            lambda settings, _: (
-                _before(settings), *_kinds(settings, "crops", "dropout", "masking")
-            ),
+            "pairs", "Crops, dropout and masking against before (section 3).", "accuracy", _pairs
         ),
         TrainingTable(
-            "layers", "Every layer, before and after (Fig. 4b).", "layers",
-            lambda settings, _: (_before(settings), *_kinds(settings, "crops", "dropout")),
+            "layers", "Every layer, before and after (Fig. 4b).", "layers", _crops_and_dropout
         ),
         TrainingTable(
             "frozen", "Crops with the first blocks frozen (Fig. 4a).", "accuracy", _frozen
         ),
         TrainingTable(
             "spaces", "Raw, centred and whitened; Euclidean and cosine (Table S2).", "spaces",
-            lambda settings, _: (_before(settings), *_kinds(settings, "crops", "dropout")),
+            _crops_and_dropout,
         ),
-        TrainingTable(
-            "epochs", "After every epoch.", "epochs",
-            lambda settings, _: _kinds(settings, "crops", "dropout"),
-        ),
+        TrainingTable("epochs", "After every epoch.", "epochs", _epochs),
         TrainingTable(
             "starts",
             "Pretrained weights, random weights, and the embedding table alone (Table S5: random).",
@@ -195,11 +244,7 @@ TRAINING_TABLES: dict[str, TrainingTable] = {
 
 
 def training_table(name: str) -> TrainingTable:
-    """The table of a name.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """The table of a name; SettingsError where there is none."""
     if name not in TRAINING_TABLES:
         raise SettingsError(f"Unknown experiment “{name[:40]}”. Use: {', '.join(TRAINING_TABLES)}.")
     return TRAINING_TABLES[name]

@@ -1,4 +1,4 @@
-"""How near vectors of like texts are, and how evenly all vectors fill the sphere."""
+"""Pairs of texts that are alike, or not; their alignment, and how evenly all texts are spread."""
 
 from __future__ import annotations
 
@@ -14,6 +14,84 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from neuralviz.errors import ShouldStop
+
+
+DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
+MAX_ALIKE = 1_000_000  # pairs of one group or label, for the alignment
+
+
+def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """[pair] double precision products; pairs are taken some at a time."""
+    out = np.empty(len(first))
+    for start in range(0, len(first), DRAWN_PRODUCTS):
+        block = slice(start, start + DRAWN_PRODUCTS)
+        out[block] = np.einsum("pd,pd->p", units[first[block]], units[second[block]])
+    return out
+
+
+def unlike_pairs(
+    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = DRAWN_PRODUCTS, seed: int = 0
+) -> np.ndarray:
+    """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
+
+    Args:
+        group: [text] number of its group.
+        anchor: [text] whether it is an anchor, first in a pair and never second; None: all are.
+    """
+    n = len(group)
+    first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
+    second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
+    if len(first) * len(second) <= 4 * limit:
+        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+    else:
+        draw = np.random.default_rng(seed)
+        shape = 4 * limit
+        pairs = np.stack([draw.choice(first, shape), draw.choice(second, shape)], axis=1)
+    pairs = pairs[group[pairs[:, 0]] != group[pairs[:, 1]]]
+    if anchor is None:  # each two texts once
+        pairs = np.sort(pairs, axis=1)
+    pairs = np.unique(pairs, axis=0)
+    if len(pairs) <= limit:
+        return pairs
+    return pairs[np.random.default_rng(seed).choice(len(pairs), limit, replace=False)]
+
+
+def alike_pairs(
+    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
+) -> np.ndarray:
+    """[pair, 2] all pairs of one group, or ``limit`` of them, drawn, as of `unlike_pairs`.
+
+    Where there are anchors, those of an anchor and another text.
+    """
+    if anchor is not None:
+        members = np.flatnonzero(~anchor)
+        members = members[np.argsort(group[members], kind="stable")]
+        first = np.searchsorted(group[members], group, "left")
+        size = np.where(anchor, np.searchsorted(group[members], group, "right") - first, 0)
+        before = np.cumsum(size) - size  # pairs of the texts before
+        total = int(size.sum())
+        draw = np.random.default_rng(seed)
+        pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
+        anchors = np.searchsorted(before + size, pairs, "right")
+        return np.stack([anchors, members[first[anchors] + pairs - before[anchors]]], axis=1)
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    total = int((sizes * (sizes - 1) // 2).sum())
+    if total <= limit:
+        within_groups = [
+            order[start + np.stack(np.triu_indices(size, 1), axis=1)]
+            for start, size in zip(starts, sizes, strict=True)
+            if size > 1
+        ]
+        return np.concatenate(within_groups) if within_groups else np.zeros((0, 2), dtype=np.int64)
+    draw = np.random.default_rng(seed)
+    weight = sizes * (sizes - 1.0)
+    chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
+    first_index = draw.integers(sizes[chosen])
+    second = (first_index + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
+    return order[starts[chosen, None] + np.stack([first_index, second], axis=1)]
+
 
 MAX_TEXTS = 20_000
 _ROWS = 1024
@@ -39,13 +117,7 @@ class Uniformity:
 def alignment_and_uniformity(
     vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0, should_stop: ShouldStop = never
 ) -> Uniformity:
-    """Alignment of pairs that are alike, and uniformity of all texts.
-
-    Args:
-        vectors: [text, dim] of different texts, of any length.
-        alike: [pair, 2] texts that should be near each other.
-        seed: of the sample of texts where there are too many.
-        should_stop: asked after every so many texts.
+    """Alignment of [pair, 2] texts that should be near, and uniformity of [text, dim] vectors.
 
     Raises:
         NeuralvizError: a vector is not finite, or there are fewer than two texts.

@@ -1,24 +1,32 @@
-"""What methods can be compared by: which way is good, what guessing reaches, how it is written."""
+"""What methods are compared by, who is ahead and how sure that is, and what goes most wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 
-from neuralviz.evaluation.bootstrap import interval
-from neuralviz.evaluation.in_words import HIGHER, LOWER
+from neuralviz.evaluation.bootstrap import interval, paired_interval
+from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.results import HIGHER, LOWER
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.results import Results
 
-MOST_DIGITS = 4  # behind the point: differences that are smaller are none
+LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
+WORST_PAIRS = 20
+FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
+
+Bounds = tuple[float, float]
+Quote = Callable[[str], str]
+"""Shortens and escapes a text."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +37,8 @@ class Yardstick:
         name: of it in `Measured.resampled`, where it is resampled.
         title: as it is called in a sentence.
         short: as it is called on a button.
-        measure: the measure that it belongs to.
         better: `HIGHER` or `LOWER`.
         is_share: whether it is written as a percentage.
-        read: finds the number; NaN where there is none.
     """
 
     name: str
@@ -41,14 +47,23 @@ class Yardstick:
     measure: Measure
     better: str
     is_share: bool
-    read: Callable[[Measured], float]
+
+    def read(self, measured: Measured) -> float:
+        """The number of a method; NaN where there is none."""
+        if self.measure == "correlations":
+            return getattr(measured.correlations, self.name, np.nan)
+        if self.measure in ("pairs", "triplets"):
+            return getattr(getattr(measured, self.measure), "error", np.nan)
+        if self.measure == "paraphrases":
+            return _mean_tau(measured)
+        return getattr(measured.accuracy_of(self.measure), "accuracy", np.nan)
 
     @property
     def sign(self) -> int:
         """1 where higher is better, else -1."""
         return 1 if self.better == HIGHER else -1
 
-    def interval(self, measured: Measured) -> tuple[float, float] | None:
+    def interval(self, measured: Measured) -> Bounds | None:
         """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
         if (share := measured.accuracy_of(self.measure)) is not None:
             return share.interval
@@ -68,58 +83,31 @@ class Yardstick:
         return number(value, f".{2 if digits is None else digits}f")
 
 
+YARDSTICKS = (
+    Yardstick("spearman", "Spearman correlation", "Spearman", "correlations", HIGHER, False),
+    Yardstick("kendall_c", "Kendall tau-c correlation", "tau-c", "correlations", HIGHER, False),
+    Yardstick("kendall_b", "Kendall tau-b correlation", "tau-b", "correlations", HIGHER, False),
+    Yardstick("pearson", "Pearson correlation", "Pearson", "correlations", HIGHER, False),
+    Yardstick("pairs", "pair error", "Pair error", "pairs", LOWER, True),
+    Yardstick("triplets", "triplet error", "Triplet error", "triplets", LOWER, True),
+    Yardstick("neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True),
+    Yardstick("probe", "probe accuracy", "Probe", "probe", HIGHER, True),
+    Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False),
+)
+
+
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     """The yardsticks for which at least one method has a value, the main one first."""
     measured = [result for _, _, result in results.finished(data)]
+    used_k = [result.neighbours.k for result in measured if result.neighbours is not None]
+    title = f"{used_k[0]}-NN accuracy" if used_k else ""
     return [
-        _named(yardstick, results.plan.settings.k, measured)
-        for yardstick in _YARDSTICKS
+        replace(yardstick, title=title, short=title)
+        if yardstick.name == "neighbours"
+        else yardstick
+        for yardstick in YARDSTICKS
         if any(np.isfinite(yardstick.read(result)) for result in measured)
     ]
-
-
-def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[str, Measured]]:
-    """Labels and what was measured, the best first, those without a value last."""
-    methods = [(label, measured) for _, label, measured in results.finished(data)]
-    return sorted(
-        methods,
-        key=lambda method: -np.nan_to_num(yardstick.sign * yardstick.read(method[1]), nan=-np.inf),
-    )
-
-
-def _named(yardstick: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
-    """The yardstick with the number of voting neighbours in its title."""
-    if yardstick.name != "neighbours":
-        return yardstick
-    voted = next((result.neighbours.k for result in measured if result.neighbours is not None), k)
-    title = f"{voted}-NN accuracy"
-    return Yardstick(
-        yardstick.name,
-        title,
-        title,
-        yardstick.measure,
-        yardstick.better,
-        yardstick.is_share,
-        yardstick.read,
-    )
-
-
-def _coefficient(name: str) -> Callable[[Measured], float]:
-    return lambda measured: (
-        np.nan if measured.correlations is None else getattr(measured.correlations, name)
-    )
-
-
-def _error(counted: BrokenCount | None) -> float:
-    return np.nan if counted is None else counted.error
-
-
-def _accuracy(measure: Measure) -> Callable[[Measured], float]:
-    def read(measured: Measured) -> float:
-        share = measured.accuracy_of(measure)
-        return np.nan if share is None else share.accuracy
-
-    return read
 
 
 def _mean_tau(measured: Measured) -> float:
@@ -128,32 +116,6 @@ def _mean_tau(measured: Measured) -> float:
     finite = finite[np.isfinite(finite)]
     return float(finite.mean()) if len(finite) else np.nan
 
-
-_YARDSTICKS = (
-    *(
-        Yardstick(name, title, short, "correlations", HIGHER, False, _coefficient(name))
-        for name, title, short in (
-            ("spearman", "Spearman correlation", "Spearman"),
-            ("kendall_c", "Kendall tau-c correlation", "tau-c"),
-            ("kendall_b", "Kendall tau-b correlation", "tau-b"),
-            ("pearson", "Pearson correlation", "Pearson"),
-        )
-    ),
-    Yardstick(
-        "pairs", "pair error", "Pair error", "pairs", LOWER, True,
-        lambda measured: _error(measured.pairs),
-    ),
-    Yardstick(
-        "triplets", "triplet error", "Triplet error", "triplets", LOWER, True,
-        lambda measured: _error(measured.triplets),
-    ),
-    Yardstick(
-        "neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True,
-        _accuracy("neighbours"),
-    ),
-    Yardstick("probe", "probe accuracy", "Probe", "probe", HIGHER, True, _accuracy("probe")),
-    Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False, _mean_tau),
-)  # fmt: skip
 
 EXPLAINED: dict[Measure, str] = {
     "correlations": (
@@ -202,13 +164,205 @@ INTERVALS = (
 def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
     """What the measures mean that are there, those beside the point only ``in_full``."""
     measured = [result for _, _, result in results.finished(data)]
-    is_measured = {
-        "correlations": any(result.correlations is not None for result in measured),
-        "triplets": any(result.triplets is not None for result in measured),
-        "pairs": any(result.pairs is not None for result in measured),
-        "neighbours": any(result.neighbours is not None for result in measured),
-        "probe": any(result.probe is not None for result in measured),
-        "uniformity": in_full and any(result.uniformity is not None for result in measured),
-        "paraphrases": any(result.paraphrases for result in measured),
-    }
-    return [sentence for name, sentence in EXPLAINED.items() if is_measured[name]]
+    return [
+        sentence
+        for name, sentence in EXPLAINED.items()
+        if any(getattr(result, name) for result in measured) and (in_full or name != "uniformity")
+    ]
+
+
+# --- leads ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far a method is ahead of another on the same data.
+
+    ``interval`` is at 95%: of accuracies exact, else by paired bootstrap; None where nobody knows.
+    """
+
+    first: str
+    second: str
+    value: float
+    interval: Bounds | None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the data decide that the first is better: the interval is above 0."""
+        bounds = self.interval
+        return abs(self.value) >= LEVEL and bounds is not None and bounds[0] >= LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class RankedMethod:
+    """A method with its value by a yardstick."""
+
+    label: str
+    value: float
+    measured: Measured
+
+
+def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[RankedMethod]:
+    """The methods that have a value, the best first; of equal ones the first asked for."""
+    methods = [
+        RankedMethod(label, yardstick.read(measured), measured)
+        for _, label, measured in results.finished(data)
+    ]
+    measured_methods = [method for method in methods if np.isfinite(method.value)]
+    return sorted(measured_methods, key=lambda method: -yardstick.sign * method.value)
+
+
+def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[str, Measured]]:
+    """Labels and what was measured, the best first, those without a value last."""
+    ranked = {method.label: method.measured for method in rank_methods(results, data, yardstick)}
+    ranked |= {label: measured for _, label, measured in results.finished(data)}
+    return list(ranked.items())
+
+
+def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
+    """How far each method is ahead of each that is not better, the best methods first."""
+    ranked = rank_methods(results, data, yardstick)
+    return [
+        compute_lead(yardstick, first, second)
+        for place, first in enumerate(ranked)
+        for second in ranked[place + 1 :]
+    ]
+
+
+def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
+    """How far one method is ahead of another."""
+    bounds, sign = None, yardstick.sign
+    drawn = [method.measured.resampled.get(yardstick.name) for method in (first, second)]
+    if first.measured.accuracy_of(yardstick.measure) is not None:
+        hits = first.measured.right(yardstick.measure), second.measured.right(yardstick.measure)
+        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
+    elif drawn[0] is not None and drawn[1] is not None:
+        bounds = paired_interval(sign * drawn[0], sign * drawn[1])
+    return Lead(first.label, second.label, sign * (first.value - second.value), bounds)
+
+
+# --- the worst cases ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Cases of one kind that a method gets wrong, a line each of texts and numbers."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str | float, ...], ...]
+
+
+def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
+    """What a method gets most wrong, the worst first; nothing where it gets all right."""
+    cases = []
+    if isinstance(data, ScoredData) and len(measured.products):
+        cases.append(_worst_pairs(data, measured))
+    if measured.worst_triplets is not None:
+        cases.append(_worst_triplets(data, measured))
+    if measured.outvoted:
+        cases.append(_worst_texts(data, measured))
+    return [kind for kind in cases if kind.lines]
+
+
+def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) -> str:
+    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
+
+    ``label`` of the method is marked up already.
+    """
+    if isinstance(data, ScoredData) and len(measured.products):
+        return _describe_worst_pair(data, measured, label, quote)
+    triplets = _worst_triplets(data, measured).lines if measured.worst_triplets else ()
+    if triplets:
+        anchor, positive, alike, negative, unlike = triplets[0]
+        near, than = ("as near", "as") if alike == unlike else ("nearer", "than")
+        return (
+            f"{label} puts {quote(str(anchor))} {near} to {quote(str(negative))} {than} to "
+            f"{quote(str(positive))} of its own group."
+        )
+    if measured.outvoted:
+        worst = measured.outvoted[0]
+        return (
+            f"{label} takes {quote(data.texts[worst.text])} for {quote(worst.voted)}, but it is "
+            f"{quote(worst.label)}."
+        )
+    if measured.triplets is not None and not measured.triplets.wrong:
+        return f"With {label}, no triplet comes out wrong."
+    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
+        return f"With {label}, the nearest texts vote for the right label of every text."
+    return ""
+
+
+def _describe_worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) -> str:
+    away = _ranks_away(data, measured)
+    worst = int(np.abs(away).argmax())
+    if abs(away[worst]) < FAR * len(data.scores):
+        return f"{label} puts no pair far from its place by people's scores."
+    first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
+    cosine, others = measured.products[worst], np.delete(measured.products, worst)
+    if away[worst] < 0:
+        finds = f"{label} finds {(others > cosine).mean():.0%} of the other pairs more similar"
+    else:
+        share = (others < cosine).mean()
+        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+    return (
+        f"{label} is furthest from people on {first} and {second}: they give it "
+        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
+        f"{number(float(cosine), '.2f')})."
+    )
+
+
+def _ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
+    """[pair] ranks by which the cosine similarity is too high, or with a minus too low.
+
+    Pairs of equal score share all their ranks: within these, none is wrong.
+    """
+    lowest, highest = (
+        scipy.stats.rankdata(data.scores, method=method) for method in ("min", "max")
+    )
+    rank = scipy.stats.rankdata(measured.products)
+    return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)
+
+
+def _worst_pairs(data: ScoredData, measured: Measured) -> Cases:
+    away = np.abs(_ranks_away(data, measured))
+    rows = [row for row in np.argsort(-away, kind="stable")[:WORST_PAIRS] if away[row]]
+    columns = (
+        [data.texts[data.first[row]] for row in rows],
+        [data.texts[data.second[row]] for row in rows],
+        data.scores[rows].tolist(),
+        measured.products[rows].tolist(),
+    )
+    return Cases(
+        "Pairs with the largest disagreement between human score and cosine similarity",
+        ("text 1", "text 2", "human score", "cosine similarity"),
+        tuple(zip(*columns, strict=True)),
+    )
+
+
+def _worst_triplets(data: DataSet, measured: Measured) -> Cases:
+    worst = measured.worst_triplets
+    assert worst is not None
+    columns = (
+        [data.texts[row] for row in worst.anchor],
+        [data.texts[row] for row in worst.positive],
+        worst.alike.tolist(),
+        [data.texts[row] for row in worst.negative],
+        worst.unlike.tolist(),
+    )
+    return Cases(
+        "Worst broken triplets, one per anchor",
+        ("anchor", "positive", "cosine (positive)", "negative", "cosine (negative)"),
+        tuple(zip(*columns, strict=True)),
+    )
+
+
+def _worst_texts(data: DataSet, measured: Measured) -> Cases:
+    return Cases(
+        "Texts whose neighbours vote for a different label",
+        ("text", "label", "predicted label", "votes for the true label"),
+        tuple(
+            (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
+            for miss in measured.outvoted
+        ),
+    )

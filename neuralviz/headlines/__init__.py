@@ -35,17 +35,13 @@ class Measured:
     """What is measured, as it stands around its value.
 
     Attributes:
-        clause: what comes before the value, such as “the Spearman correlation is”.
-        sample: what it was measured on, such as “48 pairs”.
-        link: between the value and the sample.
-        is_share: whether it is written as a percentage.
         guessing: what guessing reaches, such as “chance (50.0%)”; empty where that is obvious.
     """
 
-    clause: str
-    sample: str
-    link: str = "on"
-    is_share: bool = False
+    clause: str  # what comes before the value, such as “the Spearman correlation is”
+    sample: str  # what it was measured on, such as “48 pairs”
+    link: str = "on"  # between the value and the sample
+    is_share: bool = False  # whether it is written as a percentage
     guessing: str = ""
 
     def write(self, *values: float) -> str:
@@ -60,22 +56,19 @@ class Headline:
     """Who is ahead of whom, and whether the data decide it.
 
     Attributes:
-        measured: what the values are.
-        best: the best entry.
         rivals: those it is level with or not told apart from; else the next one.
         outcome: what the data say of the best and its rivals; ``alone`` without rivals.
         interval: 95% interval of the lead over a single rival; of the value where it is alone.
-        rest: further entries, all of which the best is ahead of.
         reason: why nothing is decided where the outcome is ``unknown``, empty for “so far”; why
             there is no interval where the best is alone.
     """
 
-    measured: Measured
-    best: Entry
+    measured: Measured  # what the values are
+    best: Entry  # the best entry
     rivals: tuple[Entry, ...] = ()
     outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
     interval: Bounds | None = None
-    rest: tuple[Entry, ...] = ()
+    rest: tuple[Entry, ...] = ()  # further entries, all of which the best is ahead of
     reason: str = ""
 
     @classmethod
@@ -86,13 +79,9 @@ class Headline:
         interval: Callable[[int, int], Bounds | None],
         reason: str = UNSURE,
     ) -> Headline:
-        """The headline of two or more entries.
+        """The headline of two or more entries, the best first.
 
-        Args:
-            measured: what their values are.
-            entries: the best first.
-            interval: 95% interval of the lead of one entry, by its place, over another.
-            reason: as of `Headline`.
+        ``interval`` gives the 95% interval of the lead of one entry, by its place, over another.
         """
         places = range(1, len(entries))
         top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < LEVEL)]
@@ -147,12 +136,7 @@ class Headline:
         if self.outcome == "unknown":
             doubt = f"by {lead}, but {self.reason}" if self.reason else "so far"
             return f"{'higher' if difference > 0 else 'lower'} than {rival.name} {doubt}"
-        ending = ""
-        if self.rest:
-            amount = "as much" if len(self.rest) == 1 else "at least as much"
-            if abs(self.rest[0].value - rival.value) >= LEVEL:
-                amount = "more"
-            ending = f" and of {self._name_rest()} by {amount}"
+        ending = f" and of {self._name_rest()}" if self.rest else ""
         return f"ahead of {rival.name} by {lead}{self._describe_interval()}{ending}"
 
     def _name_rest(self) -> str:
@@ -179,12 +163,9 @@ def _judge(intervals: Sequence[Bounds | None]) -> str:
 
 
 def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:
-    """The headline of shares of the same texts, whether each text was right.
+    """The headline of shares of the same texts, from [text] whether each was right by each method.
 
-    Args:
-        measured: what is right.
-        names: of the methods, marked up.
-        hits: [text] booleans of each method; where lengths differ, some are still under way.
+    Where lengths differ, some methods are still under way.
     """
     if len(names) == 1:
         bounds = wilson_interval(int(hits[0].sum()), len(hits[0]))
@@ -210,14 +191,7 @@ def most_and_least(
     alike: str = "all about equally ({})",
     spec: str = ".2f",
 ) -> str:
-    """``a most (0.91), b least (0.12)``.
-
-    Args:
-        entries: one or more.
-        predicate: what is said of the highest, with its value.
-        alike: what is said where the highest and the lowest are written alike.
-        spec: the format of the values.
-    """
+    """``a most (0.91), b least (0.12)``, or ``alike`` where both are written alike."""
     ordered = sorted(entries, key=lambda entry: -entry.value)
     high, low = (number(entry.value, spec) for entry in (ordered[0], ordered[-1]))
     if len(ordered) == 1:

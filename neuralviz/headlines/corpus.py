@@ -27,9 +27,8 @@ def describe_labels(
 
     Args:
         methods: names, as markdown.
-        hits: by label, as markdown, and by method: [text] whether its neighbours vote for it.
+        hits: by label, as markdown, and by method: [text] whether its ``k`` neighbours vote for it.
         baselines: by label, the accuracy of always saying the most frequent one.
-        k: neighbours that vote.
         texts: what is counted, such as “all 480 texts” where some are not shown.
         origin: of a sample, what follows its number of texts: “ drawn at random”.
     """
@@ -55,7 +54,6 @@ def describe_agreement(
     Args:
         methods: names of two, as markdown.
         share: 0 … 1 of the ``k`` nearest texts that both have, on average.
-        k: neighbours that are compared.
         texts: that are grouped, such as “all 480 texts” where some are not shown.
     """
     first, second = methods
@@ -67,14 +65,7 @@ def describe_agreement(
 
 
 def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n_texts: int) -> str:
-    """The themes of a corpus: its clusters on a map, the largest first.
-
-    Args:
-        method: as markdown.
-        names: of the clusters, as markdown.
-        sizes: texts in each.
-        n_texts: on the map.
-    """
+    """The themes of a corpus: its clusters on a map, the largest first; names are markdown."""
     if not names:
         texts = many(n_texts, "text")
         return f"By **{method}**, these {texts} form no clusters: no group is dense enough."
@@ -89,35 +80,30 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
 def describe_landing(
     sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
 ) -> str:
-    """Among which texts a new sentence lands: the label of most of those near it, half or more.
+    """Among which texts a new sentence lands: the label of half or more of those near it.
 
-    A method is left out where fewer than half of the texts near the sentence have a label.
+    A method for which two labels are equally frequent names neither.
 
     Args:
-        sentence: as markdown, shortened.
-        methods: names, as markdown.
-        labels: by method, the labels of the texts nearest to the sentence, as markdown; ``""`` is
-            none.
-        name: of the labels, as markdown.
+        sentence, methods: as markdown.
+        labels: by method, those of the texts nearest to the sentence; ``""`` is none.
+        name: of the labels.
     """
-    near, undecided = [], []
+    near = []
     for method, labels_near in zip(methods, labels, strict=True):
-        counts = Counter(filter(None, labels_near))
-        fewest = REAL * len(labels_near)
-        if counts.total() < max(1, fewest):
-            continue
-        (label, n), *next_labels = counts.most_common(2)
-        if n < fewest or (next_labels and next_labels[0][1] == n):
-            undecided.append(method)
-        else:
-            of_its = f"({n} of its {_nearest(len(labels_near))})"
-            near.append(f"{name} **{label}** by {method} {of_its}")
-    several = f"among texts of more than one {name}"
-    if not near:
-        return f"By {joined(undecided)}, “{sentence}” lands {several}." if undecided else ""
-    ending = f"; by {joined(undecided)}, {several}" if undecided else ""
-    return f"“{sentence}” lands near {joined(near)}{ending}."
+        counts = Counter(filter(None, labels_near)).most_common(2)
+        (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
+        if n > next_n and n >= REAL * len(labels_near):
+            share = _count_nearest(n, len(labels_near))
+            near.append(f"{name} **{label}** by {method} ({share})")
+    return f"“{sentence}” lands near {joined(near)}." if near else ""
 
 
 def _nearest(k: int) -> str:
     return "nearest text" if k == 1 else f"{counted(k)} nearest texts"
+
+
+def _count_nearest(n: int, k: int) -> str:
+    if n == k:
+        return "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
+    return f"{counted(n)} of its {_nearest(k)}"

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import LabelledData, ScoredData
-from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods
-from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
+from neuralviz.evaluation.yardsticks import (
+    RankedMethod,
+    best_first,
+    compute_lead,
+    rank_methods,
+    yardsticks_of,
+)
 from neuralviz.headlines import (
     UNSURE,
     Bounds,
@@ -22,12 +27,11 @@ from neuralviz.headlines import (
     join_names,
     most_and_least,
     voters,
-    write_values,
 )
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation import measured as numbers
+    from neuralviz.evaluation import events as numbers
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
@@ -44,7 +48,7 @@ def describe_verdict(
     name: Name = str,
     quote: Name = str,
 ) -> str:
-    """What a data set says of the methods, in a few short sentences.
+    """What a data set says of the methods, as far as they are measured; empty before.
 
     Args:
         results: as far as they are.
@@ -52,16 +56,13 @@ def describe_verdict(
         yardstick: by which methods are compared; by default the main one of the data.
         name: marks the label of a method in the sentence; has to escape it where it is markup.
         quote: escapes other words of a user.
-
-    Returns:
-        The sentences; empty while nothing is measured.
     """
     finished = yardsticks_of(results, data)
     if not finished:
-        cells = [cell for (of_data, _), cell in results.cells.items() if of_data == data]
-        reasons = {cell.error for cell in cells}
+        reasons = {cell.error for (number, _), cell in results.cells.items() if number == data}
         reason = quote(reasons.pop()) if len(reasons) == 1 else ""
-        return f"No method could be measured on these data. {reason}".rstrip() if cells else ""
+        failed = any(number == data for number, _ in results.cells)
+        return f"No method could be measured on these data. {reason}".rstrip() if failed else ""
     yardstick = yardstick or finished[0]
     ranked = rank_methods(results, data, yardstick)
     if not ranked:
@@ -69,17 +70,15 @@ def describe_verdict(
     name = short_name(results, name)
     measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
     sentences = [
-        _compare(results, data, yardstick, ranked, measured, name),
-        _describe_better_elsewhere(results, data, yardstick, ranked[0], name),
+        _compare(results, yardstick, ranked, measured, name),
         _describe_words_alone(yardstick, ranked),
-        _describe_left_out(results, data, yardstick, ranked, name),
+        _describe_left_out(results, ranked, name),
     ]
     return " ".join(filter(None, sentences))
 
 
 def _compare(
     results: Results,
-    data: int,
     yardstick: Yardstick,
     ranked: Sequence[RankedMethod],
     measured: Measured,
@@ -92,15 +91,15 @@ def _compare(
     elif not results.plan.settings.resamples:
         reason = "no intervals were asked for"
     entries = [Entry(name(method.label), method.value) for method in ranked]
-    best = entries[0].name
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
     guessing = _describe_guessing(yardstick, ranked[0].measured)
-    reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
     if set(sides) == {"worse"}:
-        subject = f"{best} is" if len(ranked) == 1 else "All measured methods are"
-        even = f", even the best, {best}" if len(ranked) > 1 else ""
+        subject = f"{entries[0].name} is"
+        if len(ranked) > 1:
+            subject = f"All methods, even {entries[0].name}, are"
+        reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
         value = measured.write(ranked[0].value)
-        return f"{subject} clearly worse than {guessing}{even}: {value}.{reverse}"
+        return f"{subject} clearly worse than {guessing}: {value}.{reverse}"
     if len(ranked) == 1:
         bounds = yardstick.interval(ranked[0].measured)
         headline = Headline(measured, entries[0], interval=bounds, reason=reason)
@@ -115,13 +114,7 @@ def _compare(
     if sides[0] in ("better", "unknown"):
         return sentence
     subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
-    sentence += f" {subject} clearly better than {guessing}."
-    worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
-    if worse:
-        verb = "is" if len(worse) == 1 else "are"
-        guess = "guessing" if yardstick.measure in _BY_LABELS else "chance"
-        sentence += f" {join_names(worse)} {verb} clearly worse than {guess}.{reverse}"
-    return sentence
+    return f"{sentence} {subject} clearly better than {guessing}."
 
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
@@ -174,26 +167,6 @@ def _label_noun(data: DataSet, quote: Name) -> str:
     return quote(noun)
 
 
-def _describe_better_elsewhere(
-    results: Results, data: int, yardstick: Yardstick, best: RankedMethod, name: Name
-) -> str:
-    """Which method beats the best one for certain by another measure; the first such measure."""
-    for other in yardsticks_of(results, data):
-        ranked = rank_methods(results, data, other)
-        same = next((method for method in ranked if method.label == best.label), None)
-        if (
-            other.measure != yardstick.measure
-            and same is not None
-            and compute_lead(other, ranked[0], same).is_decided
-        ):
-            first, second = write_values([ranked[0].value, same.value], other.is_share)
-            return (
-                f"But by {other.title}, {name(ranked[0].label)} is clearly better than "
-                f"{name(best.label)}: {first} against {second}."
-            )
-    return ""
-
-
 def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
     """What a probe reaches without embeddings, where no method is better."""
     probe = ranked[0].measured.probe if yardstick.measure == "probe" else None
@@ -205,19 +178,11 @@ def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) 
     )
 
 
-def _describe_left_out(
-    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name
-) -> str:
-    """Which methods are missing from the verdict, and why."""
+def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: Name) -> str:
+    """Which methods are missing from the verdict: they failed, or are not finished."""
     ranked_labels = {method.label for method in ranked}
-    names: dict[str, list[str]] = {}
-    for index, row in enumerate(results.rows):
-        if row.label not in ranked_labels:
-            cell = results.cells.get((data, index))
-            reason = f"no {yardstick.title}" if cell is not None and cell.measured else "failed"
-            names.setdefault("not finished" if cell is None else reason, []).append(name(row.label))
-    reasons = "; ".join(f"{join_names(labels)} ({reason})" for reason, labels in names.items())
-    return f"Left out: {reasons}." if names else ""
+    missing = [name(row.label) for row in results.rows if row.label not in ranked_labels]
+    return f"Left out: {join_names(missing)}." if missing else ""
 
 
 def describe_other_winner(
@@ -225,10 +190,7 @@ def describe_other_winner(
 ) -> str:
     """The first other question to the same texts that another method is the best at for certain.
 
-    Args:
-        results: of one data set.
-        results_by_question: of one data set each, by what is asked of its texts.
-        name: as of `describe_verdict`.
+    All results are of one data set each.
     """
     name = short_name(results, name)
     for question, alternative in results_by_question.items():
@@ -301,21 +263,21 @@ def describe_followed_quality(
 def describe_shared_errors(results: Results, data: int, name: Name = str) -> str:
     """Which two methods make the most different errors; empty where no two make any."""
     name, compared = short_name(results, name), results.compared.get(data)
-    if compared is None:
-        return ""
-    for measure, overlap in compared.overlaps.items():
+    overlaps = {} if compared is None else compared.overlaps
+    for measure, overlap in overlaps.items():
         share = np.where(np.eye(len(overlap.share), dtype=bool), np.nan, overlap.share)
-        if np.isfinite(share).any():
-            places = np.unravel_index(int(np.nanargmin(share)), share.shape)
-            low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
-            better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
-            noun = "triplet" if measure == "triplets" else "comparison"
-            broken = many(int(overlap.shared[low, low]), noun)
-            beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
-            return (
-                f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "
-                f"{better} breaks."
-            )
+        if compared is None or not np.isfinite(share).any():
+            continue
+        places = np.unravel_index(int(np.nanargmin(share)), share.shape)
+        low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
+        better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
+        noun = "triplet" if measure == "triplets" else "comparison"
+        broken = many(int(overlap.shared[low, low]), noun)
+        beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
+        return (
+            f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "
+            f"{better} breaks."
+        )
     return ""
 
 

@@ -64,10 +64,7 @@ def describe_delta(walk: Walkthrough) -> str:
 
 def describe_norms(walk: Walkthrough) -> str:
     low, high = float(walk.lengths.min()), float(walk.lengths.max())
-    return (
-        f"The deltas of the layers have norms from {low:.2f} to {high:.2f}. Each is divided by its "
-        "norm, so that all layers count equally."
-    )
+    return f"The deltas of the layers have norms from {low:.2f} to {high:.2f}."
 
 
 def describe_concatenated(walk: Walkthrough) -> str:

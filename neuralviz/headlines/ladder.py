@@ -10,28 +10,28 @@ import numpy as np
 from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import (
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    SENTENCE,
     best_baseline,
     best_rung,
     ladder_lines,
     lead_interval,
 )
-from neuralviz.evaluation.normal_plot import least_straight, normal_plot
 from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin, write_range
 from neuralviz.headlines.layers import describe_best_layer
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.evaluation.ladder_results import Ladder, LayerCosines, Prediction
     from neuralviz.training.similarity.settings import Rung
 
-FEWEST_TESTED = 8  # errors
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
 PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section 10)
 ALIKE = 1.25  # times its fair share: a layer that has less is like the others
@@ -47,11 +47,9 @@ _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the 
 def describe_layers(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
-    """Which layer's cosine follows people's scores best, and that layer.
+    """Which layer's cosine follows people's scores best, by pooling, and that layer.
 
-    Args:
-        layers: by pooling.
-        is_whole: whether they are all there, so that it can be told whether the pairs decide it.
+    ``is_whole`` says whether all are there, so that it can be told whether the pairs decide it.
     """
     return _describe_layers(tuple(layers.values()), is_whole) if layers else ("", None)
 
@@ -82,12 +80,7 @@ def _measure_layers(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measur
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     """Whether the rung that the dev pairs choose is ahead of the best baseline.
 
-    Args:
-        ladder: as far as it is.
-        is_whole: whether no rung is missing.
-
-    Returns:
-        Empty before the test pairs and mean pooling are known.
+    ``is_whole`` says whether no rung is missing. Empty before mean pooling is known.
     """
     floor = ladder.baselines.get(FLOOR)
     if ladder.test is None or floor is None:
@@ -106,7 +99,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
     entries = [
-        Entry(f"**{line.name}** (the best rung on the dev pairs)", line.spearman),
+        Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman),
         Entry(_BASELINES[best.name], best.spearman),
     ]
     bounds = lead_interval(ladder, rung, best.name) if is_whole else None
@@ -125,12 +118,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
-    """Why a rung may be of no use, as plain sentences; none where the test pairs speak for it.
-
-    Args:
-        ladder: with test pairs and results of the rung.
-        rung: that is to be saved.
-    """
+    """Why a rung that is to be saved may be of no use, as plain sentences; none where it is not."""
     line = next(candidate for candidate in ladder_lines(ladder) if candidate.rung == rung)
     assert ladder.test is not None
     pairs = many(len(ladder.test.scores), "test pair")
@@ -141,19 +129,16 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     if line.interval is None:
         sentences.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
     elif line.interval[0] <= 0:
-        low, high = (number(bound, ".2f") for bound in line.interval)
         verdict = "worse" if line.interval[1] < 0 else "not clearly better"
         sentences.append(
             f"On {pairs}, “{line.name}” is {verdict} than chance: its Spearman is {reached} (95% "
-            f"interval: {low} to {high})."
+            f"interval: {write_range(line.interval)})."
         )
     best = max(ladder.baselines.values(), key=lambda b: np.nan_to_num(b.spearman, nan=-np.inf))
-    if round(best.spearman - line.spearman, 3) >= 0:
-        bounds = lead_interval(ladder, rung, best.name)
-        is_worse = bounds is not None and bounds[1] < 0
+    if best.spearman >= line.spearman:
         sentences.append(
-            f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'no better'} than "
-            f"{_BASELINES[best.name]}: {reached} against {number(best.spearman, '.3f')}."
+            f"On {pairs}, “{line.name}” is no better than {_BASELINES[best.name]}: {reached} "
+            f"against {number(best.spearman, '.3f')}."
         )
     return sentences
 
@@ -174,18 +159,14 @@ def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
 
 
 def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
-    """How far predictions [pair] are off people's scores, and whether their errors are normal."""
+    """How far predictions [pair] are off people's scores."""
     errors = predicted - scores
     mean, middle = (number(float(v), ".2f") for v in (abs(errors.mean()), np.median(abs(errors))))
     bias = f"{mean} too {'high' if errors.mean() > 0 else 'low'}"
-    sentence = (
+    return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
         f"score; on average they are {bias if float(mean) else 'neither too high nor too low'}."
     )
-    if len(errors) < FEWEST_TESTED or np.ptp(errors) == 0:
-        return sentence
-    is_normal = normal_plot(errors).straight >= least_straight(len(errors))
-    return f"{sentence} The errors {'could be' if is_normal else 'are not'} normally distributed."
 
 
 def describe_worst(rung: Rung, worst: Prediction, quote: Name) -> str:
@@ -200,19 +181,14 @@ def describe_worst(rung: Rung, worst: Prediction, quote: Name) -> str:
 def describe_two_texts(
     pair: tuple[str, str], scores: Mapping[Rung, float], equal: Mapping[Rung, float], quote: Name
 ) -> str:
-    """What the rungs say of two texts, against the highest that they can say.
-
-    Args:
-        pair: the two texts.
-        scores: of the pair, by rung.
-        equal: of two identical texts, likewise: no pair scores higher.
-        quote: shortens and escapes a text.
-    """
+    """What the rungs say of two texts, and of two identical ones: no pair scores higher."""
     if not scores:
         return ""
     score, highest = (write_range(list(values.values())) for values in (scores, equal))
-    papers = f" The paper's model gives this pair {PAPERS_SCORE:.2f} of 1." * (pair == PAPERS_PAIR)
+    papers = ""
+    if pair == PAPERS_PAIR:
+        papers = f" In the FREEZE paper, this pair gets {PAPERS_SCORE:.2f} on a scale from 0 to 1."
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; two identical texts get "
-        f"{highest}, the highest score that there is.{papers}"
+        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; no pair can get more than "
+        f"{highest}, the score of two identical texts.{papers}"
     )

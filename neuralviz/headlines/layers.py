@@ -1,4 +1,4 @@
-"""What the views of layer dynamics show: sentences of plain text, details in a second paragraph."""
+"""What the views of layer dynamics show: sentences of plain text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from neuralviz.headlines import (
     most_and_least,
     write_range,
 )
-from neuralviz.layers.marks import kind_in_words
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import joined, many, number
 
@@ -48,8 +47,7 @@ def describe_best_layer(
 
     Args:
         by_layer: for each pooling, its layers.
-        coefficient: one of `COEFFICIENTS`.
-        name: of the coefficient in the sentence.
+        coefficient: one of `COEFFICIENTS`, called ``name`` in the sentence.
         is_whole: whether all layers are measured, so that it can be told what the pairs decide.
     """
     best = best_layer(by_layer, coefficient)
@@ -97,17 +95,6 @@ def describe_parts(
     return begin(Headline.rank(measured, entries, lambda *_: bounds).write_sentence())
 
 
-def describe_settings_range(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
-    """How far SBERT-WK's coefficient depends on its layer window, and on its first layer."""
-    if not np.isfinite([*windows, *starts]).all():
-        return ""
-    by_start, by_window = (write_range(values) for values in (starts, windows))
-    return (
-        f"SBERT-WK's {name} is {by_start} with other first layers, {by_window} with other layer "
-        "windows."
-    )
-
-
 def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     """Which words an embedding comes from, the most important first, and which layer changes them.
 
@@ -126,18 +113,12 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     share = sum(word.importance for word in named)
     return (
         f"{share:.0%} of this embedding comes from {joined([_describe_word(w) for w in named])}: "
-        f"layer {layer} changes {'them' if len(named) > 1 else 'it'} most.\n\nSBERT-WK gives most "
-        "weight to words that change in jumps from layer to layer, whatever they mean."
+        f"layer {layer} changes {'them' if len(named) > 1 else 'it'} most."
     )
 
 
 def describe_map(cosines: np.ndarray, subject: str) -> str:
-    """Which layer changes a word most, and which least, from its cosines [layer, layer].
-
-    Args:
-        cosines: between the word's vectors.
-        subject: the word, e.g. “cat”, or “the average word”.
-    """
+    """Which layer changes a word most, and which least, from its [layer, layer] cosines."""
     steps = np.diagonal(cosines, 1)
     if len(steps) == 0:
         return ""
@@ -149,13 +130,6 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
         f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
         f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
     )
-
-
-def describe_layer_weights(weights: TokenWeights) -> str:
-    """Which layer has the largest weight for most tokens."""
-    counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
-    layer, n_tokens = weights.layers[counts.argmax()], many(int(counts.sum()), "token")
-    return f"Layer {layer} has the largest weight for {counts.max():,} of {n_tokens}."
 
 
 def describe_settings(result: Sensitivity) -> str:
@@ -171,11 +145,7 @@ def describe_settings(result: Sensitivity) -> str:
 
 
 def describe_corpus(groups: Sequence[WordGroup]) -> str:
-    """Which words of a corpus change in jumps from layer to layer, and which steadily.
-
-    Args:
-        groups: of `WordVariances.groups`, that of the lowest variance first.
-    """
+    """Which words of a corpus, in groups from the steadiest on, change in jumps between layers."""
     words = [word for group in groups for word in group.words]
     if not groups[-1].variance[-1] > groups[0].variance[0]:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
@@ -185,54 +155,23 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
     return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
 
 
-def describe_groups(groups: Sequence[WordGroup]) -> str:
-    """How far apart the steadiest third of the words and the last are."""
-    steady, jumping = groups[0].variance, groups[-1].variance
-    return (
-        f"The words' variance is {steady.min():.2g} to {steady.max():.2g} in the steadiest third, "
-        f"{jumping.min():.2g} to {jumping.max():.2g} in the third that changes most in jumps."
-    )
-
-
-def describe_epochs(totals: np.ndarray) -> str:
-    """How soon the blocks move, from [epoch, block] changes; empty for fewer than two epochs."""
-    means = totals.mean(axis=1)
-    if len(means) < 2 or not np.isfinite(means).all() or not means[-1] > 0:
-        return ""
-    half = len(means) // 2
-    share = means[half - 1] / means[-1]
-    epochs = many(len(means), "epoch")
-    return f"After {half:,} of {epochs}, the blocks have made {share:.0%} of their change."
-
-
 def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
-    """Which blocks and which kinds of layers a text changes most.
+    """Which blocks a text changes most, from the [layer] norms of the deltas after an epoch.
 
-    Args:
-        grid: where the tuned layers stand.
-        delta_norm: [layer] norms of their deltas after an epoch; without all, nothing is said.
-        per_value: as of `MarkGrid.norms`.
-        epoch: counted from 1.
+    ``per_value`` is as of `MarkGrid.norms`. Empty where a norm is not known.
     """
     if not np.isfinite(delta_norm).all():
         return ""
-    blocks = [f"block {block}" for block in grid.blocks]
-    changes = _describe_most(blocks, grid.totals(delta_norm, per_value=per_value), "blocks")
-    if len(grid.kinds) > 1:
-        kinds = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
-        totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
-        changes += f"; of the kinds of layers, {_describe_most(kinds, totals, 'kinds')}"
+    values = grid.totals(delta_norm, per_value=per_value)
+    if len(values) == 1:
+        changes = f"block {grid.blocks[0]} has changed by {values[0]:.2g}"
+    elif np.ptp(values) <= ABOUT_EQUAL * values.max():
+        changes = f"all blocks have changed about equally ({write_range(values, '.2g')})"
+    else:
+        pairs = zip(grid.blocks, values, strict=True)
+        entries = [Entry(f"block {block}", value) for block, value in pairs]
+        changes = most_and_least(entries, "has changed most ({})", spec=".2g")
     return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {changes}."
-
-
-def _describe_most(names: Sequence[str], values: np.ndarray, noun: str) -> str:
-    """Which has changed most, and which least."""
-    if len(names) == 1:
-        return f"{names[0]} has changed by {values[0]:.2g}"
-    if np.ptp(values) <= ABOUT_EQUAL * values.max():
-        return f"all {noun} have changed about equally ({write_range(values, '.2g')})"
-    entries = [Entry(*entry) for entry in zip(names, values, strict=True)]
-    return most_and_least(entries, "has changed most ({})", spec=".2g")
 
 
 def _describe_word(word: FollowedWord) -> str:

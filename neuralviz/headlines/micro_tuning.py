@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_range, write_times
-from neuralviz.micro_tuning.blanks import percent
-from neuralviz.words import joined, many, number
+from neuralviz.words import joined, many, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,20 +25,16 @@ UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary 
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
-    """What the run has done, from its losses until a text is finished, then from its predictions.
-
-    Args:
-        record: what is known of the run.
-        text: the one that is looked at, counted from 0.
-    """
+    """What the run has done, from its losses until the text is finished, then from predictions."""
+    name = _name_text(record, text)
     if text in record.diverged:
         rate = record.settings.learning_rate
-        return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
+        return f"Micro-tuning on {name} diverged at a learning rate of {rate:g}."
     if text not in record.reports:
         return _describe_losses(record, text)
     if record.reports[text].text.unknown.mean() > UNREADABLE:
         return (
-            f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
+            f"The model cannot read {name}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
     predictions = [r.predictions for i, r in record.reports.items() if i not in record.diverged]
@@ -63,33 +58,38 @@ def describe_learning(record: RunRecord, text: int) -> str:
 
 def _describe_losses(record: RunRecord, text: int) -> str:
     """The first and the last losses of the texts that are under way, as ``text`` is."""
+    name = _name_text(record, text)
     if not record.epochs_done(text):
-        return f"Text {text + 1} has not been started."
-    all_curves = [record.loss_curve(i) for i in record.alike(text)]
+        return begin(f"{name} has not been started.")
+    all_curves = [record.loss_curve(i) for i in record.texts_like(text)]
     curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
     if not curves:
-        return f"Text {text + 1} has not finished its first epoch."
+        return begin(f"{name} has not finished its first epoch.")
     first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
     subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
     epochs = many(record.settings.epochs, "epoch")
     return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
 
 
+def _name_text(record: RunRecord, text: int) -> str:
+    return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+
+
 def describe_words(record: RunRecord, text: int) -> str:
     """Which words have the largest shares of a text's embedding; empty where they are not known."""
-    report = record.reports[text]
+    report, name = record.reports[text], _name_text(record, text)
     largest = _largest_words(record, text)
     if report.shares is None or not largest:
         return ""
     if float(-report.shares[report.shares < 0].sum()) > CANCELLED:
         names = joined([f"“{word}”" for word, _ in largest[:2]])
         return (
-            f"The words of text {text + 1} pull the weights in opposite directions: {names} "
+            f"The words of {name} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
         )
     named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
     return (
-        f"In text {text + 1}, punctuation aside, the largest shares of the change in the weights "
+        f"In {name}, punctuation aside, the largest shares of the change in the weights "
         f"come from {named}."
     )
 
@@ -112,28 +112,19 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
 
 
 def describe_progress(record: RunRecord) -> str:
-    """How many texts are finished, and how far the others are; empty of a whole run."""
-    n, epochs, n_finished = len(record.texts), record.settings.epochs, len(record.reports)
+    """How many texts are finished, under way and not started; empty of a whole run."""
+    n, n_finished = len(record.texts), len(record.reports)
+    n_begun = len(record.started_texts) - n_finished
     if n_finished == n:
         return ""
-    verb = "is" if n_finished == 1 else "are"
-    sentences = [f"{n_finished:,} of {many(n, 'text')} {verb} finished."] if n_finished else []
-    by_epoch: dict[int, list[int]] = {}
-    for text in range(n):
-        if text not in record.reports:
-            by_epoch.setdefault(record.epochs_done(text), []).append(text)
-    for epoch in sorted(by_epoch, key=lambda epoch: epoch or epochs + 1):
-        state = f"reached epoch {epoch:,} of {epochs:,}"
-        if epoch in (0, epochs):
-            state = "no word shares and predictions" if epoch else "not been started"
-        sentences.append(f"{_name_texts(by_epoch[epoch])} {state}.")
-    return " ".join(sentences)
-
-
-def _name_texts(texts: Sequence[int]) -> str:
-    """``Text 4 has``, ``Texts 4 to 19 have``; they follow each other."""
-    first, last = texts[0] + 1, texts[-1] + 1
-    return f"Text {first:,} has" if first == last else f"Texts {first:,} to {last:,} have"
+    epoch = f"epoch {record.epochs_reached:,} of {record.settings.epochs:,}"
+    states = {
+        "finished": n_finished,
+        f"under way ({epoch})": n_begun,
+        "not started": n - n_finished - n_begun,
+    }
+    counts = [f"{count:,} {state}" for state, count in states.items() if count]
+    return f"Of {many(n, 'text')}: {joined(counts)}."
 
 
 def _describe_settings(settings: TuningSettings) -> dict[str, str]:
@@ -148,40 +139,25 @@ def _describe_settings(settings: TuningSettings) -> dict[str, str]:
 
 
 def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
-    """How a run differs from an earlier one on the same texts, in settings and in result.
-
-    Args:
-        record, earlier: the two.
-        numbers: theirs.
-    """
+    """How a run differs from an earlier one on the same texts, in settings and loss."""
     settings, before = (_describe_settings(run.settings) for run in (record, earlier))
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
     if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
         differences.append("other layers")
-    are_over = record.progress == earlier.progress == 1
     line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     sentence = f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
     if differences:
         sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): "
         sentence += f"{', '.join(differences)}."
-    losses = []
-    for i in range(len(record.texts)):
-        curves = [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
-        n = min(map(len, curves))
-        if n:
-            losses.append([curve[-1] if are_over else curve[n - 1] for curve in curves])
-    if losses:
-        loss, loss_before = map(_format_loss, np.mean(losses, axis=0))
-        mean = "mean loss" if len(losses) > 1 else "loss"
-        suffix = "" if are_over else " at the same epoch"
-        sentence += f" Its {mean} is {loss}, against {loss_before}{suffix}."
-    common = sorted(set(record.started()) & set(earlier.started()))
-    if are_over and common and record.settings.layers == earlier.settings.layers:
-        embeddings, earlier_embeddings = (
-            run.embeddings()[[run.started().index(i) for i in common]] for run in (record, earlier)
-        )
-        cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
-        sentence += f" The cosine similarity of a text's two embeddings is {write_range(cosines)}."
+    if record.progress == earlier.progress == 1:
+        curves = [
+            [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
+            for i in range(len(record.texts))
+        ]
+        ends = [[curve[-1] for curve in pair] for pair in curves if all(map(len, pair))]
+        if ends:
+            loss, loss_before = map(_format_loss, np.mean(ends, axis=0))
+            sentence += f" Its mean loss is {loss}, against {loss_before}."
     return sentence
 
 
@@ -204,12 +180,7 @@ def neurons_stand_out(delta: np.ndarray) -> bool:
 
 
 def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
-    """Which texts are most and which least similar, or that all have taught different things.
-
-    Args:
-        vectors: [text, dim] their embeddings, of length 1.
-        texts: [text] as they were given; their first words are quoted.
-    """
+    """Which texts are most and which least similar, from [text, dim] embeddings of length 1."""
     if len(texts) < 2:
         return ""
     first, second = np.triu_indices(len(texts), 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
     correlated_methods,
@@ -17,7 +17,7 @@ from neuralviz.evaluation.similarity import (
     rank_correlations,
     usable_labels,
 )
-from neuralviz.headlines import Entry, Measured, join_names, most_and_least, rank_hits
+from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits
 from neuralviz.words import many, number, ordinal
 
 MOST_COLUMNS = 2  # of labels
@@ -30,10 +30,7 @@ def describe_similar_texts(
 ) -> str:
     """By which method texts are nearest to those of their label; without labels, who agrees.
 
-    Args:
-        similarities: of the same texts by each method; those with fewer than two texts done are
-            left out.
-        labels: by name, a label for every text; ``""`` is none.
+    Methods with fewer than two texts done are left out. Of the labels, ``""`` is none.
     """
     measured = _shorten(
         [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
@@ -71,31 +68,19 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     """How far two methods' rankings of the pairs agree; of several, those that agree least."""
     similarities = _shorten(similarities)
     correlations = rank_correlations(similarities)
-    low, *further = correlated_methods(correlations) or [(0, 1)]
-    first, second = (similarities[i] for i in low)
+    (i, j), *further = correlated_methods(correlations) or [(0, 1)]
+    first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
-    correlation = float(correlations[low])
     if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
         return f"{first.method} and {second.method} cannot be compared on so few different pairs."
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "see different things"
-    pairs, lowest, ending = many(n_pairs, "pair"), number(correlation, ".2f"), ""
     if further:
-        highest = number(float(correlations[further[-1]]), ".2f")
-        if lowest == highest:
-            compared = sorted({place for places in (low, *further) for place in places})
-            names = join_names([similarities[i].method for i in compared])
-            return (
-                f"{names} agree about equally: any two of their rankings of {pairs} have a "
-                f"correlation of {lowest}."
-            )
-        third, fourth = (similarities[i].method for i in further[-1])
         relation = "agree least"
-        ending = f", against {highest} for {third} and {fourth}, which agree most"
     return (
-        f"{first.method} and {second.method} {relation}: their rankings of {pairs} have a "
-        f"correlation of {lowest}{ending}.{_describe_difference(first, second)}"
+        f"{first.method} and {second.method} {relation}: their rankings of {many(n_pairs, 'pair')} "
+        f"have a correlation of {number(correlation, '.2f')}.{_describe_difference(first, second)}"
     )
 
 

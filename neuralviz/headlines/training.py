@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from neuralviz.headlines import LEVEL, Entry, Headline, Measured, begin, rank_hits, voters
+from neuralviz.headlines import LEVEL, UNSURE, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbourhoods import K
-from neuralviz.training.moves import kept_neighbours
+from neuralviz.training.record import kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
-    from neuralviz.training.moves import NewNeighbours
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.record import Lesson, NewNeighbours
     from neuralviz.training.settings import TrainingSettings
 
 GAINING = 0.01  # what counts as a gain, in shares
@@ -33,16 +32,12 @@ def trained_part(settings: TrainingSettings) -> str:
 
 
 def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -> str:
-    """What is learnt so far, against no training and the whole model untrained.
+    """What is learnt so far, against no training; what the whole model does as well comes first.
 
     Args:
-        lessons: one or two, of the same part of a model.
+        lessons: one or two, of the same part of a model; before their first step there is nothing.
         label: what texts are told apart by, as markdown; empty without labels.
         part: what is trained, as of `trained_part`; empty where that is not known.
-
-    Returns:
-        Empty before the first step. What is learnt never comes before what the whole model does
-        as well untrained.
     """
     started = [lesson for lesson in lessons if lesson.step]
     if not started:
@@ -74,7 +69,7 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     reached = [f"{before.value:.1%} before training"]
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
-        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
         f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
     )
 
@@ -85,18 +80,13 @@ def _rank_lessons(
     """The headline of lessons and of no training; nothing is decided before all are over."""
     last = [lesson.snapshots[-1] for lesson in lessons]
     hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
-    kept_hits = [right for right in hits if right is not None]
-    are_over = all(lesson.is_over for lesson in lessons)
+    known = [right for right in hits if right is not None]
     are_as_long = len({snapshot.step for snapshot in last}) == 1
-    if are_over and are_as_long and len(kept_hits) == len(hits):
-        return rank_hits(measured, [entry.name for entry in entries], kept_hits)
+    are_over = all(lesson.is_over for lesson in lessons)
+    if are_over and are_as_long and len(known) == len(hits):
+        return rank_hits(measured, [entry.name for entry in entries], known)
     ranked = sorted(entries, key=lambda entry: -entry.value)
-    reason = ""
-    if are_over:
-        reason = "these texts do not say how sure that is"
-        if not are_as_long:
-            reason = "the trainings ended after different numbers of steps"
-    return Headline.rank(measured, ranked, lambda *_: None, reason)
+    return Headline.rank(measured, ranked, lambda *_: None, UNSURE if are_over else "")
 
 
 def _describe_loss(lesson: Lesson, part: str) -> str:
@@ -104,7 +94,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
     losses = lesson.loss[np.isfinite(lesson.loss)]
     subject = f"Training with {_kind(lesson)}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
-        return f"{subject} has begun: each step pulls the two texts of a pair together."
+        return f"{subject} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
         f"{subject}: the loss went from {first:.2f} to {last:.2f} nats in "
@@ -113,11 +103,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
 
 
 def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
-    """Which layer's accuracy has changed most, in any of the lessons.
-
-    Args:
-        lessons: with accuracies of several layers and steps.
-    """
+    """Which layer's accuracy has changed most, in any of the lessons."""
     changes = [np.abs(lesson.accuracy[-1] - lesson.accuracy[0]) for lesson in lessons]
     n = int(np.argmax([change.max() for change in changes]))
     layer, accuracy = int(changes[n].argmax()), lessons[n].accuracy
@@ -136,8 +122,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     return (
-        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
-        "The lines follow the texts that moved most."
+        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average."
     )
 
 
@@ -159,12 +144,7 @@ def suggest_next(lessons: Sequence[Lesson]) -> str:
 
 
 def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
-    """Which row of a table of trainings is ahead at the last layer; empty without any cell.
-
-    Args:
-        cells: that are finished.
-        label: what texts are told apart by, as markdown.
-    """
+    """Which row of a table of trainings is ahead at the last layer; ``label`` is markdown."""
     if not cells:
         return ""
     rows: dict[str, list[float]] = {}

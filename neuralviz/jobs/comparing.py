@@ -6,18 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
@@ -53,25 +51,26 @@ class MethodEmbeddings:
     """The embeddings of the texts by one method, as far as there are any.
 
     Attributes:
-        method: its label.
-        texts: in the order given.
         vectors: [text, dim], NaN where there is none yet; None before the first.
-        loss_rose: [text] where micro-tuning was no learning.
-        unread: as of `describe_unread`.
-        error: why the method has ended; empty when it has not failed.
     """
 
-    method: str
-    texts: tuple[str, ...]
-    loss_rose: np.ndarray
+    method: str  # its label
+    texts: tuple[str, ...]  # in the order given
+    loss_rose: np.ndarray  # [text] where micro-tuning was no learning
     vectors: np.ndarray | None = None
-    unread: str = ""
-    error: str = ""
+    unread: str = ""  # as of `describe_unread`
+    error: str = ""  # why the method has ended; empty when it has not failed
+
+    @cached_property
+    def finished(self) -> np.ndarray:
+        """[finished] numbers of the texts that are embedded."""
+        has_vector = [] if self.vectors is None else ~np.isnan(self.vectors[:, 0])
+        return np.flatnonzero(has_vector)
 
     @cached_property
     def n_done(self) -> int:
         """Texts that are embedded."""
-        return 0 if self.vectors is None else int((~np.isnan(self.vectors[:, 0])).sum())
+        return len(self.finished)
 
     @cached_property
     def similarity(self) -> Similarity | None:
@@ -105,16 +104,15 @@ class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time.
 
     Attributes:
-        specs: the methods.
-        texts: at least one.
         models: of the methods; a comparison by other files of a model is another one.
     """
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
 
-    specs: tuple[EmbedderSpec, ...]
-    texts: tuple[str, ...]
+    specs: tuple[EmbedderSpec, ...]  # the methods
+    texts: tuple[str, ...]  # at least one
     models: tuple[ModelRef, ...]
+    batch_size: int | None = None  # as of `embed`
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -134,11 +132,13 @@ class Compare(KeptTask[Step, Comparison]):
         # the quick methods go first, those that learn every text last
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
+                spec, vectors = self.specs[method], memory_vectors()
                 for event in embed(
                     self.texts,
-                    self.specs[method],
-                    memory_vectors(),
+                    spec,
+                    vectors,
                     loaders=LOADERS,
+                    batch_size=self.batch_size,
                     should_stop=should_stop,
                 ):
                     if len(event.at):
@@ -162,14 +162,8 @@ class Compare(KeptTask[Step, Comparison]):
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
         doing = describe_missing(result) if started else ""
-        active = [embedded for embedded in result if embedded.n_done or embedded.error]
-        return Progress(
-            n_done,
-            n * len(result),
-            doing=doing,
-            part=len(active),
-            is_last=len(active) == len(result),
-        )
+        is_last = all(embedded.n_done or embedded.error for embedded in result)
+        return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]
@@ -178,9 +172,6 @@ class Compare(KeptTask[Step, Comparison]):
 
     def is_whole(self, result: Comparison) -> bool:
         return not any(embedded.error for embedded in result)
-
-    def n_bytes(self, result: Comparison) -> int:
-        return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
 
 
 def describe_missing(result: Comparison) -> str:
@@ -206,14 +197,13 @@ class NeuralPair:
     """How two neural embeddings compare layer by layer, and which words wrote each.
 
     Attributes:
-        layers: names of the tuned layers.
         products: [layer] of the two deltas; their mean is the product of the embeddings, when
             every layer has moved.
         words: of each text, its words and their shares of the delta; None where the texts are too
             long to follow.
     """
 
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # names of the tuned layers
     products: np.ndarray
     words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None
 
@@ -223,15 +213,13 @@ class FollowPair(LatestTask[NeuralPair]):
     """Take the neural embeddings of two texts apart, by layers and by words.
 
     Attributes:
-        spec: the neural method.
-        texts: two.
         vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
-    spec: EmbedderSpec
-    texts: tuple[str, str]
+    spec: EmbedderSpec  # the neural method
+    texts: tuple[str, str]  # two
     vectors: tuple[bytes, bytes]
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
@@ -247,7 +235,7 @@ def _word_shares(
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
     from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
 
     texts = tokenize(embedder.model, list(pair))
     head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)
@@ -256,20 +244,15 @@ def _word_shares(
         or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
     ):
         return None
-    result = collect_result(
-        tune(
-            embedder.model,
-            texts,
-            embedder.settings,
-            with_token_shares=True,
-            should_stop=should_stop,
-        )
+    tuning = tune(
+        embedder.model, texts, embedder.settings, with_token_shares=True, should_stop=should_stop
     )
+    result = collect_result(tuning)
     assert result.shares is not None, "shares were asked for"
     return tuple(
         (
             tuple(text.text[start:end] for start, end in text.word_spans),
-            np.bincount(text.words, weights=shares.by_token()),
+            np.bincount(text.words, weights=shares.token_shares()),
         )
         for text, shares in zip(texts, result.shares, strict=True)
     )

@@ -13,10 +13,8 @@ from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import Progress
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
@@ -34,14 +32,12 @@ class EvaluationState:
     """An evaluation under way.
 
     Attributes:
-        results: so far.
-        doing: the step under way.
-        embedded: share of the texts, 0 … 1, by row.
+        embedded: share of the texts, 0 … 1, by number of data set and row.
     """
 
-    results: Results
-    doing: EvaluationProgress | None = None
-    embedded: Mapping[int, float] = field(default_factory=dict)
+    results: Results  # so far
+    doing: EvaluationProgress | None = None  # the step under way
+    embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
     def any_failed(self) -> bool:
@@ -51,17 +47,15 @@ class EvaluationState:
 
 @dataclass(frozen=True)
 class Evaluate(KeptTask[Event, EvaluationState]):
-    """Evaluate a plan with one data set; embeddings are saved, and found the next time.
+    """Evaluate a plan; embeddings are saved, and found the next time.
 
     Attributes:
-        plan: one data set, and ways to embed.
-        models: of the plan's rows; results by other files of a model are others.
         corpus: id of the kept corpus whose texts they are, beside whose embeddings theirs are kept
             and found unless its texts are rewritten; empty for others.
     """
 
-    plan: EvaluationPlan
-    models: tuple[ModelRef, ...]
+    plan: EvaluationPlan  # data sets, and ways to embed
+    models: tuple[ModelRef, ...]  # of the plan's rows; results by other files of a model are others
     corpus: str = ""
 
     @classmethod
@@ -96,17 +90,17 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         results, doing = result.results, result.doing
         if doing is None and not results.cells:
             return Progress()
-        n_texts = len(self.plan.data[0].texts)
-        failed = {row for (_, row), cell in results.cells.items() if cell.measured is None}
-        total = n_texts * (len(self.plan.rows) - len(failed))
-        shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
-        n_done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
+        n_texts = [len(data.texts) for data in self.plan.data]
+        failed = {place for place, cell in results.cells.items() if cell.measured is None}
+        places = {(data, row) for data in range(len(n_texts)) for row in range(len(self.plan.rows))}
+        shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}
+        total = sum(n_texts[data] for data, _ in places - failed)
+        n_done = round(sum(n_texts[p[0]] * shares[p] for p in shares.keys() - failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         step = _describe_step(doing, results) if doing is not None else ""
-        begun_rows = shares.keys() | ({doing.row} if doing is not None else set())
-        part = None if doing is None else (doing.row, doing.doing)
-        is_last = begun_rows.issuperset(range(len(self.plan.rows)))
-        return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}{step}", part, is_last)
+        begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
+        doing_in_words = f"{n_done:,} of {total:,} {unit}{step}"
+        return Progress(n_done, total, unit, doing_in_words, is_last=begun >= places)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
@@ -122,18 +116,19 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         return EvaluationState(RESULTS_FORMAT.unpack(content))
 
 
-def _embedded_shares(event: EvaluationProgress) -> dict[int, float]:
-    """How much is embedded, by row, as far as an event says it."""
+def _embedded_shares(event: EvaluationProgress) -> dict[tuple[int, int], float]:
+    """How much is embedded, by data set and row, as far as an event says it."""
     if event.row is None or not event.total:
         return {}
-    return dict.fromkeys(event.at_once or (event.row,), event.done / event.total)
+    rows = event.at_once or (event.row,)
+    return dict.fromkeys([(event.data, row) for row in rows], event.done / event.total)
 
 
 def _describe_step(doing: EvaluationProgress, results: Results) -> str:
     """The step under way, in words behind the counts; empty when all is done."""
     if doing.row is None:
-        return "" if results.compared else ", now comparing errors"
-    if (0, doing.row) in results.cells:
+        return "" if doing.data in results.compared else ", now comparing errors"
+    if (doing.data, doing.row) in results.cells:
         return ""
     companions = ""
     if doing.at_once:

@@ -7,29 +7,26 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neuralviz import evaluation
 from neuralviz.errors import TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
+    LADDER_FORMAT,
     FeatureProgress,
     Ladder,
     LadderEvent,
+    LadderSettings,
     LayerCosines,
+    best_result,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.ladder_table import best_result
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import KeptTask, LatestTask, Progress, Task
 from neuralviz.models import MINILM
 from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -41,36 +38,13 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads all their texts
 
-PairRows = tuple[tuple[str, str, float], ...]
-"""Two texts and their score, a pair each."""
-
-
-def pair_rows(pairs: ScoredPairs | None) -> PairRows:
-    """Pairs as plain values; none for none."""
-    if pairs is None:
-        return ()
-    return tuple(zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True))
-
-
-def scored_pairs(rows: PairRows) -> ScoredPairs | None:
-    """The pairs from which `pair_rows` made rows."""
-    if not rows:
-        return None
-    first, second, scores = zip(*rows, strict=True)
-    return ScoredPairs(first, second, np.array(scores, float))
-
 
 @dataclass(frozen=True)
 class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
-    """How the cosine at each layer follows people's scores of the train pairs, for each pooling.
+    """How the cosine at each layer follows people's scores of the train pairs, for each pooling."""
 
-    Attributes:
-        model: that stays as it is.
-        pairs: all pairs, of which those are split off.
-    """
-
-    model: ModelRef
-    pairs: PairRows
+    model: ModelRef  # that stays as it is
+    pairs: ScoredPairs  # all pairs, of which those are split off
 
     def start(self) -> Ladder:
         return Ladder()
@@ -78,9 +52,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     def events(
         self, should_stop: ShouldStop
     ) -> Generator[FeatureProgress | LayerCosines, None, None]:
-        pairs = scored_pairs(self.pairs)
-        assert pairs is not None
-        train = similarity.split_pairs(pairs).train.first(LOOKED_AT)
+        train = similarity.split_pairs(self.pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
         yield from evaluation.measure_cosines(model, train, kept_vectors(), should_stop=should_stop)
 
@@ -93,30 +65,21 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
 
 @dataclass(frozen=True)
 class ClimbLadder(KeptTask[LadderEvent, Ladder]):
-    """Train every rung of the ladder on scored pairs, and test each once.
-
-    Attributes:
-        model: that stays as it is.
-        pairs: train pairs; all pairs, where the others are to be split off.
-        dev, test: empty where they are split off.
-        settings: rungs and seeds.
-    """
+    """Train every rung of the ladder on scored pairs, and test each once."""
 
     format = LADDER_FORMAT
 
-    model: ModelRef
-    pairs: PairRows
-    settings: LadderSettings
-    dev: PairRows = ()
-    test: PairRows = ()
+    model: ModelRef  # that stays as it is
+    pairs: ScoredPairs  # train pairs; the others are split off where they are not given
+    settings: LadderSettings  # rungs and seeds
+    dev: ScoredPairs | None = None  # to choose by
+    test: ScoredPairs | None = None  # to test by
 
     def start(self) -> Ladder:
         return Ladder()
 
     def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
-        pairs = scored_pairs(self.pairs)
-        assert pairs is not None
-        split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
+        split = similarity.split_pairs(self.pairs, self.dev, self.test)
         model = shared_text_model(self.model.id)
         yield from evaluation.train_ladder(
             model,
@@ -132,7 +95,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return replace(_feature_progress(result), part="features", is_last=False)
+            return replace(_feature_progress(result), is_last=False)
         n = len(self.settings.list_trainings())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -146,26 +109,24 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             len(result.results),
             n,
             doing=f"Rung {len(result.curves)} of {n}, {doing}",
-            part=rung,
             is_last=rung == self.settings.rungs[-1],
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
+        all_pairs = (self.pairs, self.dev, self.test)
+        trainings = [asdict(training) for training in self.settings.list_trainings()]
         return json.dumps(
             [
                 self.format.version,
                 self.model.identity(),
-                asdict(self) | {"model": self.model.id},
-                trained,
+                [pairs.digest for pairs in all_pairs if pairs is not None],
+                asdict(self.settings),
+                trainings,
             ]
         )
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
-
-    def n_bytes(self, result: Ladder) -> int:
-        return sum(len(rung_result.trained.weights) for rung_result in result.results.values())
 
 
 @dataclass(frozen=True)
@@ -173,28 +134,21 @@ class TwoScores:
     """The scores of every trained rung, on people's scale.
 
     Attributes:
-        pair: two texts, by rung.
         equal: the first of them and itself, by rung: the highest score that a rung gives.
     """
 
-    pair: Mapping[Rung, float]
+    pair: Mapping[Rung, float]  # two texts, by rung
     equal: Mapping[Rung, float]
 
 
 @dataclass(frozen=True)
 class ScoreTwoTexts(LatestTask[TwoScores]):
-    """Score two texts of the user with every trained rung.
+    """Score two texts of the user with every trained rung."""
 
-    Attributes:
-        model: the frozen one.
-        rungs: the rungs, trained; the very same ones make the same task.
-        first, second: texts.
-    """
+    lane = "short"
 
-    is_short = True
-
-    model: ModelRef
-    rungs: tuple[SimilarityModel, ...]
+    model: ModelRef  # the frozen one
+    rungs: tuple[SimilarityModel, ...]  # the rungs, trained; the very same ones make the same task
     first: str
     second: str
 
@@ -263,7 +217,7 @@ def example_pairs() -> ScoredPairs:
 
 def example_ladder() -> ClimbLadder:
     """The task whose result is recorded: the example with the page's first settings."""
-    return ClimbLadder(ModelRef.from_id(MINILM), pair_rows(example_pairs()), LadderSettings())
+    return ClimbLadder(ModelRef.from_id(MINILM), example_pairs(), LadderSettings())
 
 
 def recorded_ladder() -> Ladder | None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from neuralviz.errors import Stopped
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import shared_text_model
-from neuralviz.reading.pairs import ScoredPairs
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.layers.words import WordVariances
     from neuralviz.models.shared import ModelRef
+    from neuralviz.reading.pairs import ScoredPairs
 
 TEXTS_HELD = 4  # with the vectors of their tokens
 
@@ -51,31 +49,16 @@ class FollowWords(LatestTask["WordVariances"]):
 
 @dataclass(frozen=True)
 class MeasureLayers(LatestTask["LayerPairs"]):
-    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores.
+    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores."""
 
-    Attributes:
-        model: whose layers.
-        pairs: two sentences and their score.
-        labels: columns of labels, each by its name.
-    """
-
-    model: ModelRef
-    pairs: tuple[tuple[str, str, float], ...]
-    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    @classmethod
-    def from_pairs(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
-        """The task for pairs that were read from a table."""
-        rows = zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True)
-        return cls(model, tuple(rows), tuple(pairs.labels.items()))
+    model: ModelRef  # whose layers
+    pairs: ScoredPairs  # of texts, with their scores and labels
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
         from neuralviz.evaluation import layer_pairs
 
-        first, second, scores = zip(*self.pairs, strict=True)
-        pairs = ScoredPairs(first, second, np.array(scores), labels=dict(self.labels))
         model = shared_text_model(self.model.id)
-        yield from layer_pairs.measure_layers(model, pairs, should_stop=should_stop)
+        yield from layer_pairs.measure_layers(model, self.pairs, should_stop=should_stop)
 
     def progress(self, result: LayerPairs | None) -> Progress:
         if result is None:
@@ -85,24 +68,18 @@ class MeasureLayers(LatestTask["LayerPairs"]):
 
 @dataclass(frozen=True, eq=False)
 class FollowedText:
-    """A text on its way through the layers.
+    """A text on its way through the layers."""
 
-    Attributes:
-        states: the vectors of its tokens after every layer.
-        weights: what SBERT-WK makes of them.
-        sensitivity: how much its settings matter.
-    """
-
-    states: TokenStates
-    weights: TokenWeights
-    sensitivity: Sensitivity
+    states: TokenStates  # the vectors of its tokens after every layer
+    weights: TokenWeights  # what SBERT-WK makes of them
+    sensitivity: Sensitivity  # how much its settings matter
 
 
 @dataclass(frozen=True)
 class FollowText(LatestTask[FollowedText]):
     """Follow the tokens of one text from layer to layer (SBERT-WK, sections III and IV)."""
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     model: ModelRef
     text: str

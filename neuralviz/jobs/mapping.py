@@ -5,17 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from abc import abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import ProjectionSettings
     from neuralviz.models.shared import ModelRef
-    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
@@ -56,47 +54,29 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class MapEvent:
-    """An event of one of the maps.
+    """An event of one of the maps."""
 
-    Attributes:
-        place: number of the map.
-        event: of its embedding or its projection.
-    """
-
-    place: int
-    event: EmbeddingEvent | ProjectionEvent
+    place: int  # number of the map
+    event: EmbeddingEvent | ProjectionEvent  # of its embedding or its projection
 
 
 @dataclass(frozen=True)
 class MapsState:
-    """How far the maps of a corpus are.
+    """How far the maps of a corpus are."""
 
-    Attributes:
-        place: number of the map that is under way.
-        embedding: the last that is known of its embedding.
-        projecting: the last that is known of its projection.
-        unread: as of `describe_unread`, by any of the methods.
-    """
-
-    place: int = 0
-    embedding: EmbeddingEvent | None = None
-    projecting: ProjectionEvent | None = None
-    unread: str = ""
+    place: int = 0  # number of the map that is under way
+    embedding: EmbeddingEvent | None = None  # the last that is known of its embedding
+    projecting: ProjectionEvent | None = None  # the last that is known of its projection
+    unread: str = ""  # as of `describe_unread`, by any of the methods
 
 
 @dataclass(frozen=True)
 class MakeMaps(Task[MapEvent, MapsState]):
-    """Embed a corpus and make maps of it; what is kept already is not computed again.
+    """Embed a corpus and make maps of it; what is kept already is not computed again."""
 
-    Attributes:
-        corpus_id: of a kept corpus.
-        choices: the maps.
-        models: of the choices; maps by other files of a model are others.
-    """
-
-    corpus_id: str
-    choices: tuple[MapChoice, ...]
-    models: tuple[ModelRef, ...]
+    corpus_id: str  # of a kept corpus
+    choices: tuple[MapChoice, ...]  # the maps
+    models: tuple[ModelRef, ...]  # of the choices; maps by other files of a model are others
 
     @classmethod
     def for_current_models(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
@@ -163,7 +143,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
             result.place + share,
             len(self.choices),
             doing=doing,
-            part=(result.place, event and event.stage),
             is_last=is_last and result.place == len(self.choices) - 1,
         )
 
@@ -185,15 +164,10 @@ def _project(
 
 @dataclass(frozen=True, eq=False)
 class PlacedSentence:
-    """A sentence on a map.
+    """A sentence on a map."""
 
-    Attributes:
-        near: the texts nearest to it by the vectors.
-        position: [1, dimensions] where it lands; None until that is known.
-    """
-
-    near: Neighbours
-    position: np.ndarray | None = None
+    near: Neighbours  # the texts nearest to it by the vectors
+    position: np.ndarray | None = None  # [1, dimensions] where it lands; None until that is known
 
 
 @dataclass(frozen=True)
@@ -201,19 +175,17 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     """Find where a sentence lands on a kept map, and what is near it.
 
     Attributes:
-        spec: how the map's texts were embedded.
-        sentence: to be placed.
         models: of the spec: with other files the sentence may land elsewhere, or cannot be placed.
         wait: seconds for another map to be done; after that the run fails, and what is near is
             known.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     corpus_id: str
     map_id: str
-    spec: EmbedderSpec
-    sentence: str
+    spec: EmbedderSpec  # how the map's texts were embedded
+    sentence: str  # to be placed
     models: tuple[ModelRef, ...]
     wait: float = 90.0
 
@@ -255,100 +227,58 @@ class SampledNeighbours:
     """Some texts of a large corpus, always the same, and what is near them.
 
     Attributes:
-        rows: [text] row numbers.
         near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
     """
 
-    rows: np.ndarray
+    rows: np.ndarray  # [text] row numbers
     near: Neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """How far the neighbours of some texts are found.
+    """How far the neighbours of some texts are found."""
 
-    Attributes:
-        n_compared, total: different texts that were compared, and all of them, where all must be.
-        neighbours: None until all are found.
-    """
-
-    n_compared: int = 0
-    total: int = 0
-    neighbours: SampledNeighbours | None = None
+    n_compared: int = 0  # different texts, where all must be compared
+    total: int = 0  # of different texts
+    neighbours: SampledNeighbours | None = None  # None until all are found
 
 
 @dataclass(frozen=True)
-class FindingTask(LatestTask[NeighbourSearch]):
-    """Find the neighbours of some texts of a large corpus by one of its maps.
+class FindNeighbours(LatestTask[NeighbourSearch]):
+    """Find the neighbours of one text of a large corpus by one of its maps, or of a sample."""
 
-    Attributes:
-        corpus_id, map_id: of them.
-        k: neighbours.
-    """
+    lane = "short"
 
-    corpus_id: str
-    map_id: str
-    k: int
+    corpus_id: str  # of them
+    map_id: str  # of them
+    k: int  # neighbours
+    row: int | None = None  # of the text; None for the sample by which maps are measured
 
     def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
-        def find(
-            report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
-        ) -> SampledNeighbours:
-            store = CorpusStore()
-            corpus = store.corpus(self.corpus_id)
-            rows = self._rows(corpus)
-            near = neighbours_of_rows(
-                store,
-                corpus,
-                KeptMaps(store).by_id(corpus, self.map_id),
-                rows,
-                self.k,
-                on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
-                should_stop=should_stop,
-            )
-            return SampledNeighbours(rows, near)
+        yield NeighbourSearch(neighbours=(yield from stream_events(self._find, should_stop)))
 
-        yield NeighbourSearch(neighbours=(yield from stream_events(find, should_stop)))
-
-    @abstractmethod
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        """[text] rows of the texts."""
+    def _find(
+        self, report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
+    ) -> SampledNeighbours:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        rows = sampled_rows(corpus) if self.row is None else np.array([self.row])
+        near = neighbours_of_rows(
+            store,
+            corpus,
+            KeptMaps(store).by_id(corpus, self.map_id),
+            rows,
+            self.k,
+            on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
+            should_stop=should_stop,
+        )
+        return SampledNeighbours(rows, near)
 
     def progress(self, result: NeighbourSearch | None) -> Progress:
         if result is None or not result.total:
             return Progress()
         counted = f"{result.n_compared:,} of {many(result.total, 'different text')} compared"
         return Progress(result.n_compared, result.total, doing=counted)
-
-
-@dataclass(frozen=True)
-class SampleNeighbours(FindingTask):
-    """Find the neighbours of some texts of a large corpus, by which its maps are measured.
-
-    Attributes:
-        n: texts.
-    """
-
-    is_short: ClassVar[bool] = True
-
-    n: int
-
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        return sampled_rows(corpus, self.n)
-
-
-@dataclass(frozen=True)
-class FindNeighbours(FindingTask):
-    """Find the neighbours of one text of a large corpus.
-
-    Attributes:
-        row: of the text.
-    """
-
-    row: int
-
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        return np.array([self.row])
 
 
 E = TypeVar("E")
@@ -371,31 +301,14 @@ def stream_events(
     Raises:
         What ``work`` raises.
     """
-    messages: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
-    is_closed = threading.Event()
-
-    def run() -> None:
+    reported: queue.SimpleQueue[E | object] = queue.SimpleQueue()
+    is_closed, end = threading.Event(), object()
+    with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:
+        working = pool.submit(work, reported.put, lambda: is_closed.is_set() or should_stop())
+        working.add_done_callback(lambda _: reported.put(end))
         try:
-            result = work(
-                lambda event: messages.put(("event", event)),
-                lambda: is_closed.is_set() or should_stop(),
-            )
-        except BaseException as error:
-            messages.put(("error", error))
-        else:
-            messages.put(("result", result))
-
-    thread = threading.Thread(target=run, name="neuralviz-callbacks", daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, value = messages.get()
-            if kind == "event":
-                yield value  # type: ignore[misc]
-            elif kind == "error":
-                raise value  # type: ignore[misc]
-            else:
-                return value  # type: ignore[return-value]
-    finally:
-        is_closed.set()
-        thread.join()
+            while (event := reported.get()) is not end:
+                yield cast("E", event)
+        finally:
+            is_closed.set()
+    return working.result()

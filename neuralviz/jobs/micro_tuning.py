@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
-from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.sharing import watch_with_others
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT, read_record, record_bytes
+from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
@@ -48,12 +46,13 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         return RunRecord(self.model.id, self.settings, self.texts)
 
     @property
-    def is_shared(self) -> bool:
-        return len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
+    def lane(self) -> Lane:  # type: ignore[override]
+        is_small = len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
+        return "shared" if is_small else "long"
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
-        work = watch_with_others if self.is_shared else watch
-        yield from work(shared_model(self.model.id), self.texts, self.settings, should_stop)
+        tune = watch_with_others if self.lane == "shared" else watch
+        yield from tune(shared_model(self.model.id), self.texts, self.settings, should_stop)
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
         return result.having(events)
@@ -76,26 +75,20 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
     def unpack(self, content: bytes) -> RunRecord:
         return read_record(content)
 
-    def n_bytes(self, result: RunRecord) -> int:
-        return sum(values.nbytes for values in (*result.history, *result.last))
-
 
 @dataclass(frozen=True)
 class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     """Predict the blanks of a sentence, with the deltas of texts added to the weights and without.
 
     Attributes:
-        model: whose deltas they are, with the files that it had then.
-        sentence: with blanks, as of `fill_blanks`.
-        layers: names of the layers.
         deltas: pairs of a scale and, per layer, a float32 delta as bytes.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
-    model: ModelRef
-    sentence: str
-    layers: tuple[str, ...]
+    model: ModelRef  # whose deltas they are, with the files that it had then
+    sentence: str  # with blanks, as of `fill_blanks`
+    layers: tuple[str, ...]  # names of the layers
     deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
 
     @classmethod
@@ -111,7 +104,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         return cls(model, sentence, deltas[0][1].layers, as_bytes)
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
-        from neuralviz.micro_tuning.filling import fill_blanks
+        from neuralviz.micro_tuning.predictions import fill_blanks
 
         split_at_blanks(self.sentence)  # looked at before a model is loaded
         if ModelRef.from_id(self.model.id) != self.model:
@@ -142,13 +135,11 @@ class BlockChanges:
 
     Attributes:
         norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
-        loss: [epoch] in nats before the epoch's step; NaN where not known yet.
-        diverged: whether loss or weights ceased to be finite.
     """
 
     norms: np.ndarray
-    loss: np.ndarray
-    diverged: bool = False
+    loss: np.ndarray  # [epoch] in nats before the epoch's step; NaN where not known yet
+    diverged: bool = False  # whether loss or weights ceased to be finite
 
     @property
     def epochs_known(self) -> int:
@@ -164,16 +155,12 @@ class BlockChanges:
 
 @dataclass(frozen=True)
 class TuneBlocks(Task["TuningEvent", BlockChanges]):
-    """Micro-tune parameters of all blocks on one text, to see which of them move.
-
-    Attributes:
-        grid: where each tuned parameter stands.
-    """
+    """Micro-tune parameters of all blocks on one text, to see which of them move."""
 
     model: ModelRef
     text: str
     settings: TuningSettings
-    grid: MarkGrid
+    grid: MarkGrid  # where each tuned parameter stands
 
     def start(self) -> BlockChanges:
         epochs = self.settings.epochs
@@ -208,7 +195,7 @@ class TuneBlocks(Task["TuningEvent", BlockChanges]):
         if not (n_done := result.epochs_known):
             return Progress(doing=_describe_start(self.model, self.settings.epochs))
         epochs = self.settings.epochs
-        return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
+        return Progress(n_done, epochs, "epochs", f"Epoch {n_done:,} of {epochs:,}")
 
 
 def _describe_start(model: ModelRef, epochs: int) -> str:
@@ -220,16 +207,12 @@ def _describe_start(model: ModelRef, epochs: int) -> str:
 
 @dataclass(frozen=True)
 class WalkThrough(LatestTask["Walkthrough"]):
-    """Micro-tune on short texts and keep every number.
+    """Micro-tune on short texts and keep every number."""
 
-    Attributes:
-        texts: the one that is followed, and those that it is compared with.
-    """
-
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     model: ModelRef
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the one that is followed, and those that it is compared with
 
     def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
         from neuralviz.micro_tuning import walkthrough

@@ -10,17 +10,19 @@ import time
 from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.jobs.results import keep_run, note_end, note_request
 from neuralviz.jobs.run import Run
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from neuralviz.jobs.task import Lane
     from neuralviz.jobs.workers import Workers
 
 LATEST = 5  # tasks of a kind, from which it is told how long another takes
@@ -29,6 +31,8 @@ LOOK_SECONDS = 0.25  # which a task takes that does nothing
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
+MAX_SHORT = 4  # short tasks at once beside the others
+MAX_SHARED = 64  # tasks at once that share their work
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
 _GROUPS = (  # a container's limit and use, in the second and the first version of control groups
     ("memory.max", "memory.current"),
@@ -36,7 +40,6 @@ _GROUPS = (  # a container's limit and use, in the second and the first version 
 )
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
-Lane = Literal["long", "short", "sharing"]
 
 
 class BusyError(NeuralvizError):
@@ -44,18 +47,17 @@ class BusyError(NeuralvizError):
 
 
 class RunQueue:
-    """Carries runs out, at most ``max_running`` at once; owners take turns.
+    """Carries runs out, at most so many at once; owners take turns.
 
     The next run is that of the owner of whom fewest are under way, and then of the one who has
-    waited longest since one was started; an owner's runs are first come, first served. Short tasks
-    and those that share their work have queues of their own beside that: nobody waits for a corpus
-    to look at a text. The queue forgets a run when it is over; whoever submitted it holds on to it.
+    waited longest since one was started. Of an owner's runs, those of the kind that was asked for
+    last go first, which is what the owner looks at. Short tasks and those that share their work
+    have lanes of their own: nobody waits for a corpus to look at a text. The queue forgets a run
+    when it is over; whoever submitted it holds on to it.
 
     Args:
-        max_running: one by default, because one run already uses all cores.
-        max_short: so many short tasks at once beside the others.
-        max_sharing: so many tasks that share their work at once beside the others; by default none
-            does, and they wait like the others.
+        max_running: long tasks at once; one by default, because it already uses all cores.
+        max_short: short tasks at once beside the others.
         workers: carry the runs out; by default this process does.
         max_of_owner: so many runs of one owner may wait or be under way; one more fails with a
             sentence. By default as many as they like.
@@ -66,39 +68,42 @@ class RunQueue:
     def __init__(
         self,
         max_running: int = 1,
-        max_short: int = 4,
-        max_sharing: int = 0,
+        max_short: int = MAX_SHORT,
         workers: Workers | None = None,
         max_of_owner: int | None = None,
         spare_mb: int = 0,
     ) -> None:
-        self._workers = workers
-        self._max_of_owner = max_of_owner
-        self._spare_mb = spare_mb
-        self._lock = threading.Lock()
-        self._waiting: deque[Run[Any]] = deque()
-        self._running: dict[Run[Any], threading.Thread] = {}
-        self._turns: dict[str, int] = {}  # by owner, the number of the last start
-        self._n_started = 0
-        self._seconds_taken: dict[type, deque[float]] = {}  # by kind of task, of late
         self._limits: dict[Lane, int] = {
             "long": max_running,
             "short": max_short,
-            "sharing": max_sharing,
+            "shared": MAX_SHARED,
         }
+        self._workers = workers
+        self._max_of_owner = max_of_owner
+        self._spare_mb = spare_mb
+        self._lock = threading.RLock()  # a run that leaves the queue may be stopped by it
+        self._waiting: list[Run[Any]] = []
+        self._running: dict[Run[Any], threading.Thread] = {}
+        self._turns: Counter[str] = Counter()  # by owner, the number of the last start
+        self._n_started = 0
+        self._seconds_taken: dict[type, deque[float]] = {}  # by kind of task, of late
         self._is_closed = False
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(self, run: Run[R]) -> Run[R]:
         """Queue a run and return it; one that cannot be taken now fails at once."""
+        run.at_end.append(keep_run)
+        if run.work:
+            note_request(run)
+            run.at_end.append(note_end)
         run.at_end += [*self._listeners, self._leave]
         with self._lock:
-            refused = self._find_refusal(run.owner)
-            if refused is None:
+            refusal = self._find_refusal(run.owner)
+            if refusal is None:
                 self._waiting.append(run)
                 self._start_next()
-        if refused is not None:
-            run.end(refused)
+        if refusal is not None:
+            run.end(refusal)
         return run
 
     def _find_refusal(self, owner: str) -> BusyError | None:
@@ -142,15 +147,15 @@ class RunQueue:
     def n_by_lane(self) -> dict[Lane, tuple[int, int]]:
         """By lane, how many runs wait and how many are under way."""
         with self._lock:
-            waiting = Counter(self._lane(run) for run in self._waiting)
-            running = Counter(self._lane(run) for run in self._running)
+            waiting = Counter(run.task.lane for run in self._waiting)
+            running = Counter(run.task.lane for run in self._running)
         return {lane: (waiting[lane], running[lane]) for lane in self._limits}
 
     def place_in_queue(self, run: Run[Any]) -> int:
         """1 for the next run to start, 0 for one that has started."""
         with self._lock:
-            self._drop_unwanted()
-            ahead = self._in_order(self._lane(run))
+            self._drop_abandoned()
+            ahead = self._in_order(run.task.lane)
         return ahead.index(run) + 1 if run in ahead else 0
 
     def seconds_until_start(self, run: Run[Any]) -> float | None:
@@ -158,12 +163,12 @@ class RunQueue:
 
         0 for one that has started.
         """
+        lane = run.task.lane
         with self._lock:
-            lane = self._lane(run)
             ahead = self._in_order(lane)
-            if run not in ahead:
-                return 0.0
-            running = [active for active in self._running if self._lane(active) == lane]
+            running = [active for active in self._running if active.task.lane == lane]
+        if run not in ahead:
+            return 0.0
         free = [0.0] * self._limits[lane]  # a heap: the seconds until each place is free
         for earlier in (*running, *ahead[: ahead.index(run)]):
             seconds = self._seconds_left(earlier)  # which may take a moment
@@ -179,39 +184,31 @@ class RunQueue:
         """
         if (remaining := run.seconds_left) is not None:
             return remaining
-        taken = self._seconds_taken.get(type(run.task))
-        if not taken or max(taken) > MOST_VARIED * max(min(taken), LOOK_SECONDS):
+        durations = self._seconds_taken.get(type(run.task))
+        if not durations or max(durations) > MOST_VARIED * max(min(durations), LOOK_SECONDS):
             return None
-        expected = sum(taken) / len(taken)
+        expected = sum(durations) / len(durations)
         return None if expected < run.seconds else expected - run.seconds
-
-    def _lane(self, run: Run[Any]) -> Lane:
-        """Beside which others a run waits for its turn."""
-        if run.task.is_short:
-            return "short"
-        return "sharing" if run.task.is_shared and self._limits["sharing"] else "long"
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
-        n_before = Counter(run.owner for run in self._running if self._lane(run) == lane)
-        waiting: dict[str, deque[Run[Any]]] = {}  # by owner
+        n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
+        turns = self._turns.copy()
+        latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}
+        waiting: dict[str, list[Run[Any]]] = {}
         for run in self._waiting:
-            if self._lane(run) == lane:
-                waiting.setdefault(run.owner, deque()).append(run)
-        owners = [  # a heap, with the owner of the next run first
-            (n_before[owner], self._turns.get(owner, 0), place, owner)
-            for place, owner in enumerate(waiting)
-        ]
-        heapq.heapify(owners)
+            if run.task.lane == lane:
+                waiting.setdefault(run.owner, []).append(run)
+        for runs in waiting.values():
+            runs.sort(key=lambda run: -latest[run.owner, type(run.task)])
         order: list[Run[Any]] = []
-        while owners:
-            n_ahead, _, place, owner = owners[0]
-            order.append(waiting[owner].popleft())
-            if waiting[owner]:
-                turn = self._n_started + len(order)
-                heapq.heapreplace(owners, (n_ahead + 1, turn, place, owner))
-            else:
-                heapq.heappop(owners)
+        while waiting:
+            owner = min(waiting, key=lambda owner: (n_before[owner], turns[owner]))
+            order.append(waiting[owner].pop(0))
+            n_before[owner] += 1
+            turns[owner] = self._n_started + len(order)
+            if not waiting[owner]:
+                del waiting[owner]
         return order
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
@@ -228,30 +225,27 @@ class RunQueue:
             self._is_closed = True
             waiting, running = list(self._waiting), dict(self._running)
         for run in waiting:
-            if not run.is_over:
-                run.end(BusyError(NOT_BEGUN))
+            run.end(BusyError(NOT_BEGUN))
         _join(running.values(), grace)
-        cut = [run for run in running if not run.is_over]
-        if cut:
-            _log.warning("The server ends: %s stopped in the middle.", many(len(cut), "run"))
-        for run in cut:
+        unfinished = [run for run in running if not run.is_over]
+        if unfinished:
+            _log.warning("The server ends: %s stopped in the middle.", many(len(unfinished), "run"))
+        for run in unfinished:
             run.stop()
         _join(running.values(), seconds)
-        for run in cut:
+        for run in unfinished:
             run.end(Stopped())  # where it hangs: what is known of it is kept, and the log says so
         if self._workers is not None:
             self._workers.close()
         return not any(thread.is_alive() for thread in running.values())
 
     def _start_next(self) -> None:
-        self._drop_unwanted()
+        self._drop_abandoned()
         if self._is_closed:
             return
         for lane, limit in self._limits.items():
-            n_running = sum(self._lane(run) == lane for run in self._running)
-            if n_running >= limit:
-                continue
-            for run in self._in_order(lane)[: limit - n_running]:
+            n_free = limit - sum(run.task.lane == lane for run in self._running)
+            for run in self._in_order(lane)[: max(n_free, 0)]:
                 self._waiting.remove(run)
                 self._n_started += 1
                 self._turns[run.owner] = self._n_started
@@ -272,17 +266,15 @@ class RunQueue:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    taken = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
-                    taken.append(run.seconds)
+                    durations = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
+                    durations.append(run.seconds)
                 self._start_next()
 
-    def _drop_unwanted(self) -> None:
+    def _drop_abandoned(self) -> None:
         """Take the runs out of the queue whose owner is gone."""
-        for run in [run for run in self._waiting if run.is_abandoned()]:
-            self._waiting.remove(run)
-            self._forget(run)
-            # what is called at its end takes its time, and the lock is held here
-            threading.Thread(target=run.stop, name="neuralviz-stop", daemon=True).start()
+        for run in list(self._waiting):
+            if run.is_abandoned():
+                run.stop()
 
     def _leave(self, run: Run[Any]) -> None:
         """Take a run out of the queue that is over before its turn came."""

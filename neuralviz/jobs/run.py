@@ -42,10 +42,6 @@ class Run(Generic[R]):
 
     Attributes:
         id: no two runs have the same, and nobody can guess it.
-        number: counts the runs of an owner, from 1.
-        task: what is done.
-        owner: whose run it is.
-        view: id under which its result is kept; empty where it is not.
         status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
         error: why it failed, in a sentence.
         may_succeed_again: false where texts or settings have to change first.
@@ -53,29 +49,32 @@ class Run(Generic[R]):
         started, finished: seconds since the epoch; None before.
         is_reopened: whether its result was kept from an earlier visit.
         n_events: how often there was news of it.
-        gone_after: seconds without anybody who waits for it until its work ends; by default a
-            reconnect has time.
+        gone_after: seconds without anybody who waits for it until its work ends.
         at_end: functions that are called with the run, in this order, when it is over, by the
             thread that carried it out or stopped it.
 
     Args:
-        task, number, owner, view: see above.
+        task: what is done.
         owner_is_here: whether anybody still waits for it; asked at most once a second.
+        number: counts the runs of an owner, from 1.
+        owner: whose run it is.
+        view: id under which its result is kept; empty where it is not.
+        work: names what is done, for who comes back to its address; empty where nobody can.
     """
 
     def __init__(
         self,
         task: Task[Any, R],
         owner_is_here: Callable[[], bool] = lambda: True,
+        *,
         number: int = 1,
         owner: str = "",
         view: str = "",
+        work: str = "",
     ) -> None:
         self.id = secrets.token_hex(12)
-        self.number = number
         self.task: Any = task  # pages know which kind of task they have submitted
-        self.owner = owner
-        self.view = view
+        self.number, self.owner, self.view, self.work = number, owner, view, work
         self.status: Status = "queued"
         self.error: str | None = None
         self.may_succeed_again = True
@@ -92,7 +91,7 @@ class Run(Generic[R]):
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
         self._last_event = 0.0
-        self._part_began: tuple[float, int, Progress] | None = None
+        self._last_part: tuple[float, int, float] | None = None  # time, events, share at its start
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
         self._over_event = threading.Event()
@@ -128,22 +127,10 @@ class Run(Generic[R]):
         run._over_event.set()
         return run
 
-    @classmethod
-    def from_error(cls, task: Task[Any, R], error: str, number: int = 1, view: str = "") -> Run[R]:
-        """A run that ended without a result at another time or in another process."""
-        run: Run[R] = cls(task, number=number, view=view)
-        run.status, run.error = "failed", error
-        run._over_event.set()
-        return run
-
     # --- for whoever looks ----------------------------------------------------------------------
 
     def watch(self, is_here: Callable[[], bool]) -> None:
-        """Let the run go on while one more person is there.
-
-        Args:
-            is_here: whether they are; asked from any thread.
-        """
+        """Let the run go on while one more person is there, as asked from any thread."""
         self._watchers.append(is_here)
 
     @property
@@ -186,23 +173,18 @@ class Run(Generic[R]):
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will still take; None while nobody knows.
-
-        Measured since this was first asked in the last part: how quickly another part went tells
-        nothing of it.
-        """
+        """How long it will still take, as measured in the last part; None while nobody knows."""
         if self.is_over:
             return 0.0
         with self._folding:
-            progress, moment = self.progress, self._last_event
-            if not self.n_events:
+            progress, moment, n_events = self.progress, self._last_event, self.n_events
+            if not n_events or not progress.is_last:
                 return None
-            if self._part_began is None or self._part_began[2].part != progress.part:
-                self._part_began = moment, self.n_events, progress
-            began, n_before, before = self._part_began
-        gained, measured = progress.share - before.share, moment - began
-        is_measured = measured >= MEASURED_SECONDS and self.n_events - n_before >= MEASURED_EVENTS
-        if not progress.is_last or gained <= 0 or not is_measured:
+            if self._last_part is None:
+                self._last_part = moment, n_events, progress.share
+            began, n_before, share_before = self._last_part
+        gained, measured = progress.share - share_before, moment - began
+        if gained <= 0 or measured < MEASURED_SECONDS or n_events - n_before < MEASURED_EVENTS:
             return None
         remaining = measured / gained * (1 - progress.share)
         return max(remaining - (time.monotonic() - moment), 0.0)
@@ -274,13 +256,13 @@ class Run(Generic[R]):
         with self._folding:
             self._fold()
         if isinstance(failure, WorkerEndedError) and self.is_stopping:
-            failure = None  # as was asked for
+            failure = Stopped()
         if failure is None or isinstance(failure, Stopped):
             failure = self._fold_failure or failure
         status: Status = "failed"
         error = None
         if failure is None:
-            status = "stopped" if self._stop_asked.is_set() else "done"
+            status = "stopped" if self.is_stopping else "done"
         elif isinstance(failure, Stopped):
             status = "stopped"
         elif isinstance(failure, NeuralvizError):
@@ -304,8 +286,6 @@ class Run(Generic[R]):
             self.task.carry_out(self.add, self.should_stop)
         except BaseException as error:  # panics of extensions, too: nobody may wait for ever
             self.end(error)
-            if not isinstance(error, Exception):
-                raise
         else:
             self.end()
 

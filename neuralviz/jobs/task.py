@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
+    from neuralviz.arrays import RecordFormat
     from neuralviz.errors import ShouldStop
 
 E = TypeVar("E")
 R = TypeVar("R")
+Lane = Literal["long", "short", "shared"]
+"""Beside which other tasks a task waits for its turn: ``short`` takes a second or two at most;
+``shared`` costs little more with others of its kind than alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,19 +25,14 @@ class Progress:
     """How far a run is.
 
     Attributes:
-        n_done, total: of one kind of thing; a total of 0 is not known yet.
-        unit: the thing, as it is counted: "texts".
-        doing: what is done at the moment, with counts; empty before anything is.
-        part: of the work, that is under way; each goes at a pace of its own, which tells nothing
-            of the others'.
-        is_last: whether no part is still to begin.
+        is_last: whether the last part of the work has begun; the pace of earlier parts tells
+            nothing of the time left.
     """
 
-    n_done: float = 0.0
-    total: float = 0.0
-    unit: str = ""
-    doing: str = ""
-    part: Hashable = None
+    n_done: float = 0.0  # of one kind of thing
+    total: float = 0.0  # 0 is not known yet
+    unit: str = ""  # the thing, as it is counted: "texts"
+    doing: str = ""  # what is done at the moment, with counts; empty before anything is
     is_last: bool = True
 
     @property
@@ -47,17 +47,9 @@ class Task(ABC, Generic[E, R]):
     Two equal tasks are the same work. The fields are plain values (names, numbers, texts, ids of
     models and corpora), so that a task can be compared, hashed, and sent to another process;
     models are loaded in `events`.
-
-    Attributes:
-        is_short: whether it takes a second or two at most, so that it need not wait for long work.
     """
 
-    is_short: ClassVar[bool] = False
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether several such tasks in one worker cost little more than one."""
-        return False
+    lane: Lane = "long"
 
     @abstractmethod
     def start(self) -> R:
@@ -88,11 +80,9 @@ class Task(ABC, Generic[E, R]):
 
     @abstractmethod
     def fold(self, result: R, events: Sequence[E]) -> R:
-        """The result with some more events; ``result`` itself stays as it is.
+        """The result with some more events, in order; ``result`` itself stays as it is.
 
-        Folding events together or one after the other gives the same. They come in order, as many
-        at once as have arrived since the last time, so that large arrays are copied once for all
-        of them.
+        Folding events together or one after the other gives the same.
         """
 
     def progress(self, result: R) -> Progress:
@@ -108,3 +98,34 @@ class LatestTask(Task[R, "R | None"]):
 
     def fold(self, result: R | None, events: Sequence[R]) -> R | None:
         return events[-1] if events else result
+
+
+class KeptTask(Task[E, R]):
+    """A task whose result can be written down and read again.
+
+    Attributes:
+        format: of the file; a task with a `pack` and an `unpack` of its own needs none.
+    """
+
+    format: ClassVar[RecordFormat]
+
+    @abstractmethod
+    def cache_key(self) -> str:
+        """All that the result depends on, and the version of the format, as JSON."""
+
+    def is_whole(self, result: R) -> bool:
+        """Whether nothing in a result has failed."""
+        return True
+
+    def pack(self, result: R) -> bytes:
+        """A result as bytes that hold plain values only."""
+        return self.format.pack(result)
+
+    def unpack(self, content: bytes) -> R:
+        """The result that `pack` made bytes of.
+
+        Raises:
+            ValueError, LookupError, OSError, NeuralvizError: they are of something else.
+        """
+        restored: R = self.format.unpack(content)
+        return restored

@@ -1,4 +1,4 @@
-"""Training that somebody watches: one or two ways to make pairs, beside each other."""
+"""Training that somebody watches: ways to make pairs beside each other, and tables of trainings."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from neuralviz import training
+from neuralviz import evaluation, training
 from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import Progress
-from neuralviz.maps.frames import lay_out_snapshots
+from neuralviz.evaluation.training_tables import TrainingCell, read_cell, training_table
+from neuralviz.jobs.task import KeptTask, Progress
+from neuralviz.maps.projecting import lay_out_snapshots
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
     RecordedEvent,
+    TrainingEnded,
+    TrainingStep,
     UntrainedRecord,
     read_lessons,
     record_event,
@@ -40,23 +41,21 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.training_lab import RowProgress
     from neuralviz.models import TextModel
     from neuralviz.store.corpora import Corpus
-    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
 
+TABLE_FORMAT = 2  # of what is kept of a table
 LOOKS_FIRST = "Measuring the texts before training …"
 
 
 @dataclass(frozen=True, eq=False)
 class LessonMaps:
-    """The maps of all snapshots of a lesson.
+    """The maps of all snapshots of a lesson."""
 
-    Attributes:
-        maps: [snapshot, text, 2] in one frame.
-    """
-
-    maps: np.ndarray
+    maps: np.ndarray  # [snapshot, text, 2] in one frame
 
 
 LessonEvent = tuple[int, RecordedEvent | LessonMaps]
@@ -68,22 +67,17 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     """Train one or two encoders on a corpus, a step of each in turn.
 
     Attributes:
-        model: to begin with.
-        corpus: id of a saved corpus.
         label: column of labels; empty for none.
-        settings: of each.
-        n_watched: texts that snapshots are taken of.
-        watch_every: steps between two snapshots.
     """
 
     format = LESSONS_FORMAT
 
-    model: ModelRef
-    corpus: str
+    model: ModelRef  # to begin with
+    corpus: str  # id of a saved corpus
     labels: str
-    settings: tuple[TrainingSettings, ...]
-    n_watched: int
-    watch_every: int
+    settings: tuple[TrainingSettings, ...]  # of each
+    n_watched: int  # texts that snapshots are taken of
+    watch_every: int  # steps between two snapshots
 
     def start(self) -> tuple[Lesson, ...]:
         return tuple(Lesson(settings) for settings in self.settings)
@@ -211,9 +205,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def unpack(self, content: bytes) -> tuple[Lesson, ...]:
         return read_lessons(content)
 
-    def n_bytes(self, result: tuple[Lesson, ...]) -> int:
-        return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)
-
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
@@ -283,3 +274,74 @@ def recorded_lessons() -> tuple[Lesson, ...]:
     """
     path = sample_data() / RECORDED
     return read_lessons(path.read_bytes()) if path.is_file() else ()
+
+
+# --- tables of trainings -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FilledTable:
+    """A table as far as it is filled.
+
+    Attributes:
+        current: where the next one is; None before the first, and when all are there.
+    """
+
+    cells: tuple[TrainingCell, ...] = ()  # finished
+    current: RowProgress | None = None
+
+
+@dataclass(frozen=True)
+class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
+    """Fill a table: a training for every row and seed. What is finished is found again."""
+
+    table: str  # name of a declared one
+    model: ModelRef  # to begin with
+    corpus: str  # id of a saved corpus
+    labels: str  # its column of labels
+    settings: TrainingSettings  # that all rows share
+    seeds: tuple[int, ...]  # each row is trained once with each
+
+    def start(self) -> FilledTable:
+        return FilledTable()
+
+    def events(self, should_stop: ShouldStop) -> Generator[RowProgress | TrainingCell, None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus)
+        model = shared_text_model(self.model.id)
+        yield from evaluation.fill_table(
+            training_table(self.table).rows(self.settings, model.n_blocks),
+            model,
+            store.texts(corpus),
+            store.label_names(corpus, self.labels),
+            seeds=self.seeds,
+            should_stop=should_stop,
+        )
+
+    def fold(
+        self, result: FilledTable, events: Sequence[RowProgress | TrainingCell]
+    ) -> FilledTable:
+        cells = tuple(event for event in events if isinstance(event, TrainingCell))
+        last = events[-1] if events else result.current
+        current = None if isinstance(last, TrainingCell) else last
+        return replace(result, cells=result.cells + cells, current=current)
+
+    def progress(self, result: FilledTable) -> Progress:
+        row = result.current
+        if row is None:
+            return Progress(doing=f"{len(result.cells)} rows are there" if result.cells else "")
+        doing = f"Training {row.cell + 1} of {row.cells}: {row.row}, seed {row.seed}"
+        share = row.step / row.steps if row.steps else 0.0
+        if row.steps:
+            doing += f", step {row.step:,} of {row.steps:,}"
+        is_last = row.seed != self.seeds[0] or row.cell == row.cells - 1  # each row has begun
+        return Progress(row.cell + share, row.cells, doing=doing, is_last=is_last)
+
+    def cache_key(self) -> str:
+        return json.dumps([TABLE_FORMAT, asdict(self)])
+
+    def pack(self, result: FilledTable) -> bytes:
+        return json.dumps([asdict(cell) for cell in result.cells]).encode()
+
+    def unpack(self, content: bytes) -> FilledTable:
+        return FilledTable(tuple(map(read_cell, json.loads(content))))

@@ -20,12 +20,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, describe_unexpected
 from neuralviz.jobs.logs import log_as_json
-from neuralviz.models.shared import shared_model
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.jobs.task import Task
 
 NICENESS = 5  # pages are drawn first, and work has what is left of the cores
@@ -42,9 +39,8 @@ def main() -> None:
     if server_settings().json_logs:
         log_as_json()
     messages, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(
-        os.open(os.devnull, os.O_RDONLY), 0
-    )  # packages neither read messages nor print among them
+    # packages neither read messages nor print among them
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     try:
         _Worker(output).serve(messages)
@@ -62,8 +58,7 @@ class _Worker:
     def __init__(self, output: BinaryIO) -> None:
         self._output = output
         self._sending = threading.Lock()
-        self._stopped: dict[int, threading.Event] = {}
-        self._loaded: set[str] = set()  # ids of models
+        self._stop_asked: dict[int, threading.Event] = {}
 
     def serve(self, messages: BinaryIO) -> None:
         """Take in messages until no more come.
@@ -72,37 +67,16 @@ class _Worker:
             EOFError, OSError: the input ended.
         """
         while True:
-            kind, number, value = pickle.load(messages)  # noqa: S301 - of the server
-            if kind == "stop":
-                stopped = self._stopped.get(number)
-                if stopped is not None:  # it may have ended a moment ago
-                    stopped.set()
-                continue
-            work: Callable[[int, Any], None] = self._load
+            kind, number, task = pickle.load(messages)  # noqa: S301 - of the server
             if kind == "run":
-                self._stopped[number] = threading.Event()
-                work = self._carry_out
-            threading.Thread(target=work, args=(number, value), daemon=True).start()
-
-    def _load(self, number: int, model_id: str) -> None:
-        """Load a masked language model, if any, and say whether it was loaded, now or before.
-
-        It is loaded once: to load it at every question would put out the models that are in use.
-        """
-        is_there = False
-        try:
-            if model_id and model_id not in self._loaded:
-                shared_model(model_id)
-                self._loaded.add(model_id)
-            is_there = True
-        except NeuralvizError as error:
-            _log.warning("Could not preload the model: %s", error)
-        finally:
-            self._send("loaded", number, is_there)
+                self._stop_asked[number] = threading.Event()
+                threading.Thread(target=self._carry_out, args=(number, task), daemon=True).start()
+            elif number in self._stop_asked:  # it may have ended a moment ago
+                self._stop_asked[number].set()
 
     def _carry_out(self, number: int, task: Task[Any, Any]) -> None:
         """Do a task, and send its events and how it failed: a sentence, and if it was the input."""
-        should_stop = self._stopped[number].is_set
+        should_stop = self._stop_asked[number].is_set
         failure: tuple[str, bool] | None = None
         try:
             task.carry_out(lambda event: self._send("event", number, event), should_stop)
@@ -113,7 +87,7 @@ class _Worker:
         except BaseException as error:  # panics of extensions, too: nobody may wait for ever
             _log.error("A run failed: %s.", type(task).__name__, exc_info=error)
             failure = describe_unexpected(error), False
-        del self._stopped[number]
+        del self._stop_asked[number]
         self._send("end", number, failure)
 
     def _send(self, kind: str, number: int, value: Any) -> None:

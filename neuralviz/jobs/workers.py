@@ -17,14 +17,23 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError, WorkerEndedError
+from neuralviz.jobs.task import LatestTask
+from neuralviz.models.shared import shared_model
+from neuralviz.native_libraries import count_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.jobs.run import Run
+    from neuralviz.jobs.task import Task
+
+    Inbox = queue.SimpleQueue[tuple[str, Any]]
 
 LOOK_EVERY = 0.25  # seconds between two looks whether a run should stop
 END_SECONDS = 5.0  # for a worker to leave
@@ -36,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 def worker_count(requested: int | None = None) -> int:
     """Workers that this machine should have: as asked for, or one for two cores."""
-    return max(1, _count_cores() // 2) if requested is None else requested
+    return max(1, count_cores() // 2) if requested is None else requested
 
 
 def _requested_threads() -> int:
@@ -45,11 +54,26 @@ def _requested_threads() -> int:
     return int(value) if value.isdecimal() else 0
 
 
-def _count_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+@dataclass(frozen=True)
+class LoadModel(LatestTask[bool]):
+    """Load a masked language model, unless it was loaded before; none where the id is empty."""
+
+    model_id: str
+
+    def events(self, should_stop: ShouldStop) -> Generator[bool, None, None]:
+        if self.model_id:
+            _load_once(self.model_id)
+        yield from ()
+
+
+@cache
+def _load_once(model_id: str) -> None:
+    """Load a model; to load it whenever the server asks would put out those that are in use."""
+    try:
+        shared_model(model_id)
+    except NeuralvizError as error:
+        _log.warning("Could not preload the model: %s", error)
+        raise
 
 
 class Workers:
@@ -67,39 +91,28 @@ class Workers:
 
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
         self._model = model
-        self._threads = threads or _requested_threads() or max(1, _count_cores() // n)
+        self._threads = threads or _requested_threads() or max(1, count_cores() // n)
         self._lock = threading.Lock()
-        self._places: list[_Process | None] = [None] * n
-        self._load = [0] * n
-        self._n_started = 0
+        self._processes: list[_Process | None] = [None] * n
+        self.n_started = 0  # those in place of one that ended included
         self._is_closed = False
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def start(self) -> None:
         """Start all of them, so that the first run need not wait; may be left out."""
-        for place in range(len(self._places)):
-            self._process(place)
+        with self._lock:
+            for place in range(len(self._processes)):
+                self._open_process(place)
 
     def carry_out(self, run: Run[Any]) -> None:
         """Have a worker do a run's task; returns when the run is over."""
         if not run.begin():
             return
-        with self._lock:
-            place = self._load.index(min(self._load))
-            self._load[place] += 1
         try:
-            run.end(self._process(place).carry_out(run))
-        except NeuralvizError as error:
-            run.end(error)
+            with self._take_process() as process:
+                failure = process.carry_out(run)
+            run.end(failure)
         except BaseException as error:  # nobody may wait for ever
             run.end(error)
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            with self._lock:
-                self._load[place] -= 1
 
     def processes(self) -> list[int]:
         """Ids of the processes that are there now."""
@@ -107,34 +120,25 @@ class Workers:
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
         """Whether a worker has loaded the model and answers within some seconds."""
-        alive = self._list_alive()
-        if not alive and self._n_started:  # else the next run starts one
-            with suppress(Stopped, OSError):
-                alive = [self._process(0)]
-        deadline = time.monotonic() + seconds
-        answers, n_answers = queue.SimpleQueue[tuple[str, Any]](), 0
-        with ExitStack() as stack:  # all are asked before the first answers: it may hang
-            for process in alive:
-                stack.enter_context(process.ask("load", self._model, answers))
-            while n_answers < len(alive) and any(process.is_alive for process in alive):
-                if (left := deadline - time.monotonic()) <= 0:
-                    break
-                with suppress(queue.Empty):
-                    if answers.get(timeout=min(left, LOOK_EVERY))[1]:
-                        return True
-                    n_answers += 1
+        if self.n_started and not self._list_alive():  # else the next run starts one
+            with suppress(Stopped, OSError), self._lock:
+                self._open_process(0)
+        alive, deadline = self._list_alive(), time.monotonic() + seconds
+        answers: Inbox = queue.SimpleQueue()
+        with ExitStack() as stack, suppress(queue.Empty):
+            for process in alive:  # all are asked before the first answers: it may hang
+                stack.enter_context(process.ask(LoadModel(self._model), answers))
+            for _ in alive:
+                kind, failure = answers.get(timeout=max(deadline - time.monotonic(), 0))
+                if kind == "end" and failure is None:
+                    return True
         return False
-
-    @property
-    def n_started(self) -> int:
-        """Processes that were started so far, those in place of one that ended included."""
-        return self._n_started
 
     def close(self) -> None:
         """End the workers; whatever they do is lost."""
         with self._lock:
             self._is_closed = True
-            processes = [process for process in self._places if process is not None]
+            processes = [process for process in self._processes if process is not None]
         for process in processes:
             process.ask_to_end()
         deadline = time.monotonic() + END_SECONDS
@@ -142,23 +146,35 @@ class Workers:
             process.end(deadline)
 
     def _list_alive(self) -> list[_Process]:
-        return [process for process in self._places if process is not None and process.is_alive]
+        return [process for process in self._processes if process is not None and process.is_alive]
 
-    def _process(self, place: int) -> _Process:
-        """The process of a place, started where there is none.
+    @contextmanager
+    def _take_process(self) -> Iterator[_Process]:
+        """The process with the fewest runs, for one more."""
+        with self._lock:
+            loads = [process.n_runs if process else 0 for process in self._processes]
+            process = self._open_process(loads.index(min(loads)))
+            process.n_runs += 1
+        try:
+            yield process
+        finally:
+            with self._lock:
+                process.n_runs -= 1
+
+    def _open_process(self, place: int) -> _Process:
+        """The process of a place, started where there is none; the lock is held.
 
         Raises:
             Stopped: the workers were closed.
         """
-        with self._lock:
-            process = self._places[place]
-            if process is None or not process.is_alive:
-                if self._is_closed:
-                    raise Stopped
-                process = self._places[place] = _Process(self._threads)
-                self._n_started += 1
-                process.send("load", 0, self._model)
-            return process
+        process = self._processes[place]
+        if process is None or not process.is_alive:
+            if self._is_closed:
+                raise Stopped
+            process = self._processes[place] = _Process(self._threads)
+            self.n_started += 1
+            process.send("run", 0, LoadModel(self._model))
+        return process
 
 
 class _Process:
@@ -174,20 +190,21 @@ class _Process:
             start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
         )
         self.is_alive = True
+        self.n_runs = 0
         self._is_ending = False
         self._sending = threading.Lock()
-        self._inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self._inboxes: dict[int, Inbox] = {}
         self._numbers = itertools.count(1)
         threading.Thread(target=self._listen, name="neuralviz-worker", daemon=True).start()
 
     def carry_out(self, run: Run[Any]) -> NeuralvizError | None:
         """Have a run's task done, with its events going to the run; how it failed, if it did."""
-        is_told = False
-        inbox = queue.SimpleQueue[tuple[str, Any]]()
-        with self.ask("run", run.task, inbox) as number:
+        was_told = False
+        inbox: Inbox = queue.SimpleQueue()
+        with self.ask(run.task, inbox) as number:
             while self.is_alive or not inbox.empty():
-                if not is_told and run.should_stop():
-                    is_told = True
+                if not was_told and run.should_stop():
+                    was_told = True
                     self.send("stop", number)
                 with suppress(queue.Empty):
                     kind, value = inbox.get(timeout=LOOK_EVERY)
@@ -196,9 +213,20 @@ class _Process:
                     run.add(value)
         return WorkerEndedError()
 
-    def send(self, kind: str, number: int, value: Any = None) -> None:
+    @contextmanager
+    def ask(self, task: Task[Any, Any], inbox: Inbox) -> Iterator[int]:
+        """Send a task, whose events and end come into an inbox; its number."""
+        number = next(self._numbers)
+        self._inboxes[number] = inbox
+        try:
+            self.send("run", number, task)
+            yield number
+        finally:
+            del self._inboxes[number]
+
+    def send(self, kind: str, number: int, task: Task[Any, Any] | None = None) -> None:
         """Send a message; one that it cannot take any more is dropped."""
-        message = pickle.dumps((kind, number, value))
+        message = pickle.dumps((kind, number, task))
         assert self.popen.stdin is not None
         try:
             with self._sending:
@@ -223,21 +251,8 @@ class _Process:
             self.popen.wait()
         self.is_alive = False
 
-    @contextmanager
-    def ask(
-        self, kind: str, value: Any, inbox: queue.SimpleQueue[tuple[str, Any]]
-    ) -> Iterator[int]:
-        """Send a request, whose answers come into an inbox; its number."""
-        number = next(self._numbers)
-        self._inboxes[number] = inbox
-        try:
-            self.send(kind, number, value)
-            yield number
-        finally:
-            del self._inboxes[number]
-
     def _listen(self) -> None:
-        """Sort what the worker says by request, until it is gone."""
+        """Sort what the worker says by task, until it is gone."""
         assert self.popen.stdout is not None
         try:
             while True:
@@ -247,31 +262,21 @@ class _Process:
                     inbox.put((kind, value))
         except (EOFError, OSError):
             pass  # it has ended
-        except pickle.UnpicklingError:  # it has ended within a message, or said something else
-            self.popen.kill()
-        except Exception:  # what came could not be read: no more can be
-            _log.exception("A worker said what cannot be read.")
+        except Exception as error:  # it has ended within a message, or no more can be read
+            if not isinstance(error, pickle.UnpicklingError):
+                _log.exception("A worker said what cannot be read.")
             self.popen.kill()
         finally:
             self.is_alive = False
             code = self.popen.wait()
             if not self._is_ending:
-                _log.error("A worker ended suddenly: %s.", _describe_exit(code))
+                reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                _log.error("A worker ended suddenly: %s.", reason)
 
 
-def _describe_exit(code: int) -> str:
-    """How a process ended, from its exit code."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
-
-
-def _make_error(message: tuple[str, bool] | None) -> NeuralvizError | None:
-    """A worker's message on a failed task, as an error."""
-    if message is None:
+def _make_error(failure: tuple[str, bool] | None) -> NeuralvizError | None:
+    """How a worker's task failed, as an error: a sentence, and whether it was the input."""
+    if failure is None:
         return None
-    sentence, is_input = message
+    sentence, is_input = failure
     return TextError(sentence) if is_input else NeuralvizError(sentence)

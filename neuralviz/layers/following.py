@@ -33,7 +33,6 @@ def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
     """Run a text, or the first chunk of a long one, through the model.
 
     Raises:
-        SettingsError: the model is none, or the text is not tokenised.
         ModelError: the model gives vectors that are no numbers.
     """
     check_model(model, TextModel, "follow_tokens")
@@ -62,21 +61,14 @@ def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
 
 @dataclass(frozen=True, eq=False)
 class TokenWeights:
-    """SBERT-WK's weights of the tokens that count.
+    """SBERT-WK's weights of the tokens that count."""
 
-    Attributes:
-        settings: how they are weighed.
-        layers: [layer] numbers of the layers that count.
-        alignment, novelty, combined: [token, layer] with a sum of 1 over the layers.
-        importance: [token] with a sum of 1.
-    """
-
-    settings: SbertWkSettings
-    layers: np.ndarray
-    alignment: np.ndarray
-    novelty: np.ndarray
-    combined: np.ndarray
-    importance: np.ndarray
+    settings: SbertWkSettings  # how they are weighed
+    layers: np.ndarray  # [layer] numbers of the layers that count
+    alignment: np.ndarray  # [token, layer] with a sum of 1 over the layers
+    novelty: np.ndarray  # [token, layer] with a sum of 1 over the layers
+    combined: np.ndarray  # [token, layer] with a sum of 1 over the layers
+    importance: np.ndarray  # [token] with a sum of 1
 
 
 def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeights:
@@ -112,23 +104,14 @@ def sentence_vector(states: TokenStates, settings: SbertWkSettings) -> np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Cosines between a text's vector at the chosen settings and at others (SBERT-WK, Figure 3).
+    """Cosines between a text's vector at the chosen settings and at others (SBERT-WK, Figure 3)."""
 
-    Attributes:
-        settings: the chosen ones.
-        windows: [window] 1 … 6 at most.
-        layer_starts: [layer_start] 0 … the number of blocks - 1.
-        by_window: [window, layer_start] cosines at the chosen omega.
-        omegas: [omega] 0 … 1.
-        by_omega: [omega] cosines at the chosen window and first layer.
-    """
-
-    settings: SbertWkSettings
-    windows: np.ndarray
-    layer_starts: np.ndarray
-    by_window: np.ndarray
-    omegas: np.ndarray
-    by_omega: np.ndarray
+    settings: SbertWkSettings  # the chosen ones
+    windows: np.ndarray  # [window] 1 … 6 at most
+    layer_starts: np.ndarray  # [layer_start] 0 … the number of blocks - 1
+    by_window: np.ndarray  # [window, layer_start] cosines at the chosen omega
+    omegas: np.ndarray  # [omega] 0 … 1
+    by_omega: np.ndarray  # [omega] cosines at the chosen window and first layer
 
 
 def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:

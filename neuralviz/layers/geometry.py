@@ -14,20 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TokenStates:
-    """The vectors of a text's tokens at every layer; of a text in several chunks, the first's.
+    """The vectors of a text's tokens at every layer; of a text in several chunks, the first's."""
 
-    Attributes:
-        text: the whole text.
-        tokens: [token] special ones included, as the tokenizer writes them.
-        vectors: [layer, token, d_model] float32; layer 0 is the embedding output.
-        n_prefix, n_suffix: special tokens before and behind the text's own.
-    """
-
-    text: TokenizedText
-    tokens: tuple[str, ...]
-    vectors: np.ndarray
-    n_prefix: int
-    n_suffix: int
+    text: TokenizedText  # the whole text
+    tokens: tuple[str, ...]  # [token] special ones included, as the tokenizer writes them
+    vectors: np.ndarray  # [layer, token, d_model] float32; layer 0 is the embedding output
+    n_prefix: int  # special tokens before and behind the text's own
+    n_suffix: int  # special tokens before and behind the text's own
 
     @property
     def n_layers(self) -> int:
@@ -93,17 +86,13 @@ class FollowedWord:
     """A word of a text, at all its places, on its way through the layers.
 
     Attributes:
-        word: as it is written; in lower case where that differs from place to place.
-        times: how often it occurs.
-        n_tokens: of all its occurrences.
-        importance: sum over its tokens.
         turns: [layer - 1] cosines of its tokens' vectors at consecutive layers, their mean.
     """
 
-    word: str
-    times: int
-    n_tokens: int
-    importance: float
+    word: str  # as it is written; in lower case where that differs from place to place
+    times: int  # how often it occurs
+    n_tokens: int  # of all its occurrences
+    importance: float  # sum over its tokens
     turns: np.ndarray
 
 

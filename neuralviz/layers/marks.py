@@ -30,10 +30,7 @@ _FILLERS = {"self", "dense", "lin", "proj"}
 
 
 def kinds_of_blocks(layers: Iterable[Layer]) -> tuple[str, ...]:
-    """Kinds of 1-D parameters inside the blocks, in the order of the block.
-
-    Layers read from a file come in the order of the alphabet; those of BERT and its kin are sorted.
-    """
+    """Kinds of 1-D parameters inside the blocks, in the order of the block."""
     kinds = dict.fromkeys(layer.kind for layer in layers if layer.block is not None)
     place = {kind: i for i, kind in enumerate(_BERT_ORDER)}
     return tuple(sorted(kinds, key=lambda kind: place.get(kind, len(place))))
@@ -57,30 +54,20 @@ def kind_in_words(kind: str) -> str:
 
 @dataclass(frozen=True)
 class MarkGrid:
-    """The chosen parameters of all blocks, as rows of kinds and columns of blocks.
+    """The chosen parameters of all blocks, as rows of kinds and columns of blocks."""
 
-    Attributes:
-        kinds: [kind] in the order of the block.
-        blocks: [block] their numbers.
-        names: the parameters' full names, in the order in which they are tuned.
-        rows, columns: [parameter] where each stands in the grid.
-        sizes: [parameter] how many values each has.
-    """
-
-    kinds: tuple[str, ...]
-    blocks: tuple[int, ...]
-    names: tuple[str, ...]
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    sizes: tuple[int, ...]
+    kinds: tuple[str, ...]  # [kind] in the order of the block
+    blocks: tuple[int, ...]  # [block] their numbers
+    names: tuple[str, ...]  # the parameters' full names, in the order in which they are tuned
+    rows: tuple[int, ...]  # [parameter] where each stands in the grid
+    columns: tuple[int, ...]  # [parameter] where each stands in the grid
+    sizes: tuple[int, ...]  # [parameter] how many values each has
 
     def norms(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
         """[…, kind, block] lengths of the deltas; NaN where a block has no such parameter.
 
-        Args:
-            delta_norm: […, parameter] lengths.
-            per_value: lengths divided by the square root of the number of values: the root mean
-                square of a value's move.
+        ``delta_norm`` is […, parameter] lengths; ``per_value`` divides them by the square root of
+        the number of values: the root mean square of a value's move.
         """
         values = delta_norm / np.sqrt(self.sizes) if per_value else np.asarray(delta_norm)
         grid = np.full((*values.shape[:-1], len(self.kinds), len(self.blocks)), np.nan)
@@ -88,19 +75,11 @@ class MarkGrid:
         return grid
 
     def totals(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
-        """[…, block] length of a block's whole delta: the root of the sum of its squares.
-
-        Args:
-            delta_norm, per_value: as of `norms`.
-        """
+        """[…, block] length of a block's whole delta; arguments as of `norms`."""
         return self._combine(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
 
     def totals_of_kinds(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
-        """[…, kind] norm of the deltas of a kind in all blocks together.
-
-        Args:
-            delta_norm, per_value: as of `norms`.
-        """
+        """[…, kind] length of the deltas of a kind in all blocks; arguments as of `norms`."""
         return self._combine(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
 
     def _combine(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:

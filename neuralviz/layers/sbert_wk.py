@@ -34,13 +34,11 @@ class LayerWeights(NamedTuple):
 
     Attributes:
         alignment: inverse alignment, Equation 6: large where a layer differs from its neighbours.
-        novelty: Equation 7: large where a layer has something that its neighbours do not span.
-        combined: Equation 9.
     """
 
     alignment: Tensor
-    novelty: Tensor
-    combined: Tensor
+    novelty: Tensor  # Equation 7: large where a layer has something that its neighbours do not span
+    combined: Tensor  # Equation 9
 
 
 def gram_matrices(vectors: Tensor) -> Tensor:
@@ -191,11 +189,7 @@ def sbert_wk_pooling(
 
 
 def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
-    """The pooling of one of `PARTS`.
-
-    Raises:
-        SettingsError: there is no such part.
-    """
+    """The pooling of one of `PARTS`; else `SettingsError`."""
     if part not in PARTS:
         raise SettingsError(
             f"Unknown part of SBERT-WK “{part[:40]}”. Choose from: {', '.join(PARTS)}."

@@ -43,9 +43,7 @@ def check_layer_numbers(
 ) -> tuple[int, ...]:
     """Numbers of layers of vectors, 0 (embedding output) … ``model.n_blocks``.
 
-    Args:
-        model: whose layers.
-        layer: one or several; negative ones count from the end; ``last``, or ``all``.
+    ``layer`` is one or several, negative ones counted from the end; ``last``, or ``all``.
 
     Raises:
         SettingsError: the model has no such layer, or none is given.
@@ -75,15 +73,12 @@ class SbertWkSettings:
     Attributes:
         variant: ``authors``, the published program, from which the paper's tables come, or
             ``paper``, its equations.
-        layer_start: first layer that counts; the layers before it are left out of everything.
-        window: layers to each side that a layer is compared with.
-        omega: share of alignment in a layer's weight, 0 … 1; novelty has the rest.
     """
 
-    layer_start: int
+    layer_start: int  # first layer that counts; the layers before it are left out of everything
     variant: Variant = "authors"
-    window: int = 2
-    omega: float = 0.5
+    window: int = 2  # layers to each side that a layer is compared with
+    omega: float = 0.5  # share of alignment in a layer's weight, 0 … 1; novelty has the rest
 
 
 def check_sbert_wk(
@@ -97,8 +92,7 @@ def check_sbert_wk(
     """The settings as a checked value; by default the layers start at a third of the blocks.
 
     Raises:
-        SettingsError: an unknown variant, a layer that the model does not have, a window below 1,
-            an omega outside 0 … 1.
+        SettingsError: a value makes no sense for the model.
     """
     if variant not in VARIANTS:
         raise SettingsError(f"The variant must be {' or '.join(VARIANTS)}.")

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import Stopped, never
+from neuralviz.errors import SettingsError, Stopped, never
+from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.passes import encode_ids
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel, TokenizedText
 
 TOKENS_PER_BATCH = 2048
@@ -28,18 +30,14 @@ class LayerStates:
     Attributes:
         vectors: [layer, row, token, d_model]; layer 0 is the embedding output, the last layer what
             the model gives.
-        attention: [row, token] true where there is a token, not padding.
-        text_of_row: [row] index of the text.
-        is_last: [row] whether it is the text's last chunk.
-        n_prefix, n_suffix: special tokens before and behind the text's own in every row.
     """
 
     vectors: Tensor
-    attention: Tensor
-    text_of_row: Tensor
-    is_last: Tensor
-    n_prefix: int
-    n_suffix: int
+    attention: Tensor  # [row, token] true where there is a token, not padding
+    text_of_row: Tensor  # [row] index of the text
+    is_last: Tensor  # [row] whether it is the text's last chunk
+    n_prefix: int  # special tokens before and behind the text's own in every row
+    n_suffix: int  # special tokens before and behind the text's own in every row
 
     @property
     def lengths(self) -> Tensor:
@@ -68,15 +66,8 @@ def layer_states(
 ) -> Iterator[LayerStates]:
     """Run texts through the model, those of like length together.
 
-    Args:
-        model: any; it is only read.
-        texts: tokenised by the same model; a long one comes as several rows, maybe in several
-            batches.
-        tokens_per_batch: padded tokens of a batch, unless one row alone has more.
-        call: as of `encode_ids`.
-
-    Raises:
-        ModelError: the model cannot read a text of this length.
+    A long text comes as several rows, maybe in several batches; these have ``tokens_per_batch``
+    padded tokens, unless one row has more. ``call`` and errors are those of `encode_ids`.
     """
     rows = [
         _Row(
@@ -139,13 +130,10 @@ def pool_texts(
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
 
-    ``call`` is as of `encode_ids`; ``should_stop`` is asked after every pass.
+    ``call`` is as of `encode_ids`. `Stopped` where ``should_stop`` says so after a pass.
 
     Returns:
         For each pooling, [text, dim] float32: weighted means over the tokens of a text.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
@@ -168,3 +156,49 @@ def pool_texts(
         (total / weight[:, None]).astype(np.float32)
         for total, weight in zip(sums, weights, strict=False)
     ]
+
+
+def make_pooling(
+    model: TextModel,
+    name: PoolingName,
+    layers: tuple[int, ...],
+    *,
+    special_tokens: bool = True,
+) -> Pooling:
+    """A pooling of the vectors at some layers, averaged over the layers.
+
+    Args:
+        name: ``mean`` over the tokens; ``cls``, the first special token; ``sep``, the first special
+            token behind the text; ``last``, the text's own last token. Of a text in several chunks
+            the first three are taken over all chunks.
+        layers: from `check_layer_numbers`.
+        special_tokens: whether the mean takes in the special tokens, as sentence encoders do.
+
+    Raises:
+        SettingsError: there is no such pooling, or the model has no such token.
+    """
+    if name not in POOLINGS:
+        raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
+    if (name == "cls" and not model.prefix_ids) or (name == "sep" and not model.suffix_ids):
+        side = "before" if name == "cls" else "after"
+        raise SettingsError(
+            f"The model “{model.id}” has no special token {side} a text. Use mean or last."
+        )
+    chosen = list(layers)
+
+    def average(vectors: Tensor) -> Tensor:
+        """[layer, row, …, d_model] to [row, …, d_model]."""
+        return vectors[chosen].mean(dim=0) if len(chosen) > 1 else vectors[chosen[0]]
+
+    def mean(states: LayerStates) -> tuple[Tensor, Tensor]:
+        mask = states.attention if special_tokens else states.text_tokens
+        return torch.einsum("rtd,rt->rd", average(states.vectors), mask.float()), mask.sum(dim=1)
+
+    def one_token(states: LayerStates) -> tuple[Tensor, Tensor]:
+        rows = torch.arange(len(states.lengths), device=states.lengths.device)
+        behind = states.lengths - states.n_suffix
+        positions = {"cls": torch.zeros_like(behind), "sep": behind, "last": behind - 1}[name]
+        counts = states.is_last if name == "last" else torch.ones_like(behind)
+        return average(states.vectors[:, rows, positions]) * counts[:, None], counts
+
+    return mean if name == "mean" else one_token

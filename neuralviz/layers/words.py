@@ -26,19 +26,12 @@ TOKENS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class WordGroup:
-    """Words of like variance, the lowest first.
+    """Words of like variance, the lowest first."""
 
-    Attributes:
-        name: ``low``, ``middle`` or ``high``.
-        words: in lower case.
-        variance: [word] mean over the word's occurrences.
-        occurrences: [word] in the corpus.
-    """
-
-    name: str
-    words: tuple[str, ...]
-    variance: np.ndarray
-    occurrences: np.ndarray
+    name: str  # ``low``, ``middle`` or ``high``
+    words: tuple[str, ...]  # in lower case
+    variance: np.ndarray  # [word] mean over the word's occurrences
+    occurrences: np.ndarray  # [word] in the corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,23 +39,19 @@ class WordVariances:
     """The words of the first of some texts, those of the lowest variance first.
 
     Attributes:
-        model_id, fingerprint: the model.
-        n_read: texts that were read.
-        total: texts there are; when all are read, this is the result.
         words: in lower case, no two alike; punctuation, special tokens, and words that the
             vocabulary lacks are left out.
         variance: [word] variance of the cosines of consecutive layers, over all layers; mean over
             the tokens of an occurrence, then over the occurrences.
-        occurrences: [word] in the texts that were read.
     """
 
-    model_id: str
-    fingerprint: str
-    n_read: int
-    total: int
+    model_id: str  # the model
+    fingerprint: str  # the model
+    n_read: int  # texts that were read
+    total: int  # texts there are; when all are read, this is the result
     words: tuple[str, ...]
     variance: np.ndarray
-    occurrences: np.ndarray
+    occurrences: np.ndarray  # [word] in the texts that were read
 
     def default_min_count(self) -> int:
         """The paper's 51, or less where that would leave fewer than 60 words."""
@@ -72,10 +61,7 @@ class WordVariances:
         return int(min(PAPERS_COUNT, most_frequent[min(WANTED_WORDS, len(self.words)) - 1]))
 
     def groups(self, min_count: int) -> tuple[WordGroup, ...]:
-        """Three groups of equal size of the words that occur at least so often (Table I).
-
-        Where the number is not divisible by three, the groups in the middle and at the end have
-        one word more.
+        """Three groups, of equal size but for a word, of those that occur so often (Table I).
 
         Raises:
             SettingsError: fewer than three words occur so often.
@@ -107,18 +93,11 @@ def word_variances(
 ) -> Iterator[WordVariances]:
     """Follow every word of a corpus through the layers.
 
-    Each event is the result of the texts so far, the last one that of all.
-
-    Args:
-        model: any.
-        texts: tokenised by the same model.
-        tokens_at_once: there is an event after so many.
-        should_stop: asked after every pass through the model.
+    Each event, after ``tokens_at_once`` tokens, is the result of the texts so far.
 
     Raises:
-        SettingsError: the model is none, or a text is not tokenised.
         ModelError: the model gives vectors that are not finite.
-        Stopped: ``should_stop`` said so.
+        Stopped: ``should_stop``, asked after every pass through the model, said so.
     """
     check_model(model, TextModel, "word_variances")
     check_tokenized(texts)

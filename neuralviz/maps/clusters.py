@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 
 from neuralviz.errors import SettingsError
-from neuralviz.maps.distances import distinct_rows
+from neuralviz.maps.neighbours import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
@@ -31,17 +31,11 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which cluster each text is in.
+    """Which cluster each text is in."""
 
-    Attributes:
-        labels: [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none.
-        n: number of clusters.
-        min_cluster_size: texts that the smallest cluster may have.
-    """
-
-    labels: np.ndarray
-    n: int
-    min_cluster_size: int
+    labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
+    n: int  # number of clusters
+    min_cluster_size: int  # texts that the smallest cluster may have
 
     @property
     def sizes(self) -> np.ndarray:
@@ -55,21 +49,13 @@ def find_clusters(
     *,
     most_points: int = MOST_POINTS,
 ) -> Clusters:
-    """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
+    """Dense groups of [text, dimensions] points, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
     A cluster of more than 60% of all texts is divided: maps of texts often are one large cloud
-    beside a small one, which says little. Points at one place that are enough for a cluster are one
-    of their own. Of more than 30,000 points that many, drawn at random with a fixed seed, are
-    clustered, and each other point is where the nearest of them is.
-
-    Args:
-        coordinates: [text, dimensions] finite.
-        min_cluster_size: texts of the smallest cluster, at least 2; by default a hundredth of all,
-            but 5 … 250.
-        most_points: that are clustered themselves.
-
-    Raises:
-        SettingsError: the smallest size is no whole number of at least 2.
+    beside a small one. Points at one place that are enough for a cluster are one of their own. Of
+    more than ``most_points`` so many, drawn at random with a fixed seed, are clustered, and each
+    other point is where the nearest of them is. The smallest cluster has a hundredth of all texts
+    by default, but 5 … 250; a SettingsError where it is no whole number of at least 2.
     """
     n = len(coordinates)
     if min_cluster_size is None:
@@ -145,11 +131,9 @@ def name_clusters(
     """[cluster] words that tell each cluster from the other texts, the most telling first.
 
     Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
-    words of a mean cluster / the word's number in all clusters). The formula alone lets the most
-    frequent words of a language through; so only words count that are at least twice as frequent
-    in the cluster as outside it, chance allowed for, and stand in two of its texts. In English,
-    stop words are left out too. Words of any script count; of Chinese and Japanese, pairs of
-    characters. They are in lower case, ``n_words`` at most, and may be none.
+    words of a mean cluster / the word's number in all clusters). Only words count that are at
+    least twice as frequent in the cluster as outside it, chance allowed for, and stand in two of
+    its texts; no stop words of English. Of Chinese and Japanese, pairs of characters are words.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
@@ -161,7 +145,9 @@ def name_clusters(
         else:
             within[label].update(words)
             n_texts[label].update(set(words))
-    in_clusters = _sum_counters(within)
+    in_clusters = Counter[str]()
+    for counts in within:
+        in_clusters.update(counts)
     everywhere = in_clusters + outside
     n_everywhere = everywhere.total()
     stop_words = _stop_words(everywhere)
@@ -170,37 +156,21 @@ def name_clusters(
     for counts, support in zip(within, n_texts, strict=True):
         n_within = counts.total()
         n_rest = n_everywhere - n_within
-        names.append(
-            _best_words(
-                {
-                    word: times / n_within * math.log1p(mean_size / in_clusters[word])
-                    for word, times in counts.items()
-                    if support[word] > 1
-                    and word not in stop_words
-                    and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
-                },
-                n_words,
-            )
-        )
+        scores = {
+            word: times / n_within * math.log1p(mean_size / in_clusters[word])
+            for word, times in counts.items()
+            if support[word] > 1
+            and word not in stop_words
+            and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
+        }
+        names.append(tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n_words]))
     return tuple(names)
-
-
-def _best_words(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
-    return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
 
 
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
     return lowest * n_rest >= MARKED_OFF * highest * n_within
-
-
-def _sum_counters(counters: Sequence[Counter[str]]) -> Counter[str]:
-    """How often each word stands in all of them."""
-    total = Counter[str]()
-    for counter in counters:
-        total.update(counter)
-    return total
 
 
 def _split_words(text: str) -> Iterator[str]:

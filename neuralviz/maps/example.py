@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import add_once
+from neuralviz.store.corpora import add_once
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
@@ -28,30 +26,17 @@ NAME = "Example: topics and forms"
 
 
 def add_example_once(store: CorpusStore) -> Corpus | None:
-    """Keep the example with its maps, unless that has been done before; None then.
-
-    Where the models are others by now, the maps by the new ones are added to it.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    embedders = " ".join(entry["embedder"] for entry in _recorded_maps())
-    return add_once(store, "example", lambda: add_example(store), embedders)
+    """Keep the example with its maps, unless that has been done before; None then."""
+    return add_once(store, "example", lambda: add_example(store))
 
 
 def add_example(store: CorpusStore) -> Corpus:
-    """Keep the example with its vectors and maps; none of it is computed.
-
-    What is there of it already, complete or not, is used.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Keep the example with its recorded vectors and maps; what is there of it already is used."""
     read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         corpus = store.find(NAME, read) or store.add(NAME, read)
-        for place, entry in enumerate(_recorded_maps()):
+        for place, entry in enumerate(json.loads(str(recorded["about"]))):
             vectors = recorded[f"vectors-{place}"]
             kept = store.vectors.restore(entry["embedder"], entry["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
@@ -67,10 +52,3 @@ def add_example(store: CorpusStore) -> Corpus:
             )
             KeptMaps(store).put(corpus, kept, projection, clusters, entry["words"])
     return corpus
-
-
-@cache
-def _recorded_maps() -> list[dict[str, Any]]:
-    """The description of each recorded map: its embedder, settings and clusters."""
-    with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
-        return json.loads(str(recorded["about"]))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.store.rows import are_whole
+from neuralviz.store.corpora import are_whole
 from neuralviz.store.vectors import LOSSES, LocatedVectors
 from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name
@@ -35,22 +35,12 @@ def corpus_table(
     kept: KeptMap | None = None,
     rows: np.ndarray | None = None,
 ) -> pa.Table:
-    """A row a text, in the order of the corpus, or of the rows asked for.
+    """A row a text, in the order of the corpus or of ``rows``: ``id``, ``text`` and the labels.
 
-    The columns are ``id``, ``text``, the labels by their names (one that is named like a column of
-    ours gets ``label`` behind it), with a map ``x``, ``y`` (``z``) and ``cluster`` (from 1, the
-    largest first, as on the page; -1 is none), with an embedder ``vector``, and ``first_loss`` and
-    ``last_loss`` where texts were learnt.
-
-    Args:
-        store: that keeps the corpus.
-        corpus: to be written.
-        embedder: whose vectors are wanted.
-        kept: a map whose points are wanted.
-        rows: row numbers of the texts; all by default.
-
-    Raises:
-        StoreError: a vector, the map or the corpus is not there.
+    A label that is named like a column of ours gets ``label`` behind it. With a map there are
+    ``x``, ``y`` (``z``) and ``cluster`` (from 1, the largest first; -1 is none), with an embedder
+    ``vector``, and ``first_loss`` and ``last_loss`` where texts were learnt. A StoreError where a
+    vector, the map or the corpus is not there.
     """
     return pa.concat_tables(corpus_pieces(store, corpus, embedder, kept, rows))
 

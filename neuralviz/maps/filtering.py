@@ -1,7 +1,4 @@
-"""Which texts of a corpus are looked at: by labels, numbers and words, or selected by hand.
-
-And which columns tell its texts apart, and are not names, ids or measurements.
-"""
+"""Which texts of a corpus are looked at, and which columns tell its texts apart."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.maps.settings import is_large
+from neuralviz.maps.projection import is_large
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.texts import ID_COLUMNS
-from neuralviz.store.rows import are_whole
+from neuralviz.store.corpora import are_whole
 from neuralviz.words import many, number, search_terms
 
 if TYPE_CHECKING:
@@ -32,14 +29,11 @@ FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a c
 
 @dataclass(frozen=True)
 class TextFilter:
-    """Conditions on the texts that are shown; a text must meet all of them.
+    """Conditions on the texts that are shown; a text must meet all of them."""
 
-    Attributes:
-        labels: by column, the values of which it must have one; ``""`` is no value.
-        ranges: by column of numbers, the lowest and the highest; a text without a number is out.
-    """
-
+    # by column, the values of which it must have one; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # by column of numbers, the lowest and the highest; a text without a number is out
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -53,10 +47,8 @@ class TextFilter:
     ) -> np.ndarray:
         """[text] whether it lets a text through.
 
-        Args:
-            codes: gives [text] which of some names each has in a column, -1 for none; and these.
-            numbers: gives [text] the numbers of a column.
-            n_texts: of the corpus.
+        ``codes`` gives, by column, which of some names each text has, -1 for none, and the names;
+        ``numbers`` gives [text] the numbers of a column.
         """
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
@@ -82,17 +74,11 @@ class TextFilter:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Some texts of a corpus: 10 million take 1.25 MB.
+    """Some texts of a corpus: 10 million take 1.25 MB."""
 
-    Attributes:
-        bits: [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte.
-        n_texts: of the corpus.
-        n: of the selected ones.
-    """
-
-    bits: np.ndarray
-    n_texts: int
-    n: int
+    bits: np.ndarray  # [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte
+    n_texts: int  # of the corpus
+    n: int  # of the selected ones
 
     @classmethod
     def from_mask(cls, mask: np.ndarray) -> Selection:
@@ -128,14 +114,10 @@ class Selection:
 
 
 def find_words(texts: Sequence[str], query: str) -> np.ndarray:
-    """Rows of the texts that hold every word of a query, in their order.
+    """Rows of case-folded texts that hold every word of a query, in their order.
 
-    Upper and lower case are the same. A word may be part of a longer one; what stands in quotation
-    marks has to be there just so.
-
-    Args:
-        texts: case-folded.
-        query: as typed; a blank one finds nothing.
+    A word may be part of a longer one; what stands in quotation marks has to be there just so. A
+    blank query finds nothing.
     """
     terms = search_terms(query)
     if not terms:
@@ -161,9 +143,7 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
 def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
     """The columns that tell texts apart, by name: [text] strings, blank where there is none.
 
-    Args:
-        corpus: whose columns are looked at.
-        labels: gives [text] the strings or numbers of a column, of all texts or of some.
+    ``labels`` gives [text] the strings or numbers of a column, of all texts or of some.
     """
     categories = {}
     for column in corpus.columns:

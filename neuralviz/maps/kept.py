@@ -21,8 +21,7 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.store.database import PATIENCE, all_rows, current_time, list_array, rows_of
 
 if TYPE_CHECKING:
@@ -39,33 +38,20 @@ _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
 
 @dataclass(frozen=True)
 class KeptMap:
-    """A kept map; its points stay on disk.
+    """A kept map; its points stay on disk."""
 
-    Attributes:
-        id: hash of its `cache_key`.
-        corpus, embedder: their ids.
-        table: of its points.
-        created: ISO 8601, UTC.
-        settings: how it was projected.
-        min_cluster_size: texts that the smallest cluster may have.
-        cluster_words: by cluster, the words that set it apart.
-        notes: sentences on what was done otherwise than asked.
-        n_fitted: texts of the random sample that the map was fitted to, where the other texts were
-            placed on it; None for a map of all texts.
-        recall: 0 … 1 share of the 10 nearest texts that the index finds, measured on a sample when
-            the map was made; None where neighbours are kept, or searched for without an index.
-    """
-
-    id: str
-    corpus: str
-    embedder: str
-    table: str
-    created: str
-    settings: ProjectionSettings
-    min_cluster_size: int
-    cluster_words: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
+    id: str  # hash of its `cache_key`
+    corpus: str  # their ids
+    embedder: str  # their ids
+    table: str  # of its points
+    created: str  # ISO 8601, UTC
+    settings: ProjectionSettings  # how it was projected
+    min_cluster_size: int  # texts that the smallest cluster may have
+    cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
+    notes: tuple[str, ...]  # sentences on what was done otherwise than asked
+    # of a random sample on whose map the other texts were placed
     n_fitted: int | None = None
+    # share of the 10 nearest texts that the index finds, of a map of a sample
     recall: float | None = None
 
 
@@ -106,23 +92,11 @@ class KeptMaps:
         coordinates: np.ndarray | None = None,
         recall: float | None = None,
     ) -> KeptMap:
-        """Keep a map, unless one that was made in the same way is there already.
+        """Keep a map, unless one that was made in the same way is there; the one that is kept.
 
-        Args:
-            corpus: on the map.
-            embedder: whose vectors were projected.
-            projection: of all texts, or of the sample.
-            clusters: of all texts.
-            cluster_words: by cluster.
-            sample: [fitted] rows of the texts that were projected, rising; all by default.
-            coordinates: [text, dimensions] of all texts, where a sample was projected.
-            recall: as of `KeptMap`.
-
-        Returns:
-            The one that is kept.
-
-        Raises:
-            StoreError: it cannot be written; nothing of it is kept then.
+        ``sample`` has the [fitted] rows of the texts that were projected, rising, where it is not
+        all of them, and ``coordinates`` [text, dimensions] then has the places of all. A StoreError
+        where it cannot be written; nothing of it is kept then.
         """
         new_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
@@ -154,8 +128,11 @@ class KeptMaps:
         if sample is not None:
             tables = {_fit_table(kept): fit, kept.table: points}
 
+        fitted = io.BytesIO()
+        np.savez(fitted, **projection.fitted)  # type: ignore[arg-type]
+
         def register() -> None:
-            entry = _entry(kept) | {"fitted": _pack(projection.fitted)}
+            entry = _entry(kept) | {"fitted": fitted.getvalue()}
             merge = self._database.registry("maps").merge_insert("id")
             merge.when_not_matched_insert_all().execute([entry])
 
@@ -179,10 +156,7 @@ class KeptMaps:
         return _read_lists(self._read(kept.table, ["point"], rows)["point"])
 
     def neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
-        """The neighbours of every text in the space that was projected, or of some alone.
-
-        Raises StoreError where the map was fitted to a sample: they are not kept then.
-        """
+        """The neighbours of all texts, or of some; a StoreError where a sample was projected."""
         if kept.n_fitted is not None:
             raise StoreError("The neighbours of all texts are not saved with a map this large.")
         return self._read_neighbours(kept, rows)
@@ -202,7 +176,11 @@ class KeptMaps:
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
         """Arrays that the reducer made beside the coordinates, as of `Projection`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
-        return _unpack(next((row["fitted"] for row in rows if row["id"] == kept.id), b""))
+        content = next((row["fitted"] for row in rows if row["id"] == kept.id), b"")
+        if not content:
+            return {}
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return dict(arrays)
 
     def delete(self, kept: KeptMap) -> None:
         """Forget a map."""
@@ -274,16 +252,3 @@ def _fit_table(kept: KeptMap) -> str:
 
 def _read_lists(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([rows_of(chunk) for chunk in column.chunks])
-
-
-def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def _unpack(content: bytes) -> dict[str, np.ndarray]:
-    if not content:
-        return {}
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)

@@ -1,7 +1,4 @@
-"""The points of a large map that lie in a window or within a lasso.
-
-Every question looks at all points: 10 million take tens of milliseconds, and need no index.
-"""
+"""The points of a large map that lie in a window or within a lasso."""
 
 from __future__ import annotations
 
@@ -19,11 +16,7 @@ LEVELS = 2**15 - 1  # of equal height, by which the points in an area are sorted
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a map that is looked at, in the map's own units.
-
-    Raises:
-        ValueError: on making it, it has no area, or a side is no finite number.
-    """
+    """A part of a map that is looked at, in the map's own units; a ValueError without an area."""
 
     left: float
     right: float
@@ -71,16 +64,11 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """The points of a map in two dimensions.
+    """The points of a map in two dimensions."""
 
-    Attributes:
-        x, y: [text] float32.
-        bounds: the smallest window with all points.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    bounds: Window
+    x: np.ndarray  # [text] float32
+    y: np.ndarray  # [text] float32
+    bounds: Window  # the smallest window with all points
 
     @classmethod
     def from_coordinates(cls, coordinates: np.ndarray) -> MapPoints:
@@ -100,17 +88,10 @@ class MapPoints:
     def sample(
         self, window: Window | None, max_points: int, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, int]:
-        """Some of the points in a window, always the same, and how many there are.
+        """[drawn] rising rows of some points in a window, always the same; and how many there are.
 
-        A point that is drawn of a window is drawn of every smaller one that it lies in.
-
-        Args:
-            window: None for the whole map.
-            max_points: points; all, where there are no more.
-            within: [text] whether a filter lets them through; None where there is none.
-
-        Returns:
-            [drawn] int32 row numbers, rising, and the number of points they are drawn from.
+        A point that is drawn of a window is drawn of every smaller one that it lies in. ``within``
+        is [text] whether a filter lets it through.
         """
         rows = self.in_window(window)
         if within is not None:
@@ -121,10 +102,10 @@ class MapPoints:
         return np.sort(rows), n
 
     def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
-        """[up, across] points in each bin of a window from the left and the bottom.
+        """[up, across] points in each square bin of a window from the left and the bottom.
 
-        The bins are squares, as fine as the points are many, ``max_bins`` across or up at most.
-        They cover the part of the window that has points, which is returned, too.
+        The bins are as fine as the points are many, ``max_bins`` across or up at most, and cover
+        the part of the window that has points, which is returned, too.
         """
         window = window or self.bounds
         if not window.meets(self.bounds):
@@ -139,12 +120,9 @@ class MapPoints:
         return np.bincount(bins, minlength=up * across).reshape(up, across), visible
 
     def inside(self, areas: Iterable[np.ndarray]) -> np.ndarray:
-        """[text] whether a point lies in one of some areas.
+        """[text] whether a point lies in one of some areas, [corner, 2] each.
 
         Where an area overlaps itself, what is enclosed twice is outside (even-odd rule).
-
-        Args:
-            areas: [corner, 2] each, the last joined to the first.
         """
         is_inside = np.zeros(len(self.x), dtype=bool)
         for area in areas:
@@ -180,14 +158,9 @@ class MapPoints:
 
 
 def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows by group, in their order within each.
+    """[row] int32 row numbers by group, and [n_groups + 1] int64 where each group begins.
 
-    Args:
-        groups: [row] int32 number of each row's group.
-        n_groups: of which some may be empty.
-
-    Returns:
-        [row] int32 row numbers, and [n_groups + 1] int64 where each group begins among them.
+    ``groups`` is [row] int32 the number of each row's group; some may be empty.
     """
     small = groups.astype(np.min_scalar_type(n_groups))  # sorted by counting
     sizes = np.bincount(groups, minlength=n_groups)

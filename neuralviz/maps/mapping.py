@@ -1,59 +1,227 @@
 """From the kept vectors of a corpus to a kept map, and new vectors on it.
 
-Of corpora too large to be fitted whole, a sample is fitted, and the rest is placed on its map.
+Of corpora too large to be fitted whole, a sample is fitted, and the rest is placed on its map in
+blocks that depend on nothing else: whoever places a block reads its vectors from the store, and
+what was fitted from a folder beside its tables. So blocks can go to any process, on any machine
+that sees the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import secrets
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from multiprocessing import get_context, parent_process
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, never
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
-from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.neighbours import nearest
-from neuralviz.maps.placing import Block, Spread, place_block, place_on_processes, written_fit
-from neuralviz.maps.projecting import place, project
-from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.near_groups import NearGroups
+from neuralviz.maps.neighbours import Neighbours, check_vectors, digest_vectors, nearest
+from neuralviz.maps.projecting import place, place_by_neighbours, project
+from neuralviz.maps.projection import (
+    FEWEST_TEXTS,
+    SEED,
+    Projection,
+    ProjectionEvent,
+    project_on_components,
+)
 from neuralviz.maps.searching import find_embedder, nearest_in_corpus
-from neuralviz.maps.settings import FEWEST_TEXTS, SEED
+from neuralviz.native_libraries import count_cores
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.files import prune
 from neuralviz.store.index import INDEXED_FROM, build_index, index_texts
 from neuralviz.store.vectors import not_embedded_error
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
+    from multiprocessing.synchronize import Event
+
     from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projection import Projection
-    from neuralviz.maps.settings import ProjectionSettings
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.maps.projection import ProjectionSettings
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
+MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
+LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
+_FOLDER, _FIT = "placing", "fit.npz"
+_LOOKED = 0.1  # seconds after which it is asked whether to stop
+_ROOM = 1 << 62  # bytes: only age counts
 FITTED = 200_000  # texts: of more, a map is fitted to so many
 BLOCK = 20_000  # texts that are placed together
 FIT_ENDS = 0.3  # of the work that is counted, roughly
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """How maps of large corpora are made; the map of a corpus is the same wherever it is placed.
+class Block:
+    """Texts to be placed."""
 
-    Attributes:
-        n_fitted: texts that a map is fitted to, where there are more.
-        block: texts that are placed together.
-        spread: has the blocks placed; by default on all cores of this machine.
-        indexed_from: texts or vectors, from which on there is an index.
+    number: int  # of the block
+    store: Path  # folder of the store
+    fit: str  # name of the folder of what was fitted
+    corpus: Corpus  # whose texts they are
+    embedder: KeptEmbedder  # whose vectors they are placed by
+    settings: ProjectionSettings  # of the map
+    rows: np.ndarray  # [text] int32
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedBlock:
+    """The coordinates of the texts of a block."""
+
+    number: int  # of the block
+    coordinates: np.ndarray  # [text, dimensions] float32
+    digests: np.ndarray  # [text] of `digest_vectors` their vectors
+
+
+PlaceBlock = Callable[[Block], PlacedBlock]
+Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBlock]]
+"""Has blocks placed by a function, and yields them in any order; raises `Stopped` when asked to."""
+
+
+def place_block(block: Block) -> PlacedBlock:
+    """Read the vectors of a block, and place them on one thread: more would round otherwise."""
+    with threadpool_limits(1):
+        store = CorpusStore(block.store)
+        keys = store.keys(block.corpus, block.rows)
+        vectors = check_vectors(store.vectors.get(block.embedder, keys))
+        projection, groups = _read_fit(block.store / _FOLDER / block.fit, block.settings)
+        if groups is None:
+            placed = project_on_components(vectors, projection.fitted)
+        else:
+            n_near = block.settings.placing_neighbours(len(projection.coordinates))
+            placed = place_by_neighbours(projection, vectors, groups.nearest(vectors, n_near))
+    return PlacedBlock(block.number, placed.astype(np.float32), digest_vectors(vectors))
+
+
+@contextmanager
+def written_fit(
+    store: CorpusStore, projection: Projection, vectors: np.ndarray, should_stop: ShouldStop
+) -> Iterator[str]:
+    """A folder of what was fitted, for as long as blocks are placed; `Block` has its name.
+
+    ``vectors`` is [fitted, dim] of the sample. A NeuralvizError where it cannot be written.
     """
+    parent = store.folder / _FOLDER
+    folder = parent / secrets.token_hex(8)
+    settings = projection.settings
+    try:
+        try:
+            folder.mkdir(parents=True)
+            prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
+            if settings.reducer != "pca":
+                groups = NearGroups.build(
+                    vectors, settings.metric, settings.seed, should_stop=should_stop
+                )
+                groups.save(folder)
+            np.savez(
+                folder / _FIT,
+                coordinates=projection.coordinates,
+                indices=projection.neighbours.indices,
+                distances=projection.neighbours.distances,
+                **projection.fitted,  # type: ignore[arg-type]
+            )
+        except OSError as error:
+            raise NeuralvizError(store.database.refusal(str(error))) from error
+        yield folder.name
+    finally:
+        _read_fit.cache_clear()
+        shutil.rmtree(folder, ignore_errors=True)
 
-    n_fitted: int = FITTED
-    block: int = BLOCK
+
+@lru_cache(maxsize=1)
+def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
+    """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
+    if not folder.is_dir():
+        raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
+    with np.load(folder / _FIT, allow_pickle=False) as arrays:
+        fitted = dict(arrays)
+    near = Neighbours(fitted.pop("indices"), fitted.pop("distances"), settings.metric)
+    projection = Projection(fitted.pop("coordinates"), settings, near, (), fitted)
+    is_pca = settings.reducer == "pca"
+    return projection, None if is_pca else NearGroups.open(folder, settings.metric)
+
+
+def place_on_processes(
+    place: PlaceBlock,
+    blocks: Sequence[Block],
+    should_stop: ShouldStop,
+    *,
+    n_processes: int | None = None,
+) -> Iterator[PlacedBlock]:
+    """Place blocks on the cores of this machine, at most 16; a single one needs no new process.
+
+    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``. Blocks
+    under way are given up at Stop; a process that was killed is a NeuralvizError.
+    """
+    n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
+    if n_processes <= 1:
+        for block in blocks:
+            if should_stop():
+                raise Stopped
+            yield place(block)
+        return
+    context = get_context("spawn")
+    is_over = context.Event()
+    with ProcessPoolExecutor(
+        n_processes, mp_context=context, initializer=_end_process_with, initargs=(is_over,)
+    ) as pool:
+        pending = {pool.submit(place, block) for block in blocks}
+        try:
+            while pending:
+                finished, pending = wait(pending, _LOOKED, FIRST_COMPLETED)
+                if should_stop():
+                    raise Stopped
+                for future in finished:
+                    yield future.result()
+        except BrokenProcessPool as error:
+            raise NeuralvizError(
+                "A process that placed texts on the map was ended by the system, perhaps for lack "
+                "of memory. Close other programs and make the map again."
+            ) from error
+        finally:
+            is_over.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _end_process_with(is_over: Event) -> None:
+    """End this process at once when the work is over, or when the process that wants it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
+    parent = parent_process()
+
+    def watch() -> None:
+        while not is_over.wait(5 * _LOOKED):
+            if parent is None or not parent.is_alive():
+                break
+        time.sleep(_LOOKED)  # what is done is handed over
+        os._exit(0)
+
+    threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How maps of large corpora are made; a map is the same wherever it is placed."""
+
+    n_fitted: int = FITTED  # texts that a map is fitted to, where there are more
+    block: int = BLOCK  # texts that are placed together
+    # has the blocks placed
     spread: Spread = place_on_processes
-    indexed_from: int = INDEXED_FROM
+    indexed_from: int = INDEXED_FROM  # texts or vectors, from which on there is an index
 
 
 DEFAULT = Fitting()
@@ -78,20 +246,11 @@ def make_map(
     should_stop: ShouldStop = never,
     fitting: Fitting = DEFAULT,
 ) -> KeptMap:
-    """The kept map of a corpus by an embedder with some settings; made when there is none.
+    """The kept map of an embedded corpus with some settings; made when there is none.
 
     Of more than 200,000 texts, the map is fitted to a random sample of so many, which the seed
     decides, and the others are placed on it, block by block. Only the vectors of the sample are in
-    memory then.
-
-    Args:
-        store: that keeps the corpus, its vectors and the map.
-        corpus: all of it embedded.
-        embedder: whose vectors are projected.
-        settings: of the map.
-        on_progress, should_stop: as of `project`; the stage ``clusters`` comes last, and before it
-            ``placing`` where texts are placed. An index that is being made cannot be interrupted.
-        fitting: how the map of a large corpus is made.
+    memory then. An index that is being made cannot be interrupted.
 
     Raises:
         TextError, SettingsError, Stopped: as of `project`.

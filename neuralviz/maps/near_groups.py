@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, never
-from neuralviz.maps.distances import pair_distances, sort_keys, split_keys
-from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.neighbours import Neighbours, pair_distances, sort_keys, split_keys
 
 PROBED = 64  # groups
 ROUNDS = 8  # of moving centres
@@ -29,21 +28,14 @@ _ARRAYS = ("vectors", "texts", "centres", "starts")
 
 @dataclass(frozen=True, eq=False)
 class NearGroups:
-    """Vectors by the group they are in.
+    """Vectors by the group they are in."""
 
-    Attributes:
-        vectors: [text, dim] float32 group by group, of length 1 where the distance is the cosine.
-        texts: [text] int32 the number of each.
-        centres: [group, dim] float32.
-        starts: [group + 1] where each group begins.
-        metric: one of ``METRICS``.
-    """
-
+    # [text, dim] float32 group by group, of length 1 where the distance is the cosine
     vectors: np.ndarray
-    texts: np.ndarray
-    centres: np.ndarray
-    starts: np.ndarray
-    metric: str
+    texts: np.ndarray  # [text] int32 the number of each
+    centres: np.ndarray  # [group, dim] float32
+    starts: np.ndarray  # [group + 1] where each group begins
+    metric: str  # one of ``METRICS``
 
     @classmethod
     def build(
@@ -86,10 +78,7 @@ class NearGroups:
         return cls(vectors, texts, centres, starts, metric)
 
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
-        """The texts nearest to [query, dim] vectors; a few may be missed.
-
-        A text of the query's own vector counts; ``k`` is at most the number of vectors.
-        """
+        """The ``k`` texts nearest to [query, dim] vectors, itself too; a few may be missed."""
         scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
         places = self._candidates(scaled, min(n_kept, len(self.texts)))

@@ -24,38 +24,23 @@ SPACE_METRICS = ("euclidean", "cosine")
 
 @dataclass(frozen=True)
 class KnnAccuracy:
-    """How often the nearest texts vote for a text's own label.
+    """How often the nearest texts vote for a text's own label."""
 
-    Attributes:
-        accuracy: share of the texts, 0 … 1.
-        k: neighbours that voted.
-        n: texts voted on: those that have a label.
-        baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
-        interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
-    """
-
-    accuracy: float
-    k: int
-    n: int
-    baseline: float
-    interval: tuple[float, float]
+    accuracy: float  # share of the texts, 0 … 1
+    k: int  # neighbours that voted
+    n: int  # texts voted on: those that have a label
+    baseline: float  # 0 … 1 share of the most frequent label, which guessing it reaches
+    interval: tuple[float, float]  # bounds of the accuracy, Wilson's interval at 95% (Wilson 1927)
 
 
 @dataclass(frozen=True)
 class Outvoted:
-    """A text whose neighbours vote for another label than its own.
+    """A text whose neighbours vote for another label than its own."""
 
-    Attributes:
-        text: row of the vectors.
-        label: its own.
-        voted: the one they vote for.
-        agree: 0 … 1 share of the voters that have its own label.
-    """
-
-    text: int
-    label: str
-    voted: str
-    agree: float
+    text: int  # row of the vectors
+    label: str  # its own
+    voted: str  # the one they vote for
+    agree: float  # 0 … 1 share of the voters that have its own label
 
 
 def suggest_k(sizes: Iterable[ArrayLike]) -> int:
@@ -71,18 +56,10 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
     """Accuracy of the label that the majority of the ``k`` nearest other texts has.
 
-    Equal votes go to the label whose nearest voter is nearer. A text without a label is neither
-    voted on nor does it vote: the next neighbour that has one votes in its place, as far as the
-    neighbours known reach. A text none of whose known neighbours has a label counts as missed.
-
-    Args:
-        neighbours: of all texts.
-        labels: one a text, ``""`` for none.
-        k: voters; cut to the neighbours known.
-
-    Raises:
-        NeuralvizError: fewer than two texts have a label, or there is not one label a text.
-        SettingsError: ``k`` is below 1.
+    Equal votes go to the label whose nearest voter is nearer. A text without a label (``""``) is
+    neither voted on nor does it vote: the next neighbour that has one votes in its place, as far as
+    the neighbours known reach. A text none of whose known neighbours has a label counts as missed.
+    A NeuralvizError where fewer than two texts have a label.
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
@@ -125,13 +102,9 @@ def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list
 
 
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
-    """[row that has a label] `knn_right` of some texts alone.
+    """[row that has a label] `knn_right` of some texts alone, whose neighbours are ``near``.
 
-    Args:
-        near: the neighbours of these texts, among all.
-        codes: [text] int32 a number for each label, -1 for none.
-        rows: [row] row numbers of these texts.
-        k: voters.
+    ``codes`` is [text] int32 a number for each label, -1 for none; ``rows`` are those texts.
     """
     _check_k(k)
     own_codes, votes = codes[rows], codes[near.indices]
@@ -142,10 +115,7 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
-    """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
-
-    Those that nobody votes on are missed, too, and are not among them.
-    """
+    """The ``n`` texts with the most votes against them, of those that `knn_accuracy` misses."""
     codes, k = _encode_labels(neighbours, labels, k)
     winners = _winners(neighbours, codes, k)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
@@ -158,10 +128,7 @@ def find_outvoted(
 
 
 def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of the ``k`` nearest texts that have the text's own label.
-
-    The voters are those of `knn_accuracy`; NaN where a text has no label or no voter.
-    """
+    """[text] 0 … 1 share of its voters that have a text's label; NaN without label or voter."""
     codes, k = _encode_labels(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
     for rows, votes in _votes(neighbours, codes, k):
@@ -174,10 +141,7 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
 
 
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common.
-
-    Raises NeuralvizError where they are of different numbers of texts.
-    """
+    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common."""
     _check_k(k)
     if len(first) != len(second):
         raise NeuralvizError(
@@ -193,9 +157,7 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     return shares
 
 
-def knn_by_space(
-    vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray, k: int = K
-) -> dict[str, float]:
+def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
     """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
 
     Means and principal components are those of all texts. Votes are uniform, as in the authors'
@@ -209,7 +171,7 @@ def knn_by_space(
         "centred": vectors - vectors.mean(axis=0),
         "whitened": PCA(whiten=True).fit_transform(vectors),
     }
-    k = min(k, int((~tested).sum()))
+    k = min(K, int((~tested).sum()))
     return {
         f"{name} {metric}": float(
             KNeighborsClassifier(k, metric=metric, algorithm="brute")

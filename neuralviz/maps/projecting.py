@@ -6,7 +6,7 @@ the same map bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
@@ -14,22 +14,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
-from neuralviz.maps.distances import check_queries, check_vectors, distinct_rows, equal_within
+from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
 from neuralviz.maps.neighbours import (
     Neighbours,
+    check_queries,
+    check_vectors,
     descend,
+    distinct_rows,
+    equal_within,
     find_neighbours,
     nearest,
     numba_turn,
 )
 from neuralviz.maps.projection import (
+    FEWEST_TEXTS,
+    SCORED_NEIGHBOURS,
+    SEED,
     Projection,
     ProjectionEvent,
+    ProjectionSettings,
     principal_components,
     project_on_components,
 )
-from neuralviz.maps.settings import FEWEST_TEXTS, SCORED_NEIGHBOURS, SEED, ProjectionSettings
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -39,21 +45,17 @@ if TYPE_CHECKING:
 def project(
     vectors: ArrayLike,
     settings: ProjectionSettings | None = None,
+    start: np.ndarray | None = None,
     *,
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
 ) -> Projection:
-    """Make a map.
+    """Make a map of [text, dim] vectors; by default UMAP's own, with the cosine distance.
 
-    Maps by UMAP are made one after the other, whatever the number of threads that ask for one.
-
-    Args:
-        vectors: [text, dim].
-        settings: by default UMAP's own, with the cosine distance.
-        on_progress: called on this thread with every stage and epoch.
-        should_stop: asked after every epoch (t-SNE: every few), and every tenth of a second while
-            waiting. The search for neighbours among many texts, the start of a layout, and their
-            compilation in a fresh process cannot be interrupted.
+    Maps by UMAP are made one after the other, whatever the number of threads that ask for one. The
+    search for neighbours among many texts, the start of a layout, and their compilation in a fresh
+    process cannot be interrupted; else ``should_stop`` is asked after every epoch or few. A layout
+    begins with the shape of ``start`` [text, dimensions], if there is one.
 
     Raises:
         TextError: fewer than 5 vectors that differ, or something in them that is no usable number.
@@ -62,7 +64,7 @@ def project(
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
-    check_enough(vectors)
+    _check_enough(vectors)
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
             f"Vectors with {vectors.shape[1]} values cannot be projected to "
@@ -81,7 +83,7 @@ def project(
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
     neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
-    rows, group, near = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
+    rows, group, near = _find_distinct(vectors, settings, neighbours, should_stop, on_wait)
     fitted: dict[str, np.ndarray] = {}
     if settings.reducer == "pca":
         on_progress(ProjectionEvent("layout"))
@@ -89,7 +91,8 @@ def project(
         coordinates = project_on_components(vectors[rows], fitted)
     else:
         with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
-            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch)
+            begin = None if start is None else start[rows]
+            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch, begin)
     return Projection(
         np.ascontiguousarray(coordinates[group], dtype=np.float32),
         settings,
@@ -116,18 +119,14 @@ def _find_neighbours(
     )
 
 
-def find_distinct(
+def _find_distinct(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    should_stop: ShouldStop = never,
-    on_wait: Callable[[], None] = lambda: None,
+    should_stop: ShouldStop,
+    on_wait: Callable[[], None],
 ) -> tuple[np.ndarray, np.ndarray, Neighbours]:
     """The texts that are laid out: many of one vector would be torn into several clouds.
-
-    Args:
-        vectors, settings, should_stop, on_wait: as of `project`.
-        neighbours: of all texts.
 
     Returns:
         [distinct] numbers of texts, no two of one vector; [text] which of these stands for it; and
@@ -149,7 +148,7 @@ def find_distinct(
         neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
-def check_enough(vectors: np.ndarray) -> None:
+def _check_enough(vectors: np.ndarray) -> None:
     """Raises TextError where fewer than 5 vectors differ, before anything is computed."""
     differ = len(distinct_rows(vectors)[0])
     if differ < FEWEST_TEXTS:
@@ -198,22 +197,12 @@ def place(
     *,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Coordinates of new texts on a map; the texts that are on it do not move.
+    """[new, dimensions] float32 of [new, dim] texts on a map; those that are on it do not move.
 
     A new vector that is on the map already lands on its own point. The others land where the
-    reducer's own placing puts them, after an exact search for their nearest texts: UMAP's
-    ``transform``, openTSNE's ``transform``, or the product with the components. New texts are
-    placed each by itself, but UMAP's steps depend a little on which are placed together. The first
-    call for a map prepares it; a call waits while a map is being made by UMAP.
-
-    Args:
-        vectors: [text, dim] of the texts on the map.
-        projection: the map, just made or opened again.
-        new: [new, dim].
-        should_stop: asked every tenth of a second while waiting.
-
-    Returns:
-        [new, dimensions] float32.
+    reducer's own placing puts them (``transform`` of UMAP and openTSNE, or the product with the
+    components), after an exact search for their nearest texts. UMAP's steps depend a little on
+    which texts are placed together. A call waits while a map is being made by UMAP.
     """
     new = check_queries(new, vectors.shape[1])
     settings = projection.settings
@@ -226,10 +215,7 @@ def place(
 def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """`place` by UMAP or t-SNE, for [new, dim] vectors whose neighbours on the map are known.
-
-    There are as many of each as `ProjectionSettings.placing_neighbours` says.
-    """
+    """`place` by UMAP or t-SNE, of vectors whose `placing_neighbours` on the map are known."""
     settings = projection.settings
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
@@ -252,3 +238,41 @@ def warm_up(*, large: bool = False) -> None:
     place(vectors, small_map, vectors[:2] + 0.5)
     if large:
         descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)
+
+
+def lay_out_snapshots(
+    embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
+) -> np.ndarray:
+    """[snapshot, text, 2] maps by t-SNE of embeddings that follow each other, as in a training.
+
+    Each map begins where the one before has its points, and is then laid upon it by rotation,
+    reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
+    can.
+
+    Raises:
+        NeuralvizError: there is no embedding, or they are of different numbers of texts.
+        TextError, Stopped: as of `project`.
+    """
+    if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
+        raise NeuralvizError("Maps in one frame need embeddings of the same texts.")
+    settings = ProjectionSettings(reducer="tsne")
+    maps: list[np.ndarray] = []
+    for vectors in embeddings:
+        start = maps[-1] if maps else None
+        points = project(vectors, settings, start, should_stop=should_stop).coordinates
+        maps.append(points if start is None else align_points(points, start))
+    return np.stack(maps)
+
+
+def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Points turned, reflected and shifted so that they lie as near to others as they can.
+
+    They are as spread as the others: with the scale that is nearest, too, points that have changed
+    their places would seem to shrink together (Schönemann 1966).
+    """
+    middle, target_centre = points.mean(axis=0), target.mean(axis=0)
+    centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
+    turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)
+    size = float(np.linalg.norm(centred))
+    scale = float(np.linalg.norm(aim)) / size if size else 1.0
+    return (scale * centred @ turn + target_centre).astype(np.float32)

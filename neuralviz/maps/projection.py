@@ -1,20 +1,37 @@
-"""A map, how far one is that is being made, and principal components."""
+"""A map, what it depends on besides the vectors, how far it is, and principal components."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
+from neuralviz.errors import SettingsError
+from neuralviz.maps.neighbours import METRICS, Neighbours
 from neuralviz.words import short_repr
 
-if TYPE_CHECKING:
-    from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.settings import ProjectionSettings
+REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
+"""The projections and their names."""
 
+FEWEST_TEXTS = 5  # that differ
+SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
+MOST_NEIGHBORS = 200
+MOST_WHOLE = 200_000  # texts that are worked on as a whole; of more, a sample, and an index
+LARGEST_PERPLEXITY = 100.0
+PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
+SEED = 42
+SEEDS = 2**32
+
+_RELEVANT = {
+    "umap": ("reducer", "dimensions", "n_neighbors", "min_dist", "metric", "seed"),
+    "tsne": ("reducer", "dimensions", "perplexity", "metric", "seed"),
+    "pca": ("reducer", "dimensions", "metric"),
+}
 STAGES = {
     "waiting": "Waiting for another map to finish",
     "index": "Indexing the embeddings",
@@ -27,22 +44,103 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class ProjectionEvent:
-    """How far a map is.
+class ProjectionSettings:
+    """What a map depends on besides the vectors; a SettingsError where a value is out of range."""
 
-    Attributes:
-        stage: one of `STAGES`.
-        n_done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
-            counted.
-        span: 0 … 1 where the stage begins and ends in all of the work.
-    """
+    reducer: str = "umap"  # ``umap``, ``pca`` or ``tsne``
+    dimensions: int = 2  # 2 or 3; t-SNE has 2
+    n_neighbors: int = 15  # of UMAP, each text itself counted: few show detail, many the whole
+    min_dist: float = 0.1  # of UMAP, how close points may lie together, 0 … 0.99
+    metric: str = "cosine"  # of `METRICS`; for PCA it decides the neighbours alone
+    perplexity: float = 30.0  # of t-SNE, about how many neighbours count, 1 … 100
+    seed: int = SEED  # 0 … 2³² − 1
+
+    def __post_init__(self) -> None:
+        if self.reducer not in REDUCERS:
+            raise SettingsError(
+                f"Unknown projection “{self.reducer}”. Choose from: {', '.join(REDUCERS)}."
+            )
+        if not _is_whole(self.dimensions) or self.dimensions not in (2, 3):
+            raise SettingsError("A map must have 2 or 3 dimensions.")
+        if self.reducer == "tsne" and self.dimensions != 2:
+            raise SettingsError("t-SNE supports 2 dimensions only. Use UMAP or PCA for 3.")
+        if not _is_whole(self.n_neighbors) or not 2 <= self.n_neighbors <= MOST_NEIGHBORS:
+            raise SettingsError(f"n_neighbors must be a whole number from 2 to {MOST_NEIGHBORS}.")
+        if not _is_real(self.min_dist) or not 0 <= self.min_dist <= 0.99:
+            raise SettingsError("min_dist must be a number from 0 to 0.99.")
+        if self.metric not in METRICS:
+            raise SettingsError(
+                f"Unknown metric “{self.metric}”. Choose from: {', '.join(METRICS)}."
+            )
+        if not _is_real(self.perplexity) or not 1 <= self.perplexity <= LARGEST_PERPLEXITY:
+            raise SettingsError(
+                f"The perplexity must be a number from 1 to {LARGEST_PERPLEXITY:g}."
+            )
+        if not _is_whole(self.seed) or not 0 <= self.seed < SEEDS:
+            raise SettingsError(f"The seed must be a whole number from 0 to {SEEDS - 1:,}.")
+        for name, kind in (("dimensions", int), ("n_neighbors", int), ("seed", int),
+                           ("min_dist", float), ("perplexity", float)):  # fmt: skip
+            object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
+
+    def relevant(self) -> dict[str, str | int | float]:
+        """The settings that affect this reducer, by name, for a key; `from_dict` reads them."""
+        return {name: getattr(self, name) for name in _RELEVANT[self.reducer]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ProjectionSettings:
+        """The settings with these values; a SettingsError where there is no such setting."""
+        unknown = values.keys() - {setting.name for setting in fields(cls)}
+        if unknown:
+            raise SettingsError(f"Unknown map setting “{min(unknown)}”.")
+        return cls(**values)
+
+    def possible_neighbors(self, n: int) -> int:
+        """``n_neighbors``, or as many as a map of ``n`` texts can have."""
+        return min(self.n_neighbors, n - 1)
+
+    def possible_perplexity(self, n: int) -> float:
+        """``perplexity``, or as much as a map of ``n`` texts can have."""
+        return min(self.perplexity, (n - 1) / 3)
+
+    def placing_neighbours(self, n: int) -> int:
+        """How many texts near a new one its place among ``n`` is found by."""
+        if self.reducer == "tsne":
+            return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
+        return self.possible_neighbors(n)
+
+    def needed_neighbours(self, n: int) -> int:
+        """How many neighbours of each text the reducer, scores and lists need."""
+        needed = {
+            "umap": self.n_neighbors - 1,
+            "tsne": int(3 * self.possible_perplexity(n)),
+            "pca": 0,
+        }
+        return min(max(SCORED_NEIGHBOURS, needed[self.reducer]), n - 1)
+
+
+def is_large(n_texts: int) -> bool:
+    """Whether a corpus of so many texts is too large to be worked on as a whole."""
+    return n_texts > MOST_WHOLE
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class ProjectionEvent:
+    """How far a map is."""
 
     __repr__ = short_repr
 
-    stage: str
-    n_done: int = 0
+    stage: str  # one of `STAGES`
+    n_done: int = 0  # epochs of the layout, or texts that are placed
     total: int = 0
-    span: tuple[float, float] = (0.0, 1.0)
+    span: tuple[float, float] = (0.0, 1.0)  # where the stage begins and ends in all of the work
 
     @property
     def share(self) -> float:
@@ -53,33 +151,20 @@ class ProjectionEvent:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map.
-
-    Arrays and plain values alone: it can be kept in files and opened by another process.
-
-    Attributes:
-        coordinates: [text, dimensions] float32, finite.
-        settings: as asked for.
-        neighbours: of the texts by their vectors, at least 15 of each where there are as many.
-        notes: sentences on what was done otherwise than asked for.
-        fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
-            ``explained_variance_ratio`` [dimensions]; else empty.
-    """
+    """A map: arrays and plain values alone."""
 
     __repr__ = short_repr
 
-    coordinates: np.ndarray
-    settings: ProjectionSettings
-    neighbours: Neighbours
-    notes: tuple[str, ...] = ()
+    coordinates: np.ndarray  # [text, dimensions] float32, finite
+    settings: ProjectionSettings  # as asked for
+    neighbours: Neighbours  # at least 15 of each text where there are as many
+    notes: tuple[str, ...] = ()  # sentences on what was done otherwise than asked for
+    # of PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
-    """The arrays of PCA that `Projection.fitted` has, by scikit-learn.
-
-    The largest weight of each component is positive. There are at most as many as texts and values.
-    """
+    """PCA as in `Projection.fitted`; the largest weight of each component is positive."""
     from sklearn.decomposition import PCA  # takes its time to load
 
     data = vectors.astype(np.float64)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ShouldStop, Stopped, StoreError, never
-from neuralviz.maps.distances import (
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbours import (
+    Neighbours,
     all_distances,
     check_queries,
     check_search,
     sort_keys,
     split_keys,
 )
-from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.settings import SEED
+from neuralviz.maps.projection import SEED
 from neuralviz.store.index import nearest_keys, read_index, rows_of_keys, vectors_of_keys
 from neuralviz.store.vectors import KEY_BYTES, match_keys, not_embedded_error, vectors_table
 
@@ -57,24 +57,12 @@ def nearest_in_corpus(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` texts of a corpus nearest to each of some vectors.
+    """The ``k`` texts of an embedded corpus nearest to each of [query, dim] vectors.
 
     The store has one index for all corpora: of what it finds, only texts of this corpus count, and
-    it is asked for more until there are enough.
-
-    Args:
-        store: that keeps the corpus and the vectors.
-        corpus: all of it embedded.
-        embedder: whose vectors they are.
-        queries: [query, dim].
-        k: texts a query; cut to the number of texts.
-        metric: one of ``METRICS``.
-        leaving_out: [query] a row for each that does not count: itself.
-        on_progress: told how many different texts were looked at, and of how many, where all are.
-        should_stop: asked between queries, or pieces of the vectors.
-
-    Returns:
-        indices [query, k] are rows of the corpus; of equal texts each counts.
+    it is asked for more until there are enough. ``leaving_out`` is [query] a row for each that does
+    not count: itself. Of equal texts each counts. ``on_progress`` is told how many different texts
+    were looked at, and of how many, where all are.
 
     Raises:
         SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
@@ -99,16 +87,10 @@ def neighbours_of_rows(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` texts nearest to each of some texts of a map, by the vectors.
+    """The ``k`` texts nearest to each of some texts of a map, by the vectors; never itself.
 
-    They are those that were kept with the map, or, where it was fitted to a sample, come from the
-    index of the vectors: then they are approximate.
-
-    Args, Raises:
-        As of `nearest_in_corpus`; the map may be gone, too.
-
-    Returns:
-        [row, k] rows of the corpus, never the text itself; fewer where so many are not kept.
+    They are those that were kept with the map, fewer where so many are not kept; or, where it was
+    fitted to a sample, they come from the index of the vectors, and are approximate.
     """
     check_search(kept.settings.metric, k)
     if kept.n_fitted is None:
@@ -158,9 +140,9 @@ def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
 
 
-def sampled_rows(corpus: Corpus, n: int = SAMPLED) -> np.ndarray:
-    """[n] rows of a random sample of the texts, rising: the same for every map of a corpus."""
-    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
+def sampled_rows(corpus: Corpus) -> np.ndarray:
+    """[row] rows of a random sample of the texts, rising: the same for every map of a corpus."""
+    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(SAMPLED, corpus.n_texts), False)
     return np.sort(drawn)
 
 

@@ -11,14 +11,16 @@ from openTSNE.affinity import Affinities, PerplexityBasedNN, joint_probabilities
 from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
-from neuralviz.embedders.base import unit_vectors
-from neuralviz.maps.projection import principal_components, project_on_components
-from neuralviz.maps.settings import PLACING_PERPLEXITY
+from neuralviz.arrays import unit_vectors
+from neuralviz.maps.projection import (
+    PLACING_PERPLEXITY,
+    principal_components,
+    project_on_components,
+)
 
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projection import Projection
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import Projection, ProjectionSettings
 
 EARLY_ITERATIONS, ITERATIONS = 250, 500
 

@@ -13,12 +13,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from umap import UMAP, layouts
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projection import Projection
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import Projection, ProjectionSettings
 
 LARGE = 10_000  # texts; UMAP makes fewer epochs of more
 
@@ -28,6 +27,7 @@ def lay_out(
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
 
@@ -44,6 +44,7 @@ def lay_out(
         min_dist=settings.min_dist,
         metric=settings.metric,
         n_epochs=n_epochs,
+        init="spectral" if start is None else start,
         random_state=settings.seed,
         n_jobs=1,  # what a seed asks for
         disconnection_distance=math.inf,  # opposite vectors too have a place on the map

@@ -27,7 +27,7 @@ from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.loop import micro_tune
     from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-    from neuralviz.micro_tuning.together import go_together, watch_together
+    from neuralviz.micro_tuning.watching import go_together, watch_together
 
 __all__ = [
     "DEFAULT_BLUEPRINTS",
@@ -54,9 +54,9 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "MaskedPredictions": "neuralviz.micro_tuning.predictions",
-        "go_together": "neuralviz.micro_tuning.together",
+        "go_together": "neuralviz.micro_tuning.watching",
         "micro_tune": "neuralviz.micro_tuning.loop",
         "predict_masked": "neuralviz.micro_tuning.predictions",
-        "watch_together": "neuralviz.micro_tuning.together",
+        "watch_together": "neuralviz.micro_tuning.watching",
     },
 )

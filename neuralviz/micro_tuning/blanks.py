@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.words import number
+from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.micro_tuning.watching import TextReport
+    from neuralviz.micro_tuning.events import TextReport
 
 BLANK = "___"
 MAX_BLANKS = 5
@@ -27,31 +27,20 @@ _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class TextDelta:
-    """The change of a model's layers by micro-tuning on one text.
+    """The change of a model's layers by micro-tuning on one text."""
 
-    Attributes:
-        model_id: the model that was tuned.
-        layers: names of the tuned layers.
-        values: per layer, [dim] tuned minus original weights.
-    """
-
-    model_id: str
-    layers: tuple[str, ...]
-    values: tuple[np.ndarray, ...]
+    model_id: str  # the model that was tuned
+    layers: tuple[str, ...]  # names of the tuned layers
+    values: tuple[np.ndarray, ...]  # per layer, [dim] tuned minus original weights
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token for a blank.
-
-    Attributes:
-        token: as it is read; a piece within a word begins with ``##`` where the vocabulary says so.
-        before, after: its probability with the pretrained weights and with the deltas, 0 … 1.
-    """
+    """A token for a blank, and its probability with the pretrained weights and the deltas."""
 
     token: str
-    before: float
-    after: float
+    before: float  # its probability with the pretrained weights and with the deltas, 0 … 1
+    after: float  # its probability with the pretrained weights and with the deltas, 0 … 1
 
     @property
     def change(self) -> float:
@@ -61,16 +50,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """The tokens that a model predicts for a blank.
-
-    Attributes:
-        before: the likeliest tokens with the pretrained weights, likeliest first.
-        after: the likeliest with the deltas, likeliest first.
-        risen: those whose probability has risen most, first the one that rose most.
-    """
+    """The tokens that a model predicts for a blank, likeliest first."""
 
     before: tuple[Candidate, ...]
-    after: tuple[Candidate, ...]
+    after: tuple[Candidate, ...]  # the likeliest with the deltas, likeliest first
     risen: tuple[Candidate, ...]
 
     @cached_property
@@ -80,9 +63,7 @@ class FilledBlank:
 
 
 def split_at_blanks(sentence: str) -> list[str]:
-    """The parts of a sentence around its blanks: one more than it has blanks.
-
-    A blank is written as three or more underscores or as ``[MASK]``; everything else is literal.
+    """The parts of a sentence around its blanks, ``___`` or ``[MASK]``: one more than blanks.
 
     Raises:
         TextError: there is no blank, or there are more than five.
@@ -97,11 +78,7 @@ def split_at_blanks(sentence: str) -> list[str]:
 
 
 def check_scale(scale: float) -> None:
-    """Check the factor of a delta.
-
-    Raises:
-        SettingsError: it is no number from -2 to 2.
-    """
+    """Raise `SettingsError` for a factor of a delta that is no number from -2 to 2."""
     if not -MAX_SCALE <= scale <= MAX_SCALE:
         raise SettingsError(f"A delta can be scaled by −2 to 2, not {scale:g}.")
 
@@ -110,15 +87,9 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
     """A text with a blank for the word that the model has learnt best.
 
     It is a word of the vocabulary that stands in the text once and that the model guessed wrong
-    before micro-tuning and right after it; of several, the one whose probability rose most. Where
-    there is none, only the rise counts. Of the inputs that mask a word, those count that mask the
-    fewest tokens, as they are most like a sentence with one blank. Without a report, or where no
-    such word was masked, it is the longest word. Of a long text there are only the words around
-    it. A text without a word gets a blank behind it.
-
-    Args:
-        text: as it was given.
-        report: on its micro-tuning, once there is one.
+    before micro-tuning and right after it; of several, the one whose probability rose most.
+    Without a report, or where no such word was masked, it is the longest word. Of a long text there
+    are only the words around it.
     """
     if report is not None:
         text = report.text.text
@@ -176,10 +147,6 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
 
     >>> describe_blanks([blank], "micro-tuning")
     "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
-
-    Args:
-        blanks: as filled.
-        action: what has been done, to stand behind *after*.
     """
     sentences = []
     for place, blank in enumerate(blanks, 1):
@@ -193,24 +160,16 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     return " ".join(sentences)
 
 
-def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
-    """The change of the weights in words that follow *after*.
+def describe_deltas(scaled: Sequence[tuple[float, int]], n_texts: int) -> str:
+    """The change of the weights, by scales and numbers of texts, in words after *after*.
 
-    Args:
-        scaled: pairs of a scale and the number of a text, counted from 0; a scale of 0 is left out
-            where another one is not.
+    Of a run on one text (``n_texts``), the text has no number.
     """
     used = [(scale, text) for scale, text in scaled if scale] or list(scaled[:1])
     if len(used) == 1 and used[0][0] == 1:
-        return f"micro-tuning on text {used[0][1] + 1}"
-    listed = [f"{number(scale)} × the delta of text {text + 1}" for scale, text in used]
+        return f"micro-tuning on text {used[0][1] + 1}" if n_texts > 1 else "micro-tuning"
+    listed = [
+        f"{number(scale)} × the delta" + (f" of text {text + 1}" if n_texts > 1 else "")
+        for scale, text in used
+    ]
     return f"adding {' and '.join(listed)}"
-
-
-def percent(share: float) -> str:
-    """``12%``; what would read as nothing or as all has more digits: ``0.3%``, ``99.6%``."""
-    if share < 0.001:
-        return "less than 0.1%"
-    if share >= 0.9995:
-        return "over 99.9%"
-    return f"{share:.1%}" if share < 0.0095 or share >= 0.995 else f"{share:.0%}"

@@ -36,17 +36,11 @@ DEFAULT_BLUEPRINTS = (Blueprint(2, 1), Blueprint(1, 1), Blueprint(1, 2), Bluepri
 
 @dataclass(frozen=True, eq=False)
 class MaskedInputs:
-    """The inputs made from one chunk of text, a row an input.
+    """The inputs made from one chunk of text, a row an input."""
 
-    Attributes:
-        masked: [input, token] bool, true where the token is hidden and has a label.
-        blueprint: [input] index into the list of blueprints.
-        shift: [input] tokens by which the pattern is shifted.
-    """
-
-    masked: np.ndarray
-    blueprint: np.ndarray
-    shift: np.ndarray
+    masked: np.ndarray  # [input, token] bool, true where the token is hidden and has a label
+    blueprint: np.ndarray  # [input] index into the list of blueprints
+    shift: np.ndarray  # [input] tokens by which the pattern is shifted
 
     @property
     def times_masked(self) -> np.ndarray:

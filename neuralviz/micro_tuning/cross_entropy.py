@@ -9,6 +9,7 @@ still in the processor's cache. The softmax over all words comes of running maxi
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -17,21 +18,19 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from neuralviz.models import LanguageModel
+
 BLOCK_VALUES = 16_000_000  # logits held at once: 64 MB in float32, some 500 positions of BERT's
 CACHED_POSITIONS, CACHED_BYTES = 512, 4 << 20  # of a block of logits on a CPU
+_LEAST = 1e-30
+_layers: WeakKeyDictionary[LanguageModel, dict[torch.dtype, OutputLayer]] = WeakKeyDictionary()
 
 
 class CrossEntropy(NamedTuple):
-    """Loss and gradients of a batch of masked positions.
+    """Loss and gradients of a batch of masked positions."""
 
-    Attributes:
-        loss: [position] cross entropy in nats.
-        grad: [position, width] of each position's loss by its own vector.
-        grad_bias: [text, vocab] of the weighted losses by the output bias, when asked for.
-    """
-
-    loss: Tensor
-    grad: Tensor
+    loss: Tensor  # [position] cross entropy in nats
+    grad: Tensor  # [position, width] of each position's loss by its own vector
     grad_bias: Tensor | None
 
 
@@ -152,3 +151,39 @@ def _with_own_bias(
         probabilities.scatter_add_(1, target, -torch.ones_like(chosen))
         grad_bias.index_add_(0, text_of[block], probabilities * position_weight[block, None])
     return CrossEntropy(loss, grad, grad_bias)
+
+
+class OutputLayer:
+    """A word a row.
+
+    Attributes:
+        weight: [vocab, width] in the type of the products.
+        bias: [vocab] in the same, or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+        self._spread: tuple[Tensor, Tensor] | None = None
+
+    def spread(self) -> tuple[Tensor, Tensor]:
+        """How the words lie: [width, width] covariance of trace 1, and [vocab] squared lengths.
+
+        Made once, in float32; the covariance, which goes into products, is then in their type.
+        """
+        if self._spread is None:
+            words = self.weight.float()
+            centred = words - words.mean(dim=0)
+            covariance = centred.T @ centred
+            covariance /= covariance.trace().clamp_min(_LEAST)
+            self._spread = covariance.to(self.weight.dtype), words.square().sum(dim=1)
+        return self._spread
+
+
+def output_layer(model: LanguageModel, dtype: torch.dtype = torch.float32) -> OutputLayer:
+    """A model's output layer, made once for each type; in float32 the model's own tensors."""
+    by_dtype = _layers.setdefault(model, {})
+    if dtype not in by_dtype:
+        layer = model.network.get_output_embeddings()
+        bias = None if layer.bias is None else layer.bias.detach().to(dtype)
+        by_dtype[dtype] = OutputLayer(layer.weight.detach().to(dtype), bias)
+    return by_dtype[dtype]

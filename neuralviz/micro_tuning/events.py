@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
@@ -19,18 +20,14 @@ class TokenShares:
     Every AdamW step is linear in the gradient's first moment, and the gradient is a sum over
     masked positions, so the part of each token can be carried through all steps; weight decay is
     the rest. Tokens and decay sum to the delta.
-
-    Attributes:
-        tokens: per layer, [token, dim] the part of the delta that came from predicting the token.
-        decay: per layer, [dim] the part that came from weight decay.
     """
 
     __repr__ = short_repr
 
     tokens: tuple[np.ndarray, ...]
-    decay: tuple[np.ndarray, ...]
+    decay: tuple[np.ndarray, ...]  # per layer, [dim] the part that came from weight decay
 
-    def by_token(self) -> np.ndarray:
+    def token_shares(self) -> np.ndarray:
         """[token] share of the delta: its part's projection on the delta, mean over layers.
 
         Layers that did not move are left out. Shares and the decay's share sum to 1, unless nothing
@@ -38,7 +35,7 @@ class TokenShares:
         """
         return self._shares()[:-1]
 
-    def of_decay(self) -> float:
+    def decay_share(self) -> float:
         """Weight decay's share of the delta."""
         return float(self._shares()[-1])
 
@@ -58,13 +55,8 @@ class MicroTuning:
     """A finished run.
 
     Attributes:
-        model_id, fingerprint: the model it was run on.
-        settings: how.
-        texts: the texts and their tokens.
-        deltas: per layer, [text, dim] tuned minus original weights.
         loss: [epoch, text] cross entropy in nats before the epoch's step, mean over the masked
             positions of all chunks of a text.
-        delta_norm: [epoch, text, layer] length of each delta after the epoch.
         diverged: [text] true where loss or weights ceased to be finite; the deltas are then the
             last finite ones.
         shares: per text, who wrote the delta; None unless asked for.
@@ -72,17 +64,17 @@ class MicroTuning:
 
     __repr__ = short_repr
 
-    model_id: str
-    fingerprint: str
-    settings: TuningSettings
-    texts: tuple[TokenizedText, ...]
-    deltas: tuple[np.ndarray, ...]
+    model_id: str  # the model it was run on
+    fingerprint: str  # the model it was run on
+    settings: TuningSettings  # how
+    texts: tuple[TokenizedText, ...]  # the texts and their tokens
+    deltas: tuple[np.ndarray, ...]  # per layer, [text, dim] tuned minus original weights
     loss: np.ndarray
-    delta_norm: np.ndarray
+    delta_norm: np.ndarray  # [epoch, text, layer] length of each delta after the epoch
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None
 
-    def of_texts(self, texts: slice) -> MicroTuning:
+    def select_texts(self, texts: slice) -> MicroTuning:
         """The result of some of the texts."""
         return replace(
             self,
@@ -115,31 +107,53 @@ class TuningEvent:
     """One epoch, which is one optimiser step.
 
     Attributes:
-        epoch, epochs: this epoch and how many there are in all, counted from 1.
-        loss: [text] cross entropy in nats before the step.
-        delta_norm: [text, layer] length of each delta after the step.
         deltas: per layer, [text, dim] after the step; None unless asked for.
-        result: the finished run, on the last event.
     """
 
     __repr__ = short_repr
 
-    epoch: int
-    epochs: int
-    loss: np.ndarray
-    delta_norm: np.ndarray
+    epoch: int  # this epoch and how many there are in all, counted from 1
+    epochs: int  # this epoch and how many there are in all, counted from 1
+    loss: np.ndarray  # [text] cross entropy in nats before the step
+    delta_norm: np.ndarray  # [text, layer] length of each delta after the step
     deltas: tuple[np.ndarray, ...] | None = None
-    result: MicroTuning | None = None
+    result: MicroTuning | None = None  # the finished run, on the last event
 
-    def of_texts(self, texts: slice) -> TuningEvent:
+    def select_texts(self, texts: slice) -> TuningEvent:
         """The epoch of some of the texts."""
         return replace(
             self,
             loss=self.loss[texts],
             delta_norm=self.delta_norm[texts],
             deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
-            result=None if self.result is None else self.result.of_texts(texts),
+            result=None if self.result is None else self.result.select_texts(texts),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions at the masked positions of a text before and after tuning, in words."""
+
+    input: np.ndarray  # [position] the masked input
+    token: np.ndarray  # [position] the masked token, an index into the text's tokens
+    before: np.ndarray  # [position] probability of the masked word
+    after: np.ndarray  # [position] probability of the masked word
+    loss_before: np.ndarray  # [position] cross entropy in nats
+    loss_after: np.ndarray  # [position] cross entropy in nats
+    words_before: tuple[str, ...]  # [position] the likeliest words and their probabilities
+    words_after: tuple[str, ...]  # [position] the likeliest words and their probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class TextReport:
+    """The report on one text when its tuning is over."""
+
+    index: int  # number of the text in the run, counted from 0
+    text: TokenizedText  # the text and its tokens
+    shares: np.ndarray | None
+    decay_share: float  # weight decay's share; with the tokens' it sums to 1
+    predictions: Predictions  # of the first inputs, up to 4,000 masked positions
+    loss_after: float | None
 
 
 def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
@@ -173,11 +187,4 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     Each layer's delta is normalised, the layers are concatenated, the whole is normalised. A layer
     that did not move contributes zeros; when none moved, the embedding is all zeros.
     """
-    return _normalized(np.concatenate([_normalized(delta) for delta in deltas], axis=1))
-
-
-def _normalized(vectors: np.ndarray) -> np.ndarray:
-    peak = np.abs(vectors).max(axis=1, keepdims=True)  # keeps the squares in range
-    scaled = vectors / np.where(peak > 0, peak, 1)
-    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled / np.where(norm > 0, norm, 1)
+    return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))

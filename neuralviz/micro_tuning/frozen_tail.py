@@ -34,7 +34,7 @@ from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.micro_tuning.output_layer import OutputLayer
+    from neuralviz.micro_tuning.cross_entropy import OutputLayer
 
 CANDIDATES = 384  # the fewest, at the default tolerance
 CANDIDATES_OF = 40  # of so many words of the vocabulary, one is a candidate

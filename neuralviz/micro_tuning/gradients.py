@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from neuralviz.micro_tuning.cross_entropy import CrossEntropy, cross_entropy
-from neuralviz.micro_tuning.output_layer import output_layer
+from neuralviz.micro_tuning.cross_entropy import CrossEntropy, cross_entropy, output_layer
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from neuralviz.micro_tuning.inputs import Prepared
+    from neuralviz.micro_tuning.inputs import Piece, Prepared
     from neuralviz.micro_tuning.per_text import PerTextNetwork
-    from neuralviz.micro_tuning.plan import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText

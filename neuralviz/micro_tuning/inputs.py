@@ -1,55 +1,206 @@
-"""What goes into every step: pieces of masked inputs, and what is kept of them between epochs."""
+"""What goes through the network in an epoch: masked inputs, packed in pieces of bounded size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import torch
+
 from neuralviz.errors import Stopped
+from neuralviz.micro_tuning.blueprints import mask_inputs, unmasked_inputs
+from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
-from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
-from neuralviz.micro_tuning.plan import group_inputs, pack_inputs
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.per_text import PerTextNetwork
-    from neuralviz.micro_tuning.plan import MaskedInput, Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
 
+TOKENS_PER_PIECE = 4096
 KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew
 FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
 BLOCKS_CAUTION = 3.0  # of the frozen tail, with layers below the head: some hardly move the loss
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some inputs of some texts that go through the network together.
+
+    Attributes:
+        weight: [position] 1 / masked positions of all chunks of its text, whose loss is the mean.
+        slots: [piece text, slot] the positions of each of them, as indices into those above;
+            shorter rows repeat their first at their end.
+    """
+
+    ids: Tensor  # [row, token] vocabulary ids, masked and padded
+    attention: Tensor  # [row, token] 1 where there is a token
+    text_of_row: Tensor  # [row] the text of each input, as an index into the texts of the run
+    input_of_row: Tensor  # [row] index of the input, counted over the chunks of its text
+    row: Tensor  # [position] where in ``ids`` each masked position is
+    column: Tensor  # [position] where in ``ids`` each masked position is
+    labels: Tensor  # [position] the id to predict there
+    text_of: Tensor  # [position] its text
+    token_of: Tensor  # [position] its token, as an index into the text's tokens
+    weight: Tensor
+    texts: Tensor  # [piece text] the texts that have a position here
+    slots: Tensor
+    is_used: Tensor  # [piece text, slot] whether the slot holds a position of the text
+    piece_text: Tensor  # [position] where among ``slots`` it is
+    slot: Tensor  # [position] where among ``slots`` it is
+
+    def in_slots(self, values: Tensor) -> Tensor:
+        """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
+        return values[self.slots]
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedInput:
+    """One masked input, before it is packed."""
+
+    ids: np.ndarray  # [token] vocabulary ids, masked, with the special tokens around them
+    masked: np.ndarray  # [position] where in ``ids`` a token has to be predicted
+    labels: np.ndarray  # [position] the id to predict there
+    tokens: np.ndarray  # [position] the token, as an index into the text's tokens
+    text: int  # index of the text
+    number: int  # index of the input, counted over the chunks of its text
+    weight: float  # of each position in the loss
+
+
+def mask_texts(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> list[MaskedInput]:
+    """The masked inputs of all chunks of texts, in order.
+
+    All inputs of a text are one optimiser step, whose loss is the mean over their masked positions
+    (neural paper, Figure 8: the inputs of all chunks are one data set).
+    """
+    return [
+        entry
+        for index, text in enumerate(texts)
+        for entry in _mask_chunks(model, text, index, settings)
+    ]
+
+
+def _mask_chunks(
+    model: LanguageModel, text: TokenizedText, index: int, settings: TuningSettings
+) -> Iterator[MaskedInput]:
+    sizes = [chunk.stop - chunk.start for chunk in text.chunks]
+    if settings.predict_unmasked:
+        labelled = [unmasked_inputs(size) for size in sizes]
+    else:
+        labelled = [mask_inputs(size, settings.blueprints).masked for size in sizes]
+    weight, number = 1.0 / sum(int(rows.sum()) for rows in labelled), 0
+    for chunk, rows in zip(text.chunks, labelled, strict=True):
+        ids = text.ids[chunk]
+        for row in rows:
+            positions = np.flatnonzero(row)
+            visible_ids = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
+            yield MaskedInput(
+                ids=np.concatenate([model.prefix_ids, visible_ids, model.suffix_ids]).astype(
+                    np.int64
+                ),
+                masked=positions + len(model.prefix_ids),
+                labels=ids[positions],
+                tokens=positions + chunk.start,
+                text=index,
+                number=number,
+                weight=weight,
+            )
+            number += 1
+
+
+def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
+    """Inputs of like length together, in groups that go through the network as one piece each."""
+    habits = model.behaviour
+    ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
+    groups: list[list[MaskedInput]] = []
+    batch: list[MaskedInput] = []
+    for _, alike in groupby(ordered, key=lambda entry: (len(entry.ids), entry.text)):
+        entries = list(alike)  # in one piece, if one can hold them
+        length = len(entries[0].ids)
+        room = 1 if habits.batching == "single" else TOKENS_PER_PIECE // length
+        is_alike = not batch or habits.may_share_pass(len(batch[0].ids), length)
+        if batch and (len(batch) + len(entries) > room >= len(entries) or not is_alike):
+            groups.append(batch)
+            batch = []
+        for entry in entries:
+            if batch and len(batch) + 1 > room:
+                groups.append(batch)
+                batch = []
+            batch.append(entry)
+    return [*groups, batch] if batch else groups
+
+
+def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
+    """Some inputs as one piece; those of a text come to stand together."""
+    place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
+    batch = sorted(inputs, key=lambda entry: place[entry.text])
+    width = max(len(entry.ids) for entry in batch)
+    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
+    attention = np.zeros_like(ids)
+    for row, entry in enumerate(batch):
+        ids[row, : len(entry.ids)] = entry.ids
+        attention[row, : len(entry.ids)] = 1
+    counts = [len(entry.masked) for entry in batch]
+    text_of = np.repeat([entry.text for entry in batch], counts)
+    texts, starts, n_of_text = np.unique(text_of, return_index=True, return_counts=True)
+    order = np.argsort(starts)
+    texts, starts, n_of_text = texts[order], starts[order], n_of_text[order]
+    slot = np.arange(n_of_text.max())
+    is_used = slot < n_of_text[:, None]
+
+    def tensor(values: Sequence[float] | np.ndarray, dtype: torch.dtype = torch.long) -> Tensor:
+        return torch.as_tensor(np.asarray(values), dtype=dtype, device=model.device)
+
+    def joined(values: list[np.ndarray]) -> Tensor:
+        return tensor(np.concatenate(values))
+
+    return Piece(
+        ids=tensor(ids),
+        attention=tensor(attention),
+        text_of_row=tensor([entry.text for entry in batch]),
+        input_of_row=tensor([entry.number for entry in batch]),
+        row=tensor(np.repeat(np.arange(len(batch)), counts)),
+        column=joined([entry.masked for entry in batch]),
+        labels=joined([entry.labels for entry in batch]),
+        text_of=tensor(text_of),
+        token_of=joined([entry.tokens for entry in batch]),
+        weight=tensor(np.repeat([entry.weight for entry in batch], counts), torch.float32),
+        texts=tensor(texts),
+        slots=tensor(starts[:, None] + np.where(is_used, slot, 0)),
+        is_used=tensor(is_used, torch.bool),
+        piece_text=tensor(np.nonzero(is_used)[0]),
+        slot=tensor(np.nonzero(is_used)[1]),
+    )
 
 
 class Prepared(NamedTuple):
     """A piece and what is kept of it between epochs.
 
     Attributes:
-        piece: what goes through the network.
         frozen_output: of what lies below the tuned parameters: [piece text, slot, width] when only
             the head is tuned, else [row, token, width]; None when nothing is reused.
-        tail: its loss, when the precision is fast.
     """
 
-    piece: Piece
+    piece: Piece  # what goes through the network
     frozen_output: Tensor | None
-    tail: FrozenTail | None
+    tail: FrozenTail | None  # its loss, when the precision is fast
 
 
 class PreparedInputs:
-    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows.
-
-    Args:
-        model, network: that they go through.
-        inputs: from `mask_texts`.
-        settings: of the run.
-    """
+    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows."""
 
     def __init__(
         self,
@@ -115,11 +266,7 @@ class PreparedInputs:
 
 
 def stop_between(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
-    """Yield the inputs, and stop between two of them when asked to.
-
-    Raises:
-        Stopped: ``should_stop``, asked before each, said so.
-    """
+    """Yield the inputs; `Stopped` between two of them when ``should_stop`` says so."""
     for prepared in inputs:
         if should_stop():
             raise Stopped

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from neuralviz.errors import SettingsError, never
+from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.events import join_runs
 from neuralviz.micro_tuning.frozen_tail import FrozenTail
-from neuralviz.micro_tuning.inputs import KEPT_BYTES
+from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
+from neuralviz.micro_tuning.inputs import KEPT_BYTES, PreparedInputs, mask_texts, stop_between
 from neuralviz.micro_tuning.loop import TuningRun
-from neuralviz.micro_tuning.output_layer import output_layer
+from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.products import product_dtype
-from neuralviz.micro_tuning.workload import count_masked
+from neuralviz.micro_tuning.settings import count_masked
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -32,14 +36,10 @@ def learn(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> MicroTuning:
-    """Tune to the end without being watched.
+    """Tune to the end without being watched; `Stopped` where ``should_stop`` says so.
 
     A few texts at a time go through all epochs: on a CPU as many as stay in its cache, on a GPU as
-    many as can be kept there. An exact run reads nothing back from a GPU before its end; a fast one
-    reads, once an epoch, which texts need another exact pass.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    many as can be kept there.
     """
     return learn_by_epoch(model, texts, settings, [settings.epochs], should_stop)[settings.epochs]
 
@@ -51,17 +51,10 @@ def learn_by_epoch(
     epochs: Iterable[int],
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
-    """`learn`, and what there is after some of the epochs on the way.
+    """`learn`, and by epoch what there is after some of the epochs on the way.
 
     Up to there a run that has fewer epochs is the same, bit by bit, unless it is fast: how often a
     fast run looks at all words depends on the number of its epochs.
-
-    Args:
-        model, texts, settings, should_stop: as of `learn`.
-        epochs: 1 … ``settings.epochs``; of a fast run, the last one alone.
-
-    Returns:
-        By epoch, what a run of so many comes to.
 
     Raises:
         SettingsError: an epoch is not there, or is on the way of a fast run.
@@ -105,3 +98,33 @@ def batches(
             batch, longest = [], count_masked(text, settings)
         batch.append(text)
     yield batch
+
+
+def loss_gradients(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    should_stop: ShouldStop = never,
+) -> tuple[np.ndarray, ...]:
+    """The gradient of every text's loss, by the layers that would be tuned; nothing is tuned.
+
+    The loss is that of micro-tuning, exact: the cross entropy averaged over the masked positions of
+    all chunks of a text.
+
+    Returns:
+        Per layer, [text, dim].
+
+    Raises:
+        ModelError: the architecture does not let these layers be tuned.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
+    """
+    network = per_text_network(model, settings.layers)
+    layers = JoinedLayers(model, settings.layers)
+    per_batch = []
+    for batch in batches(model, texts, settings):
+        gradients = Gradients(model, network, layers, batch, settings, follow_tokens=False)
+        weights = layers.weights.expand(len(batch), -1).clone()
+        inputs = PreparedInputs(model, network, mask_texts(model, batch, settings), settings)
+        gradients.compute(stop_between(should_stop, inputs), weights)
+        per_batch.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
+    return tuple(map(np.concatenate, zip(*per_batch, strict=True)))

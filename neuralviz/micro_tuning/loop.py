@@ -12,12 +12,16 @@ import torch
 from neuralviz.errors import SettingsError, never
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import PreparedInputs, stop_between
+from neuralviz.micro_tuning.inputs import PreparedInputs, mask_texts, stop_between
 from neuralviz.micro_tuning.optimizer import RowAdamW
-from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
-from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
-from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+from neuralviz.micro_tuning.settings import (
+    MAX_FOLLOWED_VALUES,
+    TuningOptions,
+    TuningSettings,
+    check_settings,
+    followed_values,
+)
 from neuralviz.models.language_model import LanguageModel, check_model
 from neuralviz.models.tokens import TokenizedText, tokenize
 

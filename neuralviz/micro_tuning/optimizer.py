@@ -37,15 +37,11 @@ class RowAdamW:
 
     The library's own does not tell what of a step came from which gradient, nor leaves a text out
     whose step leads to no numbers. It gives ``torch.optim.AdamW``'s numbers.
-
-    Attributes:
-        value: [text, dim] the tuned weights.
-        text_of: [token] the text of each token whose part is followed; empty to follow none.
     """
 
-    value: Tensor
+    value: Tensor  # [text, dim] the tuned weights
     settings: TuningSettings
-    text_of: Tensor
+    text_of: Tensor  # [token] the text of each token whose part is followed; empty to follow none
 
     def __post_init__(self) -> None:
         self.start = self.value.clone()

@@ -1,4 +1,7 @@
-"""What a model says at the masked positions of a text, before and after micro-tuning."""
+"""What a model predicts at masked positions, before and after micro-tuning.
+
+They are those of a text that it was tuned on, or the blanks of any sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped, never
+from neuralviz.errors import SettingsError, Stopped, TextError, never
+from neuralviz.micro_tuning.blanks import (
+    Candidate,
+    FilledBlank,
+    TextDelta,
+    check_scale,
+    split_at_blanks,
+)
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
+from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.micro_tuning.plan import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.probe import per_text_network
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.inputs import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
@@ -30,23 +41,17 @@ class MaskedPredictions:
     """The predictions for every masked position of a text, input by input, token by token.
 
     Attributes:
-        input: [position] the input, counted over all chunks from 0; within a chunk the inputs
-            are in the order of `mask_inputs`.
-        token: [position] the masked token, as an index into the text's tokens.
-        label: [position] its vocabulary id: what should be predicted.
-        probability: [position] of the label, 0 … 1.
-        loss: [position] cross entropy in nats, minus the logarithm of ``probability``.
-        top_ids: [position, top] the likeliest vocabulary ids, likeliest first.
-        top_probabilities: [position, top] their probabilities.
+        input: [position] the input, counted over all chunks; within a chunk in the order of
+            `mask_inputs`.
     """
 
     input: np.ndarray
-    token: np.ndarray
-    label: np.ndarray
-    probability: np.ndarray
-    loss: np.ndarray
-    top_ids: np.ndarray
-    top_probabilities: np.ndarray
+    token: np.ndarray  # [position] the masked token, as an index into the text's tokens
+    label: np.ndarray  # [position] its vocabulary id: what should be predicted
+    probability: np.ndarray  # [position] of the label, 0 … 1
+    loss: np.ndarray  # [position] cross entropy in nats, minus the logarithm of ``probability``
+    top_ids: np.ndarray  # [position, top] the likeliest vocabulary ids, likeliest first
+    top_probabilities: np.ndarray  # [position, top] their probabilities
 
     def __len__(self) -> int:
         return len(self.label)
@@ -62,58 +67,31 @@ def predict_masked(
     model: LanguageModel,
     text: TokenizedText,
     settings: TuningSettings,
-    deltas: Sequence[np.ndarray] | None,
+    all_deltas: Sequence[Sequence[np.ndarray] | None],
     top: int = 5,
     at_most: int | None = None,
     should_stop: ShouldStop = never,
-) -> MaskedPredictions:
+) -> list[MaskedPredictions]:
     """Predict the masked positions of all inputs that the settings make from a text.
 
-    Logits are made a block of positions at a time.
+    What lies below the tuned layers is run once; logits are made a block of positions at a time.
 
     Args:
-        model: from `neuralviz.load_model`; only read.
-        text: from `tokenize`.
+        model, text: only read; from `neuralviz.load_model` and `tokenize`.
         settings: which layers the deltas belong to, and how the text is masked.
-        deltas: per layer of ``settings``, [dim] to be added to its weights; None for the
+        all_deltas: each per layer of ``settings``, [dim] to be added to its weights; None for the
             pretrained model.
         top: how many of the likeliest tokens to give, 1 … vocabulary size.
         at_most: of a long text the first so many masked positions; None for all of them.
         should_stop: asked before every pass through the network.
 
     Raises:
-        SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
+        SettingsError: deltas do not fit the layers, or ``top`` is out of range.
         Stopped: ``should_stop`` said so.
     """
-    (predictions,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
-    return predictions
-
-
-@torch.no_grad()
-def predict_with_each(
-    model: LanguageModel,
-    text: TokenizedText,
-    settings: TuningSettings,
-    all_deltas: Sequence[Sequence[np.ndarray] | None],
-    top: int = 5,
-    at_most: int | None = None,
-    should_stop: ShouldStop = never,
-) -> list[MaskedPredictions]:
-    """`predict_masked` with several deltas in turn; what lies below the tuned layers is run once.
-
-    Args:
-        model, text, settings, top, at_most, should_stop: as of `predict_masked`.
-        all_deltas: deltas, as of `predict_masked`.
-
-    Raises:
-        SettingsError, Stopped: as of `predict_masked`.
-    """
-    if not 1 <= top <= model.vocab_size:
-        raise SettingsError(
-            f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
-        )
+    _check_top(model, top)
     network = per_text_network(model, settings.layers)
-    values = [_tuned_values(model, settings, deltas) for deltas in all_deltas]
+    values = [_tuned_values(model, settings.layers, deltas) for deltas in all_deltas]
     parts: list[list[tuple[Tensor, ...]]] = [[] for _ in all_deltas]
     inputs = mask_texts(model, [text], settings)
     if at_most is not None:
@@ -132,6 +110,13 @@ def predict_with_each(
     return [_join_in_order(part, at_most) for part in parts]
 
 
+def _check_top(model: LanguageModel, top: int) -> None:
+    if not 1 <= top <= model.vocab_size:
+        raise SettingsError(
+            f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
+        )
+
+
 def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
     """The predictions of some pieces, input by input."""
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
@@ -140,11 +125,11 @@ def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> 
 
 
 def _tuned_values(
-    model: LanguageModel, settings: TuningSettings, deltas: Sequence[np.ndarray] | None
+    model: LanguageModel, layers: Sequence[str], deltas: Sequence[np.ndarray] | None
 ) -> dict[str, Tensor]:
     """Layer name to [1, dim] weights."""
     parameters = dict(model.network.named_parameters())
-    values = {name: parameters[name].detach()[None] for name in settings.layers}
+    values = {name: parameters[name].detach()[None] for name in layers}
     if deltas is None:
         return values
     shapes = [np.shape(delta) for delta in deltas]
@@ -164,20 +149,24 @@ def _predict(
     top: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
-    weight = network.output_weight
-    bias = values.get(network.output_bias_name or "", network.output_bias)
     vectors = _output_layer_inputs(network, piece, frozen_output, values)
-    rows = rows_at_once(len(weight))  # logits never exist all at once
+    rows = rows_at_once(len(network.output_weight))  # logits never exist all at once
     parts = []
     for block, labels in zip(vectors.split(rows), piece.labels.split(rows), strict=True):
-        logits = block @ weight.T
-        if bias is not None:
-            logits += bias
-        log_probability = logits.log_softmax(dim=1)
+        log_probability = _compute_logits(network, block, values).log_softmax(dim=1)
         loss = -log_probability.gather(1, labels[:, None]).squeeze(1)
         likeliest, ids = log_probability.topk(top, dim=1)
         parts.append((loss.neg().exp(), loss, ids, likeliest.exp()))
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))
+
+
+def _compute_logits(network: PerTextNetwork, vectors: Tensor, values: dict[str, Tensor]) -> Tensor:
+    """[position, vocab] logits of [position, width] inputs of the output layer."""
+    logits = vectors @ network.output_weight.T
+    bias = values.get(network.output_bias_name or "", network.output_bias)
+    if bias is not None:
+        logits += bias
+    return logits
 
 
 def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
@@ -199,3 +188,125 @@ def _output_layer_inputs(
         piece.ids, piece.attention, frozen_output, row_values, piece.text_of_row
     )
     return out[piece.row, piece.column]
+
+
+@torch.no_grad()
+def fill_blanks(
+    model: LanguageModel,
+    sentence: str,
+    deltas: Sequence[tuple[float, TextDelta]],
+    top: int = 5,
+) -> tuple[FilledBlank, ...]:
+    """Predict the blanks of a sentence with the pretrained weights, and with deltas added to them.
+
+    The model is only read.
+
+    >>> fill_blanks(model, "She sat on the ___.", [(1.0, delta)])
+
+    Args:
+        model: from `neuralviz.load_model`.
+        sentence: with blanks, written as ``___`` or ``[MASK]``.
+        deltas: pairs of a scale from -2 to 2 and a delta; scaled, they are summed.
+        top: how many tokens to give for a blank, 1 … vocabulary size.
+
+    Raises:
+        TextError: there is no blank, there are too many, or the sentence does not fit the window.
+        SettingsError: a delta is of another model or layers, or no finite number; a scale or
+            ``top`` is out of range; or there is no delta.
+        ModelError: the architecture does not let these layers be tuned.
+    """
+    _check_top(model, top)
+    masked = _mask_blanks(model, sentence)
+    summed = _sum_deltas(model, deltas)
+    network = per_text_network(model, tuple(summed))
+    piece = pack_inputs(model, [masked])
+    frozen_output = _run_frozen_part(network, piece)
+    probabilities = []
+    for layer_deltas in (None, list(summed.values())):
+        values = _tuned_values(model, tuple(summed), layer_deltas)
+        vectors = _output_layer_inputs(network, piece, frozen_output, values)
+        logits = _compute_logits(network, vectors, values)
+        if not bool(logits.isfinite().all()):
+            raise SettingsError(
+                "With this delta the model's predictions are not finite numbers. Scale the delta "
+                "down, or micro-tune with a lower learning rate."
+            )
+        probabilities.append(logits.double().softmax(dim=-1))
+    before, after = probabilities  # each [blank, vocab]
+    return tuple(_fill_blank(model, *pair, top) for pair in zip(before, after, strict=True))
+
+
+def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
+    """The sentence as an input that is masked at its blanks."""
+    parts = split_at_blanks(sentence)
+    # The blank before a masked token belongs to the token, in vocabularies that have it there.
+    pieces = [*(part.rstrip() for part in parts[:-1]), parts[-1]]
+    encodings = model.encoder.encode_batch(pieces, add_special_tokens=False)
+    ids, blanks = list(model.prefix_ids), []
+    for number, encoding in enumerate(encodings):
+        if number:
+            blanks.append(len(ids))
+            ids.append(model.mask_id)
+        ids += encoding.ids
+    n_tokens = len(ids) - len(model.prefix_ids)
+    if n_tokens > model.room:
+        raise TextError(
+            f"The sentence has {many(n_tokens, 'token')}; the model reads at most "
+            f"{model.room:,} at once. Shorten it."
+        )
+    positions = np.array(blanks)
+    return MaskedInput(
+        ids=np.array([*ids, *model.suffix_ids]),
+        masked=positions,
+        labels=np.full_like(positions, model.mask_id),  # nobody knows them, and nothing asks
+        tokens=positions,
+        text=0,
+        number=0,
+        weight=1.0,
+    )
+
+
+def _sum_deltas(
+    model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]
+) -> dict[str, np.ndarray]:
+    """Layer name to [dim] the sum of the scaled deltas."""
+    if not deltas:
+        raise SettingsError("Choose at least one delta.")
+    sizes = {layer.name: layer.size for layer in model.layers}
+    change: dict[str, np.ndarray] = {}
+    for scale, delta in deltas:
+        check_scale(scale)
+        if delta.model_id != model.id:
+            raise SettingsError(
+                f"This delta is of the model “{delta.model_id}”. It cannot be added to "
+                f"“{model.id}”."
+            )
+        for name, values in zip(delta.layers, delta.values, strict=True):
+            if sizes.get(name) != len(values):
+                raise SettingsError(
+                    f"This delta does not fit the layers of “{model.id}”. Micro-tune again."
+                )
+            if not np.isfinite(values).all():
+                raise SettingsError(
+                    "This delta is not known yet. Choose a text that has been micro-tuned on."
+                )
+            change[name] = change.get(name, 0.0) + scale * values.astype(np.float64)
+    return change
+
+
+def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
+    """A filled blank from [vocab] probabilities before and after."""
+
+    def candidates(scores: Tensor) -> tuple[Candidate, ...]:
+        return tuple(
+            Candidate(_spell_token(model, token), float(before[token]), float(after[token]))
+            for token in scores.topk(top).indices.tolist()
+        )
+
+    return FilledBlank(candidates(before), candidates(after), candidates(after - before))
+
+
+def _spell_token(model: LanguageModel, token: int) -> str:
+    """A token as a reader writes it, without the marks of its vocabulary."""
+    spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
+    return spelt or model.tokenizer.convert_ids_to_tokens(token)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import platform
+import warnings
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
+
+from neuralviz.errors import PrecisionWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,17 +72,8 @@ def unfused_attention(
     """`torch.nn.functional.scaled_dot_product_attention` under autocast to bfloat16.
 
     The numbers are those of `SDPBackend.MATH`: arguments rounded to bfloat16, float32 in between.
-
-    Args:
-        query, key, value: [row, head, token, width].
-        attn_mask: broadcast to [row, head, token, token]; bool, true where a token may look, or
-            what is added to the scores.
-        dropout_p, is_causal, enable_gqa: as of torch; with these, which a frozen masked language
-            model does not use, torch's own function is called.
-        scale: of the scores, ``1 / sqrt(width)`` by default.
-
-    Returns:
-        [row, head, token, width] bfloat16.
+    Tensors are [row, head, token, width]. With arguments that a frozen masked language model does
+    not use, torch's own function is called.
     """
     if dropout_p or is_causal or enable_gqa:
         return F.scaled_dot_product_attention(
@@ -97,3 +92,26 @@ def unfused_attention(
         else:
             weights = (scores + attn_mask.to(torch.bfloat16)).softmax(dim=-1)
         return (weights @ value).to(torch.bfloat16)
+
+
+def has_native_bf16(device: torch.device | str) -> bool:
+    """Whether a device multiplies bfloat16 numbers in hardware; others imitate it, slowly."""
+    import torch
+
+    if torch.device(device).type == "cuda":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    if torch.device(device).type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return False
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    # There mkldnn says yes to AVX-512 without bfloat16, too; older versions of torch cannot tell.
+    has_avx512_bf16 = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return bool(has_avx512_bf16())
+
+
+def warn_of_imitated_bf16(device: torch.device | str) -> None:
+    """Warn the caller of the calling function where a device imitates bfloat16."""
+    if not has_native_bf16(device):
+        warnings.warn(PrecisionWarning(), stacklevel=3)

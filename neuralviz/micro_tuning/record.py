@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.arrays import RecordFormat
 from neuralviz.micro_tuning.blanks import TextDelta
-from neuralviz.micro_tuning.events import neural_embeddings
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.events import Predictions, TextReport, neural_embeddings
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.models.tokens import TokenizedText
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.micro_tuning.watching import TextReport, WatchedEvent
+    from pathlib import Path
+
+    from neuralviz.micro_tuning.watching import WatchedEvent
 
 HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only the last
+RECORD_FORMAT = RecordFormat(
+    "a run", version=1, classes=(Blueprint, Predictions, TextReport, TokenizedText, TuningSettings)
+)
 
 
 class RunRecord:
     """The results so far of a run over ``texts``; `having` makes a new record with more events.
 
     Attributes:
-        model_id, settings, texts: what is run.
         loss: [epoch, text] before the epoch's step; NaN where not known yet, or no number.
         delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
         last: per layer [text, dim] the latest delta, NaN where there is none.
@@ -91,20 +98,6 @@ class RunRecord:
         self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
 
     @property
-    def reached(self) -> dict[str, int]:
-        """How far the run has come, as plain numbers, to be kept with it and set again."""
-        return {
-            "texts_done": self.texts_done,
-            "batch": self._batch,
-            "epochs": self.epochs_reached,
-        }
-
-    @reached.setter
-    def reached(self, values: Mapping[str, int]) -> None:
-        self.texts_done, self._batch = values["texts_done"], values["batch"]
-        self.epochs_reached = values.get("epochs", self.settings.epochs)
-
-    @property
     def progress(self) -> float:
         """Share of the work that is done, 0 … 1; a text counts by its length."""
         if self.texts_done >= len(self.texts):
@@ -154,23 +147,57 @@ class RunRecord:
         losses = self.loss[: self.epochs_done(text), text]
         return len(losses) > 1 and not losses[-1] <= losses[0]
 
-    def started(self) -> list[int]:
+    @property
+    def started_texts(self) -> list[int]:
         """Numbers of the texts that have a delta."""
         return [i for i in range(len(self.texts)) if self.epochs_done(i)]
 
-    def alike(self, text: int) -> list[int]:
+    def texts_like(self, text: int) -> list[int]:
         """Numbers of the texts that are as far as a text: finished, under way or not started.
 
         A text is finished when there is a report on it.
         """
 
-        def how_far(i: int) -> tuple[bool, bool]:
-            return i in self.reports, self.epochs_done(i) > 0
-
-        state = how_far(text)
-        return [i for i in range(len(self.texts)) if how_far(i) == state]
+        states = [(i in self.reports, self.epochs_done(i) > 0) for i in range(len(self.texts))]
+        return [i for i, state in enumerate(states) if state == states[text]]
 
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""
-        started = self.started()
+        started = self.started_texts
         return neural_embeddings(tuple(last[started] for last in self.last))
+
+
+def load_record(path: Path) -> RunRecord:
+    """The run in a file of `record_bytes`; errors as of `read_record`."""
+    return read_record(path.read_bytes())
+
+
+def record_bytes(record: RunRecord) -> bytes:
+    """The content of a file with a run that is over, also one that was stopped.
+
+    Deltas on the way are rounded to float16 where all are within its range; the latest are not, so
+    that embeddings come back bit by bit.
+    """
+    return RECORD_FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
+
+
+def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """In float16 where all values are within its range, which those that diverged may not be."""
+    with np.errstate(over="ignore"):
+        halves = [values.astype(np.float16) for values in history]
+    return [
+        values if np.isinf(half).any() else half
+        for values, half in zip(history, halves, strict=True)
+    ]
+
+
+def read_record(content: bytes) -> RunRecord:
+    """The run that `record_bytes` made bytes of; ValueError for anything else."""
+    values = RECORD_FORMAT.unpack(content)
+    try:
+        record = RunRecord(values["model_id"], values["settings"], values["texts"])
+        vars(record).update(values)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("This is no file of a run.") from error
+    record.history = [deltas.astype(np.float32) for deltas in record.history]
+    return record

@@ -9,10 +9,16 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
+from neuralviz.micro_tuning.blueprints import (
+    DEFAULT_BLUEPRINTS,
+    Blueprint,
+    check_blueprints,
+    mask_inputs,
+)
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
 
 MAX_EPOCHS = 1000
 REVISION = 3
@@ -33,6 +39,7 @@ PRECISION_LINES: dict[Precision, str] = {
     ),
     "fast+bf16": "both fast and bf16.",
 }
+MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,6 @@ class TuningSettings:
     """How texts are micro-tuned on (neural paper, section 2).
 
     Attributes:
-        layers: names of the tuned 1-D parameters, in the order of the embedding.
-        blueprints: masking blueprints.
-        epochs: passes over a text's inputs.
-        learning_rate, weight_decay, betas, eps: of AdamW.
         predict_unmasked: nothing is masked and every token has to be predicted, in place of the
             blueprints (the paper's Appendix A: works, less well).
         precision: ``exact``; ``fast``, after the first step over a part of the vocabulary;
@@ -54,13 +57,13 @@ class TuningSettings:
             estimate that texts are kept to, not a bound.
     """
 
-    layers: tuple[str, ...]
-    blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS
-    epochs: int = 10
-    learning_rate: float = 0.01
-    weight_decay: float = 0.01
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
+    layers: tuple[str, ...]  # names of the tuned 1-D parameters, in the order of the embedding
+    blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS  # masking blueprints
+    epochs: int = 10  # passes over a text's inputs
+    learning_rate: float = 0.01  # of AdamW
+    weight_decay: float = 0.01  # of AdamW
+    betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
+    eps: float = 1e-8  # of AdamW
     predict_unmasked: bool = False
     precision: Precision = "exact"
     tolerance: float = DEFAULT_TOLERANCE
@@ -122,9 +125,7 @@ def check_settings(
         options: what is to differ from these.
 
     Raises:
-        SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
-            outside 1 … 1000, a learning rate that is not above 0, a negative weight decay, a
-            precision that there is not, a tolerance that is not above 0 and below 1.
+        SettingsError: the model has no such layer, or a value makes no sense.
         TypeError: there is no option of that name.
     """
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
@@ -153,11 +154,7 @@ def is_fast(precision: str) -> bool:
 
 
 def check_precision(name: str) -> Precision:
-    """The precision of a name; the order of two joined ones does not matter.
-
-    Raises:
-        SettingsError: there is none of that name.
-    """
+    """The precision of a name, in which the order does not matter; else `SettingsError`."""
     parts = {part.strip() for part in str(name).lower().split("+")} - {"exact"}
     for precision in PRECISIONS:
         if parts == set(precision.split("+")) - {"exact"}:
@@ -168,22 +165,13 @@ def check_precision(name: str) -> Precision:
 
 
 def check_tolerance(value: float) -> None:
-    """Check a tolerance.
-
-    Raises:
-        SettingsError: it is no number above 0 and below 1.
-    """
+    """Raise `SettingsError` for a tolerance that is no number above 0 and below 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise SettingsError(f"The tolerance must be above 0 and below 1, not {value}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
-    """Check the numbers among the settings.
-
-    Raises:
-        SettingsError: epochs outside 1 … 1000, a learning rate that is not above 0, a negative
-            weight decay, or something that is no number.
-    """
+    """Raise `SettingsError` where one of the numbers among the settings makes no sense."""
     is_whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
     if not is_whole or not 1 <= epochs <= MAX_EPOCHS:
         sentence = (
@@ -201,3 +189,22 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
         )
     if weight_decay < 0:
         raise SettingsError("The weight decay must not be negative.")
+
+
+def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
+    """Masked positions of a text over all its inputs and chunks: what micro-tuning has to do."""
+    total = 0
+    for chunk in text.chunks:
+        n = chunk.stop - chunk.start
+        total += n if settings.predict_unmasked else int(
+            mask_inputs(n, settings.blueprints).masked.sum()
+        )  # fmt: skip
+    return total
+
+
+def followed_values(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> int:
+    """Values that following every token takes: tokens times sizes of the layers."""
+    sizes = {layer.name: layer.size for layer in model.layers}
+    return sum(map(len, texts)) * sum(sizes[name] for name in settings.layers)

@@ -10,8 +10,8 @@ import numpy as np
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, collect_result
+from neuralviz.micro_tuning.learning import loss_gradients
 from neuralviz.micro_tuning.loop import micro_tune
-from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
 from neuralviz.models.tokens import TokenizedText, tokenize
 
@@ -27,27 +27,17 @@ MAX_TOKENS = 64
 
 @dataclass(frozen=True, eq=False)
 class Walkthrough:
-    """Texts micro-tuned on, and what was met on the way of the first.
+    """Texts micro-tuned on, and what was met on the way of the first."""
 
-    Attributes:
-        tuning: the run on all texts.
-        inputs: the masked inputs of the first text.
-        before, after: what the model predicts at the first text's masked positions.
-        words_before, words_after: [position][top] the likeliest tokens there, in words.
-        weights: per layer, [dim] before tuning.
-        gradients: per layer, [dim] of the first text's loss before the first step.
-        deltas: per layer, [epoch, text, dim] after each epoch.
-    """
-
-    tuning: MicroTuning
-    inputs: MaskedInputs
-    before: MaskedPredictions
-    after: MaskedPredictions
+    tuning: MicroTuning  # the run on all texts
+    inputs: MaskedInputs  # the masked inputs of the first text
+    before: MaskedPredictions  # what the model predicts at the first text's masked positions
+    after: MaskedPredictions  # what the model predicts at the first text's masked positions
     words_before: tuple[tuple[str, ...], ...]
     words_after: tuple[tuple[str, ...], ...]
-    weights: tuple[np.ndarray, ...]
+    weights: tuple[np.ndarray, ...]  # per layer, [dim] before tuning
     gradients: tuple[np.ndarray, ...]
-    deltas: tuple[np.ndarray, ...]
+    deltas: tuple[np.ndarray, ...]  # per layer, [epoch, text, dim] after each epoch
 
     @property
     def text(self) -> TokenizedText:
@@ -92,24 +82,15 @@ class Walkthrough:
 
 @dataclass(frozen=True)
 class AdamWStep:
-    """One weight's way through a first step of AdamW.
+    """One weight's way through a first step of AdamW."""
 
-    Attributes:
-        weight: before.
-        gradient: of the loss by the weight.
-        first, second: moving averages of the gradient and of its square.
-        step: learning rate × corrected first ÷ (root of corrected second + eps).
-        decay: learning rate × weight decay × weight.
-        result: weight - decay - step.
-    """
-
-    weight: float
-    gradient: float
-    first: float
-    second: float
-    step: float
-    decay: float
-    result: float
+    weight: float  # before
+    gradient: float  # of the loss by the weight
+    first: float  # moving averages of the gradient and of its square
+    second: float  # moving averages of the gradient and of its square
+    step: float  # learning rate × corrected first ÷ (root of corrected second + eps)
+    decay: float  # learning rate × weight decay × weight
+    result: float  # weight - decay - step
 
 
 def walk_through(
@@ -121,15 +102,11 @@ def walk_through(
 ) -> Walkthrough:
     """Micro-tune on short texts, as the paper does by default, and keep every number.
 
-    Args:
-        model: to be tuned.
-        texts: the one that is followed, and those that its embedding is compared with.
-        epochs: of the tuning.
-        should_stop: asked before every pass through the network.
+    The first text is followed, the others are what its embedding is compared with.
 
     Raises:
         TextError: a text is empty or has more than 64 tokens.
-        Stopped: ``should_stop`` said so.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
     for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > MAX_TOKENS:
@@ -143,8 +120,7 @@ def walk_through(
     tuning = collect_result(events)
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
-    before = predict_masked(model, text, settings, None, should_stop=should_stop)
-    after = predict_masked(model, text, settings, deltas, should_stop=should_stop)
+    before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
     if should_stop():
         raise Stopped
     parameters = dict(model.network.named_parameters())

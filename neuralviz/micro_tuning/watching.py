@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from neuralviz.errors import never
-from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
-from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
+from neuralviz.errors import Stopped, never
+from neuralviz.micro_tuning.events import MicroTuning, Predictions, TextReport, TuningEvent
+from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, tokenize
 from neuralviz.words import short_repr
 
@@ -24,49 +23,8 @@ BATCH = 16  # most texts tuned on together while somebody watches
 BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
 MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predictions at the masked positions of a text before and after tuning, in words.
-
-    Attributes:
-        input: [position] the masked input.
-        token: [position] the masked token, an index into the text's tokens.
-        before, after: [position] probability of the masked word.
-        loss_before, loss_after: [position] cross entropy in nats.
-        words_before, words_after: [position] the likeliest words and their probabilities.
-    """
-
-    input: np.ndarray
-    token: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    loss_before: np.ndarray
-    loss_after: np.ndarray
-    words_before: tuple[str, ...]
-    words_after: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class TextReport:
-    """The report on one text when its tuning is over.
-
-    Attributes:
-        index: number of the text in the run, counted from 0.
-        text: the text and its tokens.
-        shares: [token] each token's share of the delta; None when it was not followed.
-        decay_share: weight decay's share; with the tokens' it sums to 1.
-        predictions: of the first inputs, up to 4,000 masked positions.
-        loss_after: mean cross entropy after tuning, when all positions were predicted, else None.
-    """
-
-    index: int
-    text: TokenizedText
-    shares: np.ndarray | None
-    decay_share: float
-    predictions: Predictions
-    loss_after: float | None
+WatcherEvents = list[tuple[int, "WatchedEvent | None"]]
+"""Events of one step: pairs of a watcher's number and an event, None after the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +48,7 @@ def watch(
 
     Raises:
         SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, asked before every pass through the network, those for a report
-            included, said so.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
     from neuralviz.micro_tuning.loop import tune
 
@@ -163,19 +120,19 @@ def report_on(
     should_stop: ShouldStop = never,
 ) -> TextReport:
     """The report on the ``i``-th text of a batch, which is the ``index``-th of the run."""
-    from neuralviz.micro_tuning.predictions import predict_with_each
+    from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
-    before, after = predict_with_each(
+    before, after = predict_masked(
         model, text, settings, [None, deltas], at_most=MAX_PREDICTED, should_stop=should_stop
     )
     shares = result.shares[i] if result.shares else None
     return TextReport(
         index=index,
         text=text,
-        shares=None if shares is None else shares.by_token(),
-        decay_share=0.0 if shares is None else shares.of_decay(),
+        shares=None if shares is None else shares.token_shares(),
+        decay_share=0.0 if shares is None else shares.decay_share(),
         predictions=Predictions(
             input=before.input,
             token=before.token,
@@ -212,3 +169,89 @@ def _spell_top_words(
         )
         for ids, shares in zip(predictions.top_ids, predictions.top_probabilities, strict=True)
     )
+
+
+def go_together(
+    model: LanguageModel, texts: Sequence[Sequence[TokenizedText]], settings: TuningSettings
+) -> list[list[int]]:
+    """Group watchers, with some texts each, whose texts can be tuned on together.
+
+    Their tokens are followed alike, and all fit a batch; a watcher whose texts take several batches
+    is left out. Watchers are numbered by place.
+    """
+    groups: list[list[int]] = []
+    latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
+    for number, watched in enumerate(texts):
+        own_batches = list(batches(model, watched, settings))
+        if len(own_batches) != 1:
+            continue
+        follow = own_batches[0][1]
+        grown = [text for member in (*latest.get(follow, ()), number) for text in texts[member]]
+        fits = fits_a_batch(grown) and can_follow(model, grown, settings) == follow
+        if follow in latest and fits:
+            latest[follow].append(number)
+        else:
+            latest[follow] = [number]
+            groups.append(latest[follow])
+    return groups
+
+
+def watch_together(
+    model: LanguageModel,
+    texts: Sequence[Sequence[TokenizedText]],
+    settings: TuningSettings,
+    should_stop: Sequence[ShouldStop],
+) -> Generator[WatcherEvents, None, None]:
+    """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
+
+    Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
+    last digits of the sums. ``should_stop`` is of each watcher; the others go on. It yields what
+    each step brings to every watcher, who is numbered by place.
+    """
+    from neuralviz.micro_tuning.loop import tune
+
+    active = list(range(len(texts)))
+    ends = [sum(map(len, texts[: number + 1])) for number in active]
+    all_texts = [text for watched in texts for text in watched]
+
+    def list_leavers() -> WatcherEvents:
+        leavers = [number for number in active if should_stop[number]()]
+        for number in leavers:
+            active.remove(number)
+        return [(number, None) for number in leavers]
+
+    def find_slice(number: int) -> slice:
+        return slice(ends[number] - len(texts[number]), ends[number])
+
+    result: MicroTuning | None = None
+    with suppress(Stopped):  # all have left
+        for event in tune(
+            model,
+            all_texts,
+            settings,
+            with_deltas=True,
+            with_token_shares=can_follow(model, all_texts, settings),
+            should_stop=lambda: all(should_stop[number]() for number in active),
+        ):
+            result = event.result
+            yield [
+                *list_leavers(),
+                *((n, WatchedEvent(0, event.select_texts(find_slice(n)))) for n in active),
+            ]
+    if result is None:
+        yield [(number, None) for number in active]
+        return
+    for number in range(len(texts)):
+        own_result = result.select_texts(find_slice(number))
+        for index in range(len(texts[number])):
+            yield list_leavers()
+            if number not in active:
+                continue
+            try:
+                report = report_on(model, own_result, index, index, should_stop[number])
+            except Stopped:
+                break
+            yield [(number, WatchedEvent(0, report=report))]
+        if number in active:
+            active.remove(number)
+            yield [(number, None)]

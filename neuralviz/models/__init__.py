@@ -1,8 +1,4 @@
-"""Language models, loaded once and frozen.
-
-What only describes models and texts is imported at once and loads no torch; what loads a model is
-imported when it is first used.
-"""
+"""Language models, loaded once and frozen. What loads torch is imported when it is first used."""
 
 from __future__ import annotations
 

@@ -13,23 +13,20 @@ from safetensors import SafetensorError
 
 from neuralviz.errors import ModelError
 from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
+from neuralviz.models.folder_check import ModelFiles
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
-from neuralviz.models.loading import AutoClass, load_folder, load_text_model, resolve
-from neuralviz.models.passes import copy_network, seeded
+from neuralviz.models.loading import AutoClass, load_network, load_text_model, resolve
+from neuralviz.models.passes import copy_network, differ, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
 from neuralviz.models.trained import trained_encoder
-from neuralviz.models.trial import differ
 
 
 def export(model_id: str, folder: str | Path) -> Path:
     """Write any model as a folder that other programs load, float32, config included.
 
     A sentence encoder becomes a folder that ``sentence-transformers`` loads, pooling included; any
-    other model one that ``transformers`` loads.
-
-    Raises:
-        ModelError: as of `load_text_model` and `export_model`.
+    other model one that ``transformers`` loads. Raises `ModelError` as `export_model`.
     """
     if model_id != MINILM and trained_encoder(model_id) is None:
         model = load_text_model(model_id)
@@ -51,10 +48,7 @@ def export(model_id: str, folder: str | Path) -> Path:
 
 
 def export_model(model: TextModel, folder: str | Path) -> Path:
-    """Write a model as a plain folder that ``transformers`` loads, float32, config included.
-
-    The bundled model's has its card (``README.md``), licence and list of training texts, too; of a
-    model that was loaded from a folder they are copied as far as they are there.
+    """Write a model as a plain folder that ``transformers`` loads, float32, papers included.
 
     Raises:
         ModelError: the folder is not empty or cannot be written, or what was written gives other
@@ -114,7 +108,7 @@ def _check_written(model: TextModel, folder: Path) -> None:
     kind: AutoClass = "AutoModelForMaskedLM" if is_masked else "AutoModel"
     if name.endswith("EncoderModel"):  # of T5, the encoder
         kind = "AutoModelForTextEncoding"
-    written, _ = load_folder(folder, model.id, kind)
+    written, _ = load_network(ModelFiles(folder, model.id), kind)
     written = written.to(model.device).eval()
     word = model.encoder.encode("a", add_special_tokens=False).ids
     blank = [model.mask_id] if isinstance(model, LanguageModel) else []

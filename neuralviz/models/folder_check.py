@@ -6,22 +6,21 @@ head, and still give vectors. What they would leave out is refused here, by name
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import ModelError
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.weight_files import (
-    check_adapter,
-    check_pointers,
-    check_weights,
-    read_json,
-    read_mapping,
-)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _LIBRARY = "sentence_transformers."  # other modules would be code from the model's repository
 _AUTO_CLASSES = (
@@ -31,16 +30,126 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
-_SCORERS = r"For(SequenceClassification|MultipleChoice)$|CrossEncoder"
+# By package of sentence-transformers: names of its kinds, classes that tell it, and what is said.
+_OTHER_KINDS = {
+    "cross_encoder": (
+        ("CrossEncoder",),
+        r"For(SequenceClassification|MultipleChoice)$|CrossEncoder",
+        "a cross-encoder or a classifier ({}): it gives scores or classes, no vector of a text. "
+        "Use an encoder, or save the encoder inside it with "
+        "`AutoModel.from_pretrained(…).save_pretrained(…)`.",
+    ),
+    "sparse_encoder": (
+        ("SparseEncoder",),
+        "splade",
+        "a sparse encoder ({}), whose vectors are almost all zeros. Use a dense encoder.",
+    ),
+    "multi_vector_encoder": (
+        ("MultiVectorEncoder", "ColBERT"),
+        r"ColBERT|ForRetrieval$",
+        "a multi-vector encoder ({}): it gives a vector of each token, not of a text. Use an "
+        "encoder that gives one vector.",
+    ),
+}
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
+_ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
+             "pytorch_adapter.bin")  # fmt: skip
+_FORMATS = {
+    ".gguf": "GGUF", ".onnx": "ONNX", ".msgpack": "Flax", ".h5": "TensorFlow", ".npz": "NumPy",
+    ".bin": "pickled", ".pt": "pickled", ".pth": "pickled", ".ckpt": "pickled", ".pkl": "pickled",
+}  # fmt: skip
+_BLOCK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|albert_layer_groups)\.\d+\.")
+# Heads that stand first in a weight's name; one that was only there for pre-training is not missed
+_SCORES = re.compile(
+    r"(?!sop_|nsp_)(\w+_)?(classifier|classification_head|score|regressor|logits_proj|"
+    r"multiple_choice_head|sequence_summary|value_head|v_head)\."
+)
+_TAGS = re.compile(r"classifier\.(weight|bias)")  # of tokens, where nothing makes a text's vector
+_MAKES_VECTOR = re.compile(r"(^|\.)(\w*pooler|pre_classifier|head)\.")
+_VECTORS = re.compile(
+    r"(?!vocab_|lm_|mlm_|unembedding_|output_projection\.)(\w+_)?(linear|projection|proj|dense)\."
+)
+_BUFFERS = ("position_ids", "inv_freq", "masked_bias", "attn.bias", "attention.bias")
+_LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
+_POINTER = b"version https://git-lfs"
+_READ = (".safetensors", ".json", ".model", ".txt")
 
 
 @dataclass(frozen=True)
-class _Module:
-    """A part of a model of sentence-transformers: its class as a dotted path, and its folder."""
+class ModelFiles:
+    """The files of a model in a folder; errors call it ``model_id``."""
+
+    folder: Path
+    model_id: str
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file's mapping, empty where there is none; `ModelError` for another content."""
+        path = self.folder / name
+        content = self._read_json(path) if path.is_file() else {}
+        if not isinstance(content, dict):
+            raise ModelError(f"Could not read the {path.name} of {self.model_id}.")
+        return content
+
+    def _read_json(self, path: Path) -> Any:
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ModelError(f"Could not read the {path.name} of {self.model_id}.") from error
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        return self.read("config.json")
+
+    @cached_property
+    def modules(self) -> list[Module]:
+        """Its modules, where it is of sentence-transformers, a router's parts behind them."""
+        path = self.folder / "modules.json"
+        if not path.is_file():
+            return []
+        try:
+            modules = [
+                Module(str(entry["type"]), self._enter(entry.get("path", "")))
+                for entry in self._read_json(path)
+            ]
+            for module in list(modules):
+                if module.is_router:  # older versions of the library call its settings config.json
+                    settings = module.files.read("router_config.json") or module.files.config
+                    modules += [
+                        Module(str(path), module.files._enter(name))
+                        for name, path in settings["types"].items()
+                    ]
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ModelError(f"Could not read the modules.json of {self.model_id}.") from error
+        if not modules:
+            raise ModelError(f"Could not read the modules.json of {self.model_id}.")
+        return modules
+
+    def _enter(self, name: object) -> ModelFiles:
+        """The files of a folder within; ValueError where it would lie elsewhere."""
+        path = PurePosixPath(str(name))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(name)
+        return ModelFiles(self.folder / path, self.model_id)
+
+    @property
+    def parts(self) -> list[ModelFiles]:
+        """The files of each folder that it consists of, its own first."""
+        parts = {files.folder: files for files in (self, *(m.files for m in self.modules))}
+        return [files for files in parts.values() if files.folder.is_dir()]
+
+    @property
+    def transformers(self) -> list[Path]:
+        """Folders of all transformers in sentence-transformers' order; none for other models."""
+        all_files = (module.files for module in self.modules)
+        return list(dict.fromkeys(f.folder for f in all_files if "model_type" in f.config))
+
+
+@dataclass(frozen=True)
+class Module:
+    """A part of a model of sentence-transformers: its class as a dotted path, and its files."""
 
     path: str
-    folder: Path
+    files: ModelFiles
 
     @property
     def name(self) -> str:
@@ -51,171 +160,103 @@ class _Module:
         return self.name in ("Router", "Asym")
 
 
-def check_folder(folder: Path, model_id: str) -> None:
+def check_files(files: ModelFiles) -> None:
     """Refuse a model that would be loaded as something else than it is.
-
-    Args:
-        folder: of the model's files.
-        model_id: as it was chosen, for the sentence.
 
     Raises:
         ModelError: it is a cross-encoder, a sparse or a multi-vector encoder, or an adapter; it
             needs code of its own; its weights are quantised, or not in safetensors format; or its
             tokenizer needs a package that is not installed.
     """
-    modules = _read_modules(folder, model_id)
-    folders = list(dict.fromkeys([folder, *(module.folder for module in modules)]))
-    folders = [path for path in folders if path.is_dir()]
-    for path in folders:
-        check_pointers(path, model_id)
-        check_adapter(path, model_id)
-    _check_kind(folder, modules, model_id)
-    _check_code(folders, modules, model_id)
-    for path in folders:
-        check_weights(path, model_id)
-        _check_tokenizer(path, model_id)
-        _check_lengths(path, model_id)
+    for part in files.parts:
+        _check_pointers(part)
+        _check_adapter(part)
+    _check_kind(files)
+    _check_code(files)
+    for part in files.parts:
+        _check_weights(part)
+        _check_tokenizer(part)
+        _check_lengths(part)
 
 
-def check_settings(folder: Path, model_id: str) -> None:
-    """Refuse a model of sentence-transformers of which a module's settings are missing.
-
-    Raises:
-        ModelError: they are.
-    """
-    for module in _read_modules(folder, model_id):
-        settings = module.folder / "config.json"
-        if module.name in _WITH_SETTINGS and not settings.is_file():
-            name = settings.relative_to(folder).as_posix()
-            raise ModelError(f"{model_id} is incomplete: {name} is missing.")
-
-
-def transformer_folder(folder: Path, model_id: str) -> Path:
-    """Folder of the transformer in a model's folder, whose files are checked.
-
-    Older versions of sentence-transformers save it in a folder of its own.
-
-    Raises:
-        ModelError: as of `check_folder`, or the model has no transformer, or several.
-    """
-    check_folder(folder, model_id)
-    modules = _read_modules(folder, model_id)
-    first = modules[0] if modules else None
-    if first is not None and (first.is_router or first.name in _TABLES):
-        contents = (
-            f"sends texts to different encoders ({first.name}), so it has no single transformer"
-            if first.is_router
-            else f"is a table of token embeddings without a transformer ({first.name})"
+def check_modules(files: ModelFiles) -> None:
+    """Refuse what is no model of sentence-transformers, or lacks a module's settings or weights."""
+    if not files.modules:
+        raise ModelError(
+            f"{files.model_id} is not a sentence-transformers model: modules.json is missing. The "
+            "methods mean, cls, sep, last and sbert-wk work with any encoder."
         )
-        raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
-    if first is not None and first.name in _TRANSFORMERS:
-        folder = first.folder
-    config = read_mapping(folder / "config.json", model_id)
-    kind = str(config.get("model_type"))[:40]
+    for module in files.modules:
+        settings = module.files.folder / "config.json"
+        if module.name in _WITH_SETTINGS and not settings.is_file():
+            name = settings.relative_to(files.folder).as_posix()
+            raise ModelError(f"{files.model_id} is incomplete: {name} is missing.")
+    if files.transformers and not any(files.folder.rglob("*.safetensors")):
+        names = [path.name for path in files.folder.rglob("*")]
+        raise describe_missing_weights(files.model_id, names)
+
+
+def find_transformer(files: ModelFiles) -> ModelFiles:
+    """The files of the transformer of a model that `check_files` found to be sound.
+
+    Older versions of sentence-transformers save it in a folder of its own. Without a transformer,
+    and with several, `ModelError`.
+    """
+    model_id = files.model_id
+    if files.modules:
+        first = files.modules[0]
+        if first.is_router or first.name in _TABLES:
+            contents = (
+                f"sends texts to different encoders ({first.name}), so it has no single transformer"
+                if first.is_router
+                else f"is a table of token embeddings without a transformer ({first.name})"
+            )
+            raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
+        if first.name in _TRANSFORMERS:
+            files = first.files
+    kind = str(files.config.get("model_type"))[:40]
     if kind == "model2vec":
         raise ModelError(
             f"{model_id} is a table of token embeddings without a transformer (model2vec). Save it "
             "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
             "method sentence-transformer."
         )
-    if sense_keys := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
+    if sense_keys := sorted(
+        {"vision_config", "audio_config", "image_config"} & files.config.keys()
+    ):
         senses = "sounds" if sense_keys[0] == "audio_config" else "pictures"
         raise ModelError(
             f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
             "of texts alone, or the method sentence-transformer if it was saved by that library."
         )
-    return folder
+    return files
 
 
-def transformer_folders(folder: Path, model_id: str) -> list[Path]:
-    """Folders of all transformers of a model of sentence-transformers, in the library's order.
-
-    Raises:
-        ModelError: the model's list of modules cannot be read.
-    """
-    folders = [module.folder for module in _read_modules(folder, model_id)]
-    return [
-        path
-        for path in dict.fromkeys(folders)
-        if "model_type" in read_mapping(path / "config.json", model_id)
-    ]
-
-
-def _read_modules(folder: Path, model_id: str) -> list[_Module]:
-    """The modules of a model of sentence-transformers, a router's parts behind it; else none."""
-    if not (folder / "modules.json").is_file():
-        return []
-    try:
-        modules = [
-            _Module(str(entry["type"]), _join_inside(folder, entry.get("path", "")))
-            for entry in read_json(folder / "modules.json", model_id)
-        ]
-        for module in list(modules):
-            if module.is_router:  # older versions of the library call its settings config.json
-                settings = read_mapping(module.folder / "router_config.json", model_id)
-                settings = settings or read_mapping(module.folder / "config.json", model_id)
-                modules += [
-                    _Module(str(path), _join_inside(module.folder, name))
-                    for name, path in settings["types"].items()
-                ]
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ModelError(f"Could not read the modules.json of {model_id}.") from error
-    if not modules:
-        raise ModelError(f"Could not read the modules.json of {model_id}.")
-    return modules
-
-
-def _join_inside(folder: Path, name: object) -> Path:
-    """A folder within another; ValueError where it would lie elsewhere."""
-    path = PurePosixPath(str(name))
-    if path.is_absolute() or ".." in path.parts:
-        raise ValueError(name)
-    return folder / path
-
-
-def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
+def _check_kind(files: ModelFiles) -> None:
     """Refuse what gives no single dense vector of a text."""
-    library_config = read_mapping(folder / "config_sentence_transformers.json", model_id)
-    config = read_mapping(folder / "config.json", model_id)
-    architectures = config.get("architectures")
+    architectures = files.config.get("architectures")
     names = [str(n) for n in architectures] if isinstance(architectures, list) else []
+    library_config = files.read("config_sentence_transformers.json")
     kind = str(library_config.get("model_type") or "SentenceTransformer")
-    paths = [module.path for module in modules]
+    paths = [module.path for module in files.modules]
     packages = {path.split(".")[1]: path for path in paths if path.startswith(_LIBRARY)}
-    if name := (
-        "CrossEncoder" * (kind == "CrossEncoder")
-        or packages.get("cross_encoder")
-        or _find_first(names, _SCORERS)
-        or _find_first(config, r"^sbert_ce_|^sentence_transformers$")
-    ):
-        raise ModelError(
-            f"{model_id} is a cross-encoder or a classifier ({_tail(name)}): it gives scores or "
-            "classes, no vector of a text. Use an encoder, or save the encoder inside it with "
-            "`AutoModel.from_pretrained(…).save_pretrained(…)`."
+    other_signs = {
+        "cross_encoder": _find_first(files.config, r"^sbert_ce_|^sentence_transformers$"),
+        "multi_vector_encoder": _find_first(paths, r"^pylate\.")
+        or _find_token_projection(files.modules),
+    }
+    for package, (kinds, classes, description) in _OTHER_KINDS.items():
+        name = (
+            kind * (kind in kinds)
+            or packages.get(package)
+            or _find_first(names, classes)
+            or other_signs.get(package)
         )
-    if name := (
-        "SparseEncoder" * (kind == "SparseEncoder")
-        or packages.get("sparse_encoder")
-        or _find_first(names, r"splade")
-    ):
-        raise ModelError(
-            f"{model_id} is a sparse encoder ({_tail(name)}), whose vectors are almost all zeros. "
-            "Use a dense encoder."
-        )
-    if name := (
-        kind * (kind in ("MultiVectorEncoder", "ColBERT"))
-        or packages.get("multi_vector_encoder")
-        or _find_first(paths, r"^pylate\.")
-        or _find_first(names, r"ColBERT|ForRetrieval$")
-        or _find_token_projection(modules, model_id)
-    ):
-        raise ModelError(
-            f"{model_id} is a multi-vector encoder ({_tail(name)}): it gives a vector of each "
-            "token, not of a text. Use an encoder that gives one vector."
-        )
+        if name:
+            raise ModelError(f"{files.model_id} is {description.format(_tail(name))}")
     if kind != "SentenceTransformer":
         raise ModelError(
-            f"{model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."
+            f"{files.model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."
         )
 
 
@@ -227,32 +268,31 @@ def _tail(path: str) -> str:
     return path.rpartition(".")[2][:60]
 
 
-def _find_token_projection(modules: list[_Module], model_id: str) -> str:
+def _find_token_projection(modules: list[Module]) -> str:
     """The module that changes the tokens' vectors where none pools them; else empty."""
     if any(module.name in ("Pooling", "CLIPModel", *_TABLES) for module in modules):
         return ""
     for module in modules:
-        settings = read_mapping(module.folder / "sentence_bert_config.json", model_id)
+        settings = module.files.read("sentence_bert_config.json")
         if settings.get("module_output_name") == "sentence_embedding":
             return ""
     return "Dense without Pooling" * any(module.name == "Dense" for module in modules)
 
 
-def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> None:
+def _check_code(files: ModelFiles) -> None:
     """Refuse a model that consists of other classes than those which the libraries have."""
-    foreign = [module.path for module in modules if not module.path.startswith(_LIBRARY)]
+    model_id = files.model_id
+    foreign = [module.path for module in files.modules if not module.path.startswith(_LIBRARY)]
     unknown = []
-    for module in modules:
+    for module in files.modules:
         if module.name == "Dense":
-            settings = read_mapping(module.folder / "config.json", model_id)
-            activation = str(settings.get("activation_function", "torch."))
+            activation = str(module.files.config.get("activation_function", "torch."))
             foreign += [activation] * (not activation.startswith("torch."))
-    for folder in folders:
-        config = read_mapping(folder / "config.json", model_id)
-        foreign += _custom_classes(config.get("auto_map"), config.get("architectures"))
-        unknown += _list_unknown_classes(config, model_id)
+    for part in files.parts:
+        foreign += _custom_classes(part.config.get("auto_map"), part.config.get("architectures"))
+        unknown += _list_unknown_classes(part)
         for file in ("tokenizer_config.json", "processor_config.json"):
-            foreign += _custom_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
+            foreign += _custom_classes(part.read(file).get("auto_map"), None)
     if foreign:
         raise ModelError(
             f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
@@ -282,13 +322,12 @@ def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
     return paths
 
 
-def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
+def _list_unknown_classes(files: ModelFiles) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own.
 
-    Raises:
-        ModelError: one is of another family than the model's type, by which it would be loaded.
+    `ModelError` where one is of another family than the model's type, by which it would be loaded.
     """
-    kind, names = str(config.get("model_type")), config.get("architectures")
+    kind, names = str(files.config.get("model_type")), files.config.get("architectures")
     unknown = []
     with quiet_transformers() as transformers:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
@@ -307,7 +346,7 @@ def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
                 unknown.append(name)
             elif family and family not in families and plain not in known:
                 raise ModelError(
-                    f"The config.json of {model_id} contradicts itself: its model_type is "
+                    f"The config.json of {files.model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
                 )
     return unknown
@@ -319,26 +358,26 @@ def _find_family(kind: Any) -> str:
     return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
 
 
-def _check_tokenizer(folder: Path, model_id: str) -> None:
+def _check_tokenizer(files: ModelFiles) -> None:
     """Refuse a tokenizer that needs a package which is not there."""
-    pieces = next((path for path in folder.glob("*.model") if _is_sentencepiece(path)), None)
-    has_json = (folder / "tokenizer.json").is_file()
+    pieces = next((path for path in files.folder.glob("*.model") if _is_sentencepiece(path)), None)
+    has_json = (files.folder / "tokenizer.json").is_file()
     if not has_json and pieces is not None and find_spec("sentencepiece") is None:
         raise ModelError(
-            f"The tokenizer of {model_id} is a SentencePiece model ({pieces.name}) without "
+            f"The tokenizer of {files.model_id} is a SentencePiece model ({pieces.name}) without "
             "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "
             "model that has tokenizer.json."
         )
 
 
-def _check_lengths(folder: Path, model_id: str) -> None:
+def _check_lengths(files: ModelFiles) -> None:
     """Refuse a longest input that is no number, which the libraries take as it is."""
-    files = {path.name: "max_seq_length" for path in folder.glob("sentence_*_config.json")}
-    for file, key in {"tokenizer_config.json": "model_max_length", **files}.items():
-        value = read_mapping(folder / file, model_id).get(key)
+    keys = {path.name: "max_seq_length" for path in files.folder.glob("sentence_*_config.json")}
+    for file, key in {"tokenizer_config.json": "model_max_length", **keys}.items():
+        value = files.read(file).get(key)
         if value is not None and not isinstance(value, int | float):
             raise ModelError(
-                f"The {key} in the {file} of {model_id} must be a number, not {value!r:.40}."
+                f"The {key} in the {file} of {files.model_id} must be a number, not {value!r:.40}."
             )
 
 
@@ -346,3 +385,167 @@ def _is_sentencepiece(path: Path) -> bool:
     """Whether a file begins as models of SentencePiece do: with a piece of the vocabulary."""
     with path.open("rb") as file:
         return file.read(1) == b"\n"
+
+
+def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
+    """The error for a model none of whose files, given as paths, is in safetensors format."""
+    paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
+    if any(path.name in _ADAPTERS for path in paths):
+        return _describe_adapter(model_id, {}, has_weights=False)
+    foreign_file = next((path for path in paths if path.suffix in _FORMATS), None)
+    only = (
+        f", only {_FORMATS[foreign_file.suffix]} ones ({foreign_file.name})" if foreign_file else ""
+    )
+    return ModelError(
+        f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
+        "as some can run code; convert the model with `transformers`."
+    )
+
+
+def check_unused(
+    network: PreTrainedModel, info: Mapping[str, Iterable[Any]], model_id: str
+) -> None:
+    """Refuse weights of a file, not loaded, without which the vectors would be others.
+
+    They belong to a block, or to a head that makes scores or vectors of texts. Heads on single
+    tokens, for tags and answers, are left out as those for masked tokens are. ``info`` is what the
+    library says of the weights.
+    """
+    names = sorted(info["unexpected_keys"])
+    if not _makes_vector(network, info):
+        names = [name for name in names if not _TAGS.fullmatch(name)]
+    for heads, product, kind in (
+        (_SCORES, "scores or classes", "a cross-encoder or a classifier"),
+        (_VECTORS, "other vectors", "a multi-vector encoder or a projection"),
+    ):
+        if head := next(filter(heads.match, names), None):
+            raise ModelError(
+                f"{model_id} has a head that makes {product} of its encoder's vectors "
+                f"({head[:120]}), as {kind} has. It would be left out. Use an encoder, or save the "
+                "encoder inside it with `AutoModel.from_pretrained(…).save_pretrained(…)`."
+            )
+    unused = [name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS)]
+    if unused:
+        raise ModelError(
+            f"{model_id} has weights that its config.json has no place for, for example "
+            f"{unused[0][:120]}: without them it would be another model."
+        )
+
+
+def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -> bool:
+    """Whether a file has weights that make one vector of a text's, for a head to score."""
+    if any(
+        str(name).endswith("ForTokenClassification") for name in network.config.architectures or ()
+    ):
+        return False
+    loaded = network.state_dict().keys() - set(info["missing_keys"])
+    return any(map(_MAKES_VECTOR.search, [*info["unexpected_keys"], *loaded]))
+
+
+def _check_pointers(files: ModelFiles) -> None:
+    """Refuse files of which a clone without Git LFS has left only their addresses."""
+    model_id = files.model_id
+    for file in sorted(path for path in files.folder.iterdir() if path.suffix in _READ):
+        if file.is_file() and file.stat().st_size < 1024:
+            with file.open("rb") as stream:
+                if stream.read(len(_POINTER)) == _POINTER:
+                    raise ModelError(
+                        f"{file.name} of {model_id} is only a Git LFS pointer. Run `git lfs pull` "
+                        "in its folder."
+                    )
+
+
+def _check_adapter(files: ModelFiles) -> None:
+    if not any((files.folder / name).is_file() for name in _ADAPTERS):
+        return
+    settings = files.read("adapter_config.json")
+    has_weights = any(path.name not in _ADAPTERS for path in files.folder.glob("*.safetensors"))
+    raise _describe_adapter(files.model_id, settings, has_weights)
+
+
+def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
+    base = str(settings.get("base_model_name_or_path") or "its base model")[:80]
+    if has_weights:
+        return ModelError(
+            f"{model_id} has an adapter beside its own weights, which would be left out. Merge the "
+            "two with peft's `merge_and_unload` and save the result, or take the adapter's files "
+            "out of the folder."
+        )
+    return ModelError(
+        f"{model_id} is an adapter, not a whole model. Merge it into {base} with peft's "
+        "`merge_and_unload` and save the result."
+    )
+
+
+def _check_weights(files: ModelFiles) -> None:
+    """Refuse weights in a format that is not read, or would be read wrongly."""
+    settings = files.config.get("quantization_config") or files.config.get("compression_config")
+    if settings:
+        method = settings.get("quant_method") if isinstance(settings, dict) else ""
+        raise _describe_quantised(files.model_id, str(method or "quantization_config"))
+    paths = sorted(files.folder.glob("*.safetensors"))
+    headers = {path.name: _read_header(path) for path in paths}
+    for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
+        is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
+        if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
+            raise _describe_quantised(files.model_id, str(entry["dtype"]))
+    foreign_names = [path.name for path in files.folder.iterdir() if path.suffix in _FORMATS]
+    if not paths and any(name != "training_args.bin" for name in foreign_names):
+        raise describe_missing_weights(files.model_id, foreign_names)
+    if paths and "model_type" in files.config:
+        _check_headers(files, headers)
+
+
+def _check_headers(files: ModelFiles, headers: Mapping[str, dict[str, Any] | None]) -> None:
+    """Refuse files of which the library would read nothing, a part, or either of two."""
+    model_id = files.model_id
+    loaded = ["model.safetensors"]
+    if loaded[0] not in headers:
+        index = files.read("model.safetensors.index.json")
+        places = index.get("weight_map")
+        if not index:
+            raise ModelError(
+                f"{model_id} has its weights in {min(headers)}, where they are not looked for. "
+                "Files are read that are called model.safetensors, or listed in "
+                "model.safetensors.index.json: copy what is missing, or rename the file."
+            )
+        if not isinstance(places, dict) or "metadata" not in index:
+            raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
+        loaded = sorted({str(name) for name in places.values()})
+    sources: dict[str, str] = {}
+    for name in loaded:
+        if name not in headers:
+            raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
+        header = headers[name]
+        if header is None:
+            raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
+        for tensor in header.keys() - {"__metadata__"}:
+            if tensor in sources:
+                raise ModelError(
+                    f"{model_id} has the weights {tensor[:120]} twice, in {sources[tensor]} and in "
+                    f"{name}. Save the model again with `save_pretrained`."
+                )
+            sources[tensor] = name
+
+
+def _describe_quantised(model_id: str, method: str) -> ModelError:
+    return ModelError(
+        f"{model_id} has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
+        "weights in float32, float16 or bfloat16 that they were made from."
+    )
+
+
+def _read_header(file: Path) -> dict[str, Any] | None:
+    """What a file of weights says of them; None where it is damaged or not whole."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+        entries = [entry for name, entry in header.items() if name != "__metadata__"]
+        ends = [8 + length + entry["data_offsets"][1] for entry in entries]
+        is_whole = max(ends, default=8 + length) == file.stat().st_size
+        return header if is_whole and all(len(entry["shape"]) >= 0 for entry in entries) else None
+    except (
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error
+    ):  # fmt: skip
+        return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
-from neuralviz.models.weight_files import describe_missing_weights
+from neuralviz.models.folder_check import describe_missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,10 +33,8 @@ _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
 def fetch(model_id: str) -> Path:
     """Folder of a model's files in the local cache; what is not in it yet is fetched.
 
-    The files are those of one commit, which is the folder's name: it changes when the files do.
-
-    Raises:
-        ModelError: the hub has no such model or is not reached, or there is no room on the disk.
+    The files are those of one commit, which is the folder's name. `ModelError` where the hub has
+    no such model or is not reached, or there is no room on the disk.
     """
     if cached := _find_cached(model_id):
         return cached

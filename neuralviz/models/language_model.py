@@ -28,32 +28,22 @@ _LAST_BLOCK_SUFFIXES = (
     ("output.LayerNorm.weight", "output.LayerNorm.bias", "output.dense.bias"),  # BERT and kin
     ("output_layer_norm.weight", "output_layer_norm.bias", "ffn.lin2.bias"),  # DistilBERT
     ("mlp_norm.weight", "mlp_norm.bias", "mlp.Wo.bias"),  # ModernBERT
-    tuple(  # ALBERT, whose blocks are one and the same
-        f"albert_layers.0.{name}"
-        for name in (
-            "full_layer_layer_norm.weight",
-            "full_layer_layer_norm.bias",
-            "ffn_output.bias",
-        )
+    (  # ALBERT, whose blocks are one and the same
+        "albert_layers.0.full_layer_layer_norm.weight",
+        "albert_layers.0.full_layer_layer_norm.bias",
+        "albert_layers.0.ffn_output.bias",
     ),
 )
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A 1-D parameter of the model: what micro-tuning can move.
+    """A 1-D parameter of the model: what micro-tuning can move."""
 
-    Attributes:
-        name: the parameter's name in the model, such as ``cls.predictions.transform.dense.bias``.
-        part: where it sits.
-        block: index of its transformer block, counted from 0; None outside the blocks.
-        size: number of values.
-    """
-
-    name: str
-    part: Part
-    block: int | None
-    size: int
+    name: str  # the parameter's name in the model, such as ``cls.predictions.transform.dense.bias``
+    part: Part  # where it sits
+    block: int | None  # index of its transformer block, counted from 0; None outside the blocks
+    size: int  # number of values
 
     @property
     def kind(self) -> str:
@@ -66,9 +56,8 @@ class Layer:
 def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
     """The 1-D parameters among named shapes, in the order of the model, head last.
 
-    Parameters under ``base_prefix`` outside any block count as embeddings. Those as long as the
-    vocabulary (the output layer's bias) are listed too: they can be tuned, but make no useful
-    embedding (neural paper, Appendix A).
+    Parameters under ``base_prefix`` outside any block count as embeddings. The output layer's bias
+    can be tuned, too, but makes no useful embedding (neural paper, Appendix A).
     """
     layers = []
     for name, shape in shapes.items():
@@ -107,30 +96,29 @@ def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
     return tuple(by_kind.values())[-3:]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TextModel:
     """A transformer that reads texts and gives a vector for every token at every layer.
 
     Loaded once, frozen, in eval mode, shared by everybody. Nobody changes it.
 
-    Attributes:
-        id: ``bundled``, ``all-MiniLM-L6-v2``, a hub id, or a folder.
-        fingerprint: revision or content hash of the weights; part of every cache key.
-        network: the ``transformers`` model, float32.
-        tokenizer: the ``transformers`` tokenizer, for exports and special tokens.
-        encoder: the tokenizer's own backend, without padding, truncation or special tokens.
-        prefix_ids, suffix_ids: special tokens around a text.
-        pad_id: id of padding.
-        unknown_id: id of ``[UNK]``, or None where every string can be spelt.
-        window: most tokens of one input, special tokens included.
-        behaviour: what its encoder was seen to do in a forward pass.
-        token_types: those of a text, where they are not all 0.
-        prompts: by name, those that a model of sentence-transformers was saved with.
-        lower_case: whether such a model reads all texts in lower case.
-
     Raises:
         ModelError: the window leaves no room for a token.
     """
+
+    id: str  # ``bundled``, ``all-MiniLM-L6-v2``, a hub id, or a folder
+    fingerprint: str  # revision or content hash of the weights; part of every cache key
+    network: PreTrainedModel  # the ``transformers`` model, float32
+    tokenizer: PreTrainedTokenizerFast
+    encoder: Tokenizer  # the tokenizer's own backend, without padding, truncation or special tokens
+    prefix_ids: tuple[int, ...]  # special tokens around a text
+    suffix_ids: tuple[int, ...]  # special tokens around a text
+    pad_id: int  # id of padding
+    unknown_id: int | None  # id of ``[UNK]``, or None where every string can be spelt
+    window: int  # most tokens of one input, special tokens included
+    behaviour: Behaviour  # what its encoder was seen to do in a forward pass
+    token_types: TokenTypes | None = None  # those of a text, where they are not all 0
+    prompts: Mapping[str, str] = field(default_factory=dict)  # of sentence-transformers, by name
 
     def __repr__(self) -> str:
         network = type(self.network).__name__
@@ -141,21 +129,6 @@ class TextModel:
 
     def __deepcopy__(self, memo: object) -> TextModel:
         return self
-
-    id: str
-    fingerprint: str
-    network: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
-    encoder: Tokenizer
-    prefix_ids: tuple[int, ...]
-    suffix_ids: tuple[int, ...]
-    pad_id: int
-    unknown_id: int | None
-    window: int
-    behaviour: Behaviour
-    token_types: TokenTypes | None
-    prompts: Mapping[str, str]
-    lower_case: bool
 
     def __post_init__(self) -> None:
         if self.room < 1:
@@ -187,21 +160,17 @@ class TextModel:
         return self.window - len(self.prefix_ids) - len(self.suffix_ids)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LanguageModel(TextModel):
     """A masked language model: a `TextModel` that predicts masked tokens and can be micro-tuned.
 
     Micro-tuned weights are tensors of their own.
-
-    Attributes:
-        mask_id: id of ``[MASK]``.
-        layers: every 1-D parameter.
     """
 
     __repr__ = TextModel.__repr__
 
-    mask_id: int
-    layers: tuple[Layer, ...] = field(repr=False)
+    mask_id: int  # id of ``[MASK]``
+    layers: tuple[Layer, ...] = field(repr=False)  # every 1-D parameter
 
     @property
     def vocab_size(self) -> int:
@@ -254,11 +223,7 @@ class LanguageModel(TextModel):
 
 
 def check_model(model: object, kind: type[TextModel], user: str) -> None:
-    """Check that a model is loaded, and of a kind; ``user`` is what needs it.
-
-    Raises:
-        SettingsError: it is something else.
-    """
+    """Raise `SettingsError` where a model is not of a kind; ``user`` is what needs it."""
     if not isinstance(model, kind):
         load = "load_text_model" if kind is TextModel else "load_model"
         description = f"{model!r:.60}"

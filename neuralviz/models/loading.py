@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from tokenizers import Tokenizer, normalizers
@@ -16,14 +16,18 @@ from tokenizers import Tokenizer, normalizers
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import transformer_folder
+from neuralviz.models.folder_check import (
+    ModelFiles,
+    check_files,
+    check_unused,
+    describe_missing_weights,
+    find_transformer,
+)
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes
+from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
-from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, describe_missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +38,7 @@ DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tu
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
 AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+M = TypeVar("M", bound=TextModel)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -64,13 +69,8 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
-    whole, fingerprint = resolve(model_id)
-    folder = transformer_folder(whole, model_id)
-    _check_masked(model_id, *_read_config(folder, model_id))
-    network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
-    model = assemble(model_id, fingerprint, network, tokenizer, device)
-    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
-    return replace(model, prompts=prompts, lower_case=lower_case)
+    files, fingerprint = _find_files(model_id)
+    return _load_masked(files, fingerprint, device)
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -95,18 +95,33 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return _assemble_text_model(
             model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
         )
-    whole, fingerprint = resolve(model_id)
-    folder = transformer_folder(whole, model_id)
-    _, architectures = _read_config(folder, model_id)
+    files, fingerprint = _find_files(model_id)
+    transformer = find_transformer(files)
+    _, architectures = _read_config(transformer)
     if any(name.endswith("ForMaskedLM") for name in architectures):
         with suppress(_NoHeadError):
-            return load_model(model_id, device)
+            return _load_masked(files, fingerprint, device)
     is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
-    network, tokenizer = load_folder(folder, model_id, kind)
+    network, tokenizer = load_network(transformer, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
-    return replace(model, prompts=prompts, lower_case=lower_case)
+    return _add_prompts(model, files)
+
+
+def _find_files(model_id: str) -> tuple[ModelFiles, str]:
+    """The checked files of a model, and their fingerprint."""
+    folder, fingerprint = resolve(model_id)
+    files = ModelFiles(folder, model_id)
+    check_files(files)
+    return files, fingerprint
+
+
+def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> LanguageModel:
+    transformer = find_transformer(files)
+    _check_masked(files.model_id, *_read_config(transformer))
+    network, tokenizer = load_network(transformer, "AutoModelForMaskedLM")
+    model = assemble(files.model_id, fingerprint, network, tokenizer, device)
+    return _add_prompts(model, files)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -163,35 +178,31 @@ def _hash_folder(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
+def _read_config(files: ModelFiles) -> tuple[str, list[str]]:
     """The model's type and the names of its architectures."""
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{model_id} contains no model: config.json is missing.")
-    settings = read_mapping(folder / "config.json", model_id)
+    if not (files.folder / "config.json").is_file():
+        raise ModelError(f"{files.model_id} contains no model: config.json is missing.")
+    config = files.config
     try:
-        return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
+        return str(config["model_type"]), [str(n) for n in config.get("architectures") or ()]
     except (KeyError, TypeError) as error:
-        raise ModelError(f"Could not read the config.json of {model_id}.") from error
+        raise ModelError(f"Could not read the config.json of {files.model_id}.") from error
 
 
-def _read_prompts(folder: Path, model_id: str) -> dict[str, str]:
-    """The prompts of a model of sentence-transformers, by name, as it reads them; of others none.
-
-    Without a prompt called ``document`` it has an empty one, whatever others are called.
-    """
-    settings = read_mapping(folder / "config_sentence_transformers.json", model_id)
-    prompts = settings.get("prompts")
+def _add_prompts(model: M, files: ModelFiles) -> M:
+    """The model with the prompts that sentence-transformers would read in its folder."""
+    prompts = files.read("config_sentence_transformers.json").get("prompts")
     if not isinstance(prompts, dict):
-        return {}
+        return model
     strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
-    return {"query": "", "document": "", **strings}
+    return replace(model, prompts={"query": "", "document": "", **strings})
 
 
-def _is_lower_case(folder: Path, model_id: str) -> bool:
+def _is_lower_case(files: ModelFiles) -> bool:
     """Whether sentence-transformers reads texts in lower case, whatever the tokenizer does."""
     return any(
-        read_mapping(path, model_id).get("do_lower_case") is True
-        for path in folder.glob("sentence_*_config.json")
+        files.read(path.name).get("do_lower_case") is True
+        for path in files.folder.glob("sentence_*_config.json")
     )
 
 
@@ -220,14 +231,15 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
         )
 
 
-def load_folder(
-    folder: Path, model_id: str, kind: AutoClass
+def load_network(
+    files: ModelFiles, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32.
 
     Raises:
         ModelError: there are no safetensors, the library cannot load them, or weights are missing.
     """
+    folder, model_id = files.folder, files.model_id
     if not any(folder.glob("*.safetensors")):
         raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
@@ -248,7 +260,7 @@ def load_folder(
                 output_loading_info=True,
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        if _is_lower_case(folder, model_id):
+        if _is_lower_case(files):
             backend = tokenizer.backend_tokenizer
             own = [] if backend.normalizer is None else [backend.normalizer]
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
@@ -301,7 +313,7 @@ def _assemble_text_model(
     fingerprint: str,
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    device: str | None,
+    device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> TextModel:
     """Freeze the network and see how its tokenizer, and the network itself, read a text."""
@@ -367,8 +379,6 @@ def _assemble_text_model(
         window=window,
         behaviour=behaviour,
         token_types=token_types,
-        prompts={},
-        lower_case=False,
     )
 
 
@@ -384,10 +394,7 @@ def _find_token_types(
 
 
 def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Most tokens of one input: what positions and tokenizer both allow.
-
-    A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.
-    """
+    """Most tokens of one input: what positions and tokenizer both allow, 512 where neither says."""
     positions = find_positions(network)
     windows = [int(n) for n in (positions, tokenizer.model_max_length) if is_window(n)]
     return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])

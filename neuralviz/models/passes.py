@@ -2,18 +2,19 @@
 
 A text's vector may depend on the text and the weights alone. Not every network keeps to that: some
 look at the padding beside a text, some change with what they read before, some draw random numbers.
-`trial.probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
+`probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
 nothing but the text counts. What cannot be helped is refused with a sentence.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 Batching = Literal["padded", "equal lengths", "single"]
 
 _random_numbers = threading.Lock()
+LONG_PROBE = 48  # tokens, fewer where the window is shorter
+PRIME_LENGTH = 37  # tokens in all: some networks read only multiples of a number
+ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
+NOISE = 1e-6  # likewise, when the same inputs go through the network once more
+_CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
 
 
 @dataclass(frozen=True)
@@ -35,10 +41,7 @@ class Habits:
     """What a network was seen to do when it read some inputs.
 
     Attributes:
-        batching: which inputs may share a pass: ``padded``, any; ``equal lengths``, those that
-            need no padding; ``single``, none.
-        keeps_state: whether a pass changes the network, so that each pass gets a copy of it.
-        draws: whether it draws random numbers, so that each pass begins with the same seed.
+        batching: which inputs may share a pass: any, those that need no padding, or none.
     """
 
     batching: Batching = "padded"
@@ -50,56 +53,27 @@ class Habits:
         """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
-    @property
-    def cache_key(self) -> dict[str, int]:
-        """What of it is a part of the key of kept vectors: nothing of most networks.
-
-        The vectors of others were computed differently before each had passes of its own.
-        """
-        return {} if self.is_plain and self.batching == "padded" else {"passes": 2}
-
     def may_share_pass(self, first: int, length: int) -> bool:
-        """Whether an input of ``length`` tokens may join a batch that begins with one of ``first``.
-
-        Lengths are those of the inputs as the network gets them, special tokens included.
-        """
+        """Whether an input of ``length`` tokens may join a batch that begins with ``first``."""
         return self.batching == "padded" or (self.batching == "equal lengths" and first == length)
 
 
 @dataclass(frozen=True)
 class Behaviour(Habits):
-    """The habits of an encoder, and the shape of what it gives.
+    """The habits of an encoder, and the shape of what it gives."""
 
-    Attributes:
-        n_layers: layers of hidden states, the embedding output included.
-        d_model: values of a hidden state.
-        ends_with_norm: whether the last hidden state is more than the output of the last block.
-        options: further arguments of every pass.
-    """
-
-    n_layers: int = 0
-    d_model: int = 0
-    ends_with_norm: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def cache_key(self) -> dict[str, int]:
-        """As of `Habits`; also where the last layer once was the output of the last block."""
-        return {"passes": 2} if self.ends_with_norm else super().cache_key
+    n_layers: int = 0  # layers of hidden states, the embedding output included
+    d_model: int = 0  # values of a hidden state
+    options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every pass
 
 
 @dataclass(frozen=True)
 class TokenTypes:
-    """The token types of a text by itself, where a tokenizer gives others than 0.
+    """The token types of a text by itself, where a tokenizer gives others than 0."""
 
-    Attributes:
-        prefix, suffix: of the special tokens around a text.
-        text: of its own tokens.
-    """
-
-    prefix: tuple[int, ...]
-    text: int
-    suffix: tuple[int, ...]
+    prefix: tuple[int, ...]  # of the special tokens around a text
+    text: int  # of its own tokens
+    suffix: tuple[int, ...]  # of the special tokens around a text
 
     def fill(self, attention: Tensor) -> Tensor:
         """[row, token] types of inputs, by where there is a token, 1, and padding, 0."""
@@ -171,10 +145,7 @@ def run_pass(
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own.
-
-    Parameters, and tokenizers of a sentence encoder, are the network's.
-    """
+    """A copy with modules, buffers and configuration of its own, but the network's parameters."""
     attributes = [value for module in network.modules() for value in vars(module).values()]
     tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
     shared = [*network.parameters(), *tokenizers]
@@ -193,10 +164,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before.
-
-    What is drawn depends on nothing that was drawn before, so that a training goes on anywhere.
-    """
+    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before."""
     (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     with _random_numbers, torch.random.fork_rng():
         torch.manual_seed(int(entropy >> 1))
@@ -218,3 +186,188 @@ def stack_layers(out: Any, width: int) -> Tensor:
     if len({layer.shape[2] for layer in layers}) > 1:
         raise ValueError("the vectors of its layers differ in size")
     return torch.stack([layer[:, :width] for layer in layers])
+
+
+class ProbeInputs(NamedTuple):
+    """Inputs that a network is tried with; ``long`` and ``second_long`` are of one length."""
+
+    short: Any
+    long: Any
+    second_long: Any
+
+
+def probe_habits(
+    network: nn.Module,
+    run: Callable[[nn.Module, Sequence[Any]], list[Tensor]],
+    inputs: ProbeInputs,
+    name: str,
+) -> Habits:
+    """Try what a network's vectors of an input depend on besides the input.
+
+    Args:
+        network: in eval mode. It is left as it is.
+        run: gives a network's vectors of some inputs that share a pass: for each, [..., dim].
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: the network changes its own weights.
+    """
+    versions = [parameter._version for parameter in network.parameters()]
+
+    def run_seeded(used: nn.Module, *entries: Any) -> list[Tensor]:
+        with seeded(0):
+            return run(used, entries)
+
+    used = copy_network(network)
+    attributes = _list_attributes(used)
+    unseeded = run(used, [inputs.short])[0]
+    long_after_short = run_seeded(used, inputs.long)[0]
+    short_after_long = run_seeded(used, inputs.short)[0]
+    if versions != [parameter._version for parameter in network.parameters()]:
+        raise ModelError(f"{name} cannot be used: it changes its own weights when it reads a text.")
+    short = run_seeded(copy_network(network), inputs.short)[0]
+    long = run_seeded(copy_network(network), inputs.long)[0]
+    keeps_state = (
+        attributes != _list_attributes(used)
+        or differ(long, long_after_short, NOISE)
+        or differ(short, short_after_long, NOISE)
+    )
+
+    def agrees_in_batch(entries: Sequence[Any], expected: Sequence[Tensor]) -> bool:
+        try:
+            together = run_seeded(copy_network(network), *entries)
+        except Exception as error:  # whatever an architecture makes of a batch
+            if is_out_of_memory(error):
+                raise
+            return False
+        return not any(map(differ, expected, together))
+
+    batching: Batching = "single"
+    # what changes with the inputs it has read may change with the longest input of a batch
+    if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
+        batching = "padded"
+    else:
+        second_vectors = run_seeded(copy_network(network), inputs.second_long)[0]
+        if agrees_in_batch([inputs.long, inputs.second_long], [long, second_vectors]):
+            batching = "equal lengths"
+    return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
+
+
+@torch.no_grad()
+def probe_encoder(
+    network: nn.Module,
+    name: str,
+    make_input: Callable[[int, int], list[int]],
+    pad_id: int,
+    token_types: TokenTypes | None = None,
+) -> Behaviour:
+    """Try whether an encoder reads texts at all, and how.
+
+    Args:
+        network: in eval mode. It is left as it is.
+        make_input: the ids of an input of so many tokens besides the special ones, fewer where the
+            window is shorter; the second argument tells which of two.
+
+    Raises:
+        ModelError: the encoder cannot read a text, does not give a vector for every token at every
+            layer, changes its own weights, or lets no token know of another.
+    """
+    parameters = inspect.signature(network.forward).parameters
+    options = {"use_cache": False} if "use_cache" in parameters else {}
+    device = next(network.parameters()).device
+    inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
+
+    def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
+        width = max(map(len, entries))
+        padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
+        lengths = torch.tensor([len(ids) for ids in entries], device=device)
+        attention = (torch.arange(width, device=device) < lengths[:, None]).long()
+        types = {} if token_types is None else {"token_type_ids": token_types.fill(attention)}
+        out = used(
+            input_ids=torch.tensor(padded, device=device),
+            attention_mask=attention,
+            **types,
+            output_hidden_states=True,
+            **options,
+        )
+        layers = stack_layers(out, width)
+        return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
+
+    prime = make_input(PRIME_LENGTH - len(make_input(0, 0)), 0)
+    place = len(inputs.long) // 2
+    changed = [*inputs.long]
+    changed[place] = inputs.second_long[place]
+    try:
+        with seeded(0):
+            before = run(copy_network(network), [inputs.long])[0]
+        with seeded(0):
+            after = run(copy_network(network), [changed])[0]
+            run(copy_network(network), [prime])
+        habits = probe_habits(network, run, inputs, name)
+        if not before.isfinite().all():
+            raise ValueError("it gives infinite or NaN values")
+    except ModelError:
+        raise
+    except Exception as error:  # whatever an architecture wants that it is not given here
+        if is_out_of_memory(error):
+            raise
+        raise ModelError(
+            f"{name} cannot be used, since it does not read a plain text: {shorten_reason(error)}."
+        ) from error
+    check_context(before[-1], after[-1], name)
+    keeps_state = habits.keeps_state or _positions_depend_on_length(network)
+    may_pad = habits.batching == "padded" and not keeps_state
+    return Behaviour(
+        batching=habits.batching if may_pad or habits.batching == "single" else "equal lengths",
+        keeps_state=keeps_state,
+        draws=habits.draws,
+        n_layers=len(before),
+        d_model=before.shape[-1],
+        options=options,
+    )
+
+
+def check_context(before: Tensor, after: Tensor, name: str) -> None:
+    """Check that a changed token changes its neighbours' [token, dim]; else `ModelError`."""
+    changes = torch.linalg.vector_norm(before - after, dim=1)
+    if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
+        raise ModelError(
+            f"{name} cannot be used: no token knows of another, as if it had no attention. Its "
+            "architecture may need a GPU, or a package that is not installed."
+        )
+
+
+def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
+    """Whether vectors, [..., dim], differ by more than a part of their length."""
+    if first.shape != second.shape:
+        return True
+    gap = torch.linalg.vector_norm(first - second, dim=-1)
+    return bool((gap > tolerance * torch.linalg.vector_norm(first, dim=-1)).any())
+
+
+def _list_attributes(network: nn.Module) -> list[Any]:
+    """What a pass may change: modules, buffers, public attributes, configuration."""
+    entries: list[Any] = []
+    for path, module in network.named_modules():
+        plain = {
+            name: value
+            for name, value in vars(module).items()
+            if name != "training"
+            and not name.startswith("_")
+            and isinstance(value, (bool, int, float, str, type(None)))
+        }
+        buffers = {
+            name: (id(b), b._version) for name, b in module._buffers.items() if b is not None
+        }
+        entries.append((path, type(module), plain, buffers))
+    config = getattr(network, "config", None)
+    return [*entries, config.to_dict() if config is not None else None]
+
+
+def _positions_depend_on_length(network: nn.Module) -> bool:
+    """Whether rotary positions change where an input, or one read before, is long."""
+    kinds: list[Any] = []
+    for module in network.modules():
+        kind = getattr(module, "rope_type", None)
+        kinds += kind.values() if isinstance(kind, dict) else [kind]
+    return any(kind in _CHANGING_POSITIONS for kind in kinds)

@@ -14,9 +14,8 @@ _lock = threading.RLock()
 def quiet_transformers() -> Iterator[Any]:
     """Import from `transformers`, which it gives, and load with it in here.
 
-    The package puts another module in its place when its import ends, and its parts are imported at
-    first use: two threads at once may be left with a module that has nothing in it. Progress bars
-    and warnings, which are kept from the terminal, are switched for the whole process.
+    Its parts are imported at first use, and two threads at once may be left with an empty module.
+    Progress bars and warnings are switched for the whole process.
     """
     with _lock:
         import transformers

@@ -14,14 +14,25 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import check_folder, check_settings, transformer_folders
+from neuralviz.models.folder_check import (
+    ModelFiles,
+    check_files,
+    check_modules,
+    check_unused,
+)
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import (
+    Habits,
+    ProbeInputs,
+    check_context,
+    copy_network,
+    is_out_of_memory,
+    probe_habits,
+    seeded,
+)
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
-from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
-from neuralviz.models.weight_files import check_unused, describe_missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -39,10 +50,6 @@ def load_sentence_transformer(
 ) -> tuple[SentenceTransformer, str]:
     """A ``SentenceTransformer`` and its fingerprint.
 
-    Args:
-        model_id: ``all-MiniLM-L6-v2``, which needs no network, a hub id, or a local folder.
-        device: ``cpu`` or ``cuda``; by default what the library chooses.
-
     Only safetensors are read, and no code from the model's repository is ever run.
 
     Raises:
@@ -54,15 +61,10 @@ def load_sentence_transformer(
         folder, fingerprint = bundled.minilm_folder(), bundled.MINILM_SHA256[:16]
     else:
         folder, fingerprint = resolve(model_id)
-        check_folder(folder, model_id)
-        if not (folder / "modules.json").is_file():
-            raise ModelError(
-                f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
-                "methods mean, cls, sep, last and sbert-wk work with any encoder."
-            )
-        check_settings(folder, model_id)
-        if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
-            raise describe_missing_weights(model_id, [path.name for path in folder.rglob("*")])
+    files = ModelFiles(folder, model_id)
+    if model_id != MINILM:
+        check_files(files)
+        check_modules(files)
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -74,7 +76,7 @@ def load_sentence_transformer(
                 local_files_only=True,
                 model_kwargs={"use_safetensors": True},
             )
-            missing = [] if model_id == MINILM else _list_missing_weights(encoder, folder, model_id)
+            missing = [] if model_id == MINILM else _list_missing_weights(encoder, files)
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
@@ -141,12 +143,7 @@ def encode_together(
 ) -> list[Tensor]:
     """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
 
-    Args:
-        encoder, texts, options: as of ``SentenceTransformer.encode``.
-        task: ``query``, ``document`` or None.
-
-    Raises:
-        ModelError: the encoder gives something else than a vector of a text.
+    ``task`` is ``query``, ``document`` or None. `ModelError` where it gives something else.
     """
     ways = {"query": encoder.encode_query, "document": encoder.encode_document}
     vectors = ways.get(task or "", encoder.encode)(
@@ -188,19 +185,19 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
             check_context(tokens[0], tokens[1], name)
 
 
-def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
+def _list_missing_weights(encoder: SentenceTransformer, files: ModelFiles) -> list[str]:
     """Names of the weights that the transformers' files lack: the library makes them up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
-    for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
+    for network, folder in zip(networks, files.transformers, strict=False):
         read, info = type(network).from_pretrained(
-            files,
+            folder,
             config=copy.deepcopy(network.config),
             device_map="meta",
             output_loading_info=True,
             use_safetensors=True,
             local_files_only=True,
         )
-        check_unused(read, info, model_id)
+        check_unused(read, info, files.model_id)
         missing += [name for name in sorted(info["missing_keys"]) if "pooler." not in name]
     return missing

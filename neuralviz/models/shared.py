@@ -8,6 +8,7 @@ from __future__ import annotations
 import copyreg
 import re
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,6 @@ from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from sentence_transformers import SentenceTransformer
 
 T = TypeVar("T")
@@ -41,14 +40,9 @@ _loading_hooks: list[Callable[[], None]] = []
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model by its id, as its files are now; equal ones stand for the same model.
+    """A model by its id, as its files are now; equal ones stand for the same model."""
 
-    Attributes:
-        id: ``bundled``, a hub id or a folder.
-        files: times and sizes of a folder's files; None for what is no folder.
-    """
-
-    id: str
+    id: str  # ``bundled``, a hub id or a folder
     files: tuple[tuple[int, int], ...] | None
 
     @classmethod
@@ -62,10 +56,7 @@ class ModelRef:
 
 
 def _find_commit(model_id: str) -> str:
-    """The commit of a hub model that the local cache would give; empty where there is none.
-
-    Of the bundled model, which another version may bring anew, it is what its weights are.
-    """
+    """The commit of a hub model in the local cache, or what the bundled weights are; else empty."""
     if model_id == models.BUNDLED:
         return bundled.identity(bundled.WEIGHTS)
     if not _HUB_ID.fullmatch(model_id):
@@ -82,19 +73,13 @@ def _find_commit(model_id: str) -> str:
 def shared_model(model_id: str) -> LanguageModel:
     """The model, loaded at the first call; a folder is read again when its files have changed.
 
-    Safe to call from any thread.
-
-    Raises:
-        ModelError: it cannot be had; the message says why and what to do.
+    Safe to call from any thread. `ModelError` where it cannot be had.
     """
     model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
     tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
-    with _lock:
-        _models[model_id, files_stamp(model_id)] = tunable
-    _call_hooks()
-    return tunable
+    return _keep((model_id, files_stamp(model_id)), tunable, _models)
 
 
 def shared_text_model(model_id: str) -> TextModel:
@@ -107,20 +92,17 @@ def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str
     return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
-LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
+Loaders = Mapping[ModelKind, Callable[[str], Any]]
+LOADERS: Loaders = {
     "masked": shared_model,
     "text": shared_text_model,
     "sentence-transformer": shared_sentence_transformer,
 }
-"""Where embedders get models that everybody shares."""
+"""Where embedders get models, by kind."""
 
 
 def check_may_load(model_id: str) -> None:
-    """Refuse to load a model by name or path in a demo that strangers use.
-
-    Raises:
-        ModelError: it neither comes with neuralviz nor was trained here.
-    """
+    """Raise `ModelError` for models by name or path in a demo that strangers use."""
     if server_settings().demo and not is_at_hand(model_id):
         raise ModelError(
             "This demo only uses the models that come with it. Install neuralviz to use others."
@@ -139,20 +121,19 @@ def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object
     with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
-                model = kept[key] = kept.pop(key)  # the one used last goes last
-                return model
-        model = load(model_id)
-        with _lock:
-            kept[key] = model
-            while len(kept) > KEPT:
-                del kept[next(iter(kept))]
-    _call_hooks()
-    return model
+                kept[key] = kept.pop(key)  # the one used last goes last
+                return kept[key]
+        return _keep(key, load(model_id), kept)
 
 
-def _call_hooks() -> None:
+def _keep(key: tuple[str, object], model: T, kept: dict[tuple[str, object], Any]) -> T:
+    with _lock:
+        kept[key] = model
+        while len(kept) > KEPT:
+            del kept[next(iter(kept))]
     for hook in _loading_hooks:
         hook()
+    return model
 
 
 def is_loaded(model_id: str) -> bool:
@@ -168,11 +149,7 @@ def is_held(kind: ModelKind, model_id: str) -> bool:
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
-    """What `LOADERS` would give, where it is kept already; nothing is loaded.
-
-    Raises:
-        ModelError: it is not kept in this form.
-    """
+    """What `LOADERS` would give, where it is kept already in this form; else `ModelError`."""
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
     held = kept.get((model_id, files_stamp(model_id)))
     if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):

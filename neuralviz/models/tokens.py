@@ -32,26 +32,16 @@ _AT_LEAST = "It must contain at least one word."
 
 @dataclass(frozen=True, eq=False)
 class TokenizedText:
-    """One text and its tokens, special tokens left out.
-
-    Attributes:
-        text: the text as given.
-        ids: [token] vocabulary ids.
-        tokens: [token] as the vocabulary writes them (``##ing``, ``Ġthe``).
-        spans: [token, 2] first and past-the-last character of each token in ``text``.
-        words: [token] index of the word each token belongs to.
-        unknown: [token] true where the vocabulary has nothing for the word.
-        chunks: the slices of tokens that fit the model's window, each read on its own.
-    """
+    """One text and its tokens, special tokens left out."""
 
     __repr__ = short_repr
 
-    text: str
-    ids: np.ndarray
-    tokens: tuple[str, ...]
-    spans: np.ndarray
-    words: np.ndarray
-    unknown: np.ndarray
+    text: str  # the text as given
+    ids: np.ndarray  # [token] vocabulary ids
+    tokens: tuple[str, ...]  # [token] as the vocabulary writes them (``##ing``, ``Ġthe``)
+    spans: np.ndarray  # [token, 2] first and past-the-last character of each token in ``text``
+    words: np.ndarray  # [token] index of the word each token belongs to
+    unknown: np.ndarray  # [token] true where the vocabulary has nothing for the word
     chunks: tuple[slice, ...]
 
     def __len__(self) -> int:
@@ -88,10 +78,7 @@ class TokenizedText:
 
     @property
     def looks_foreign(self) -> bool:
-        """Whether the text is likely in a language that the model was not trained on.
-
-        Half of its words are unreadable, or, of eight words or more, two fifths are in pieces.
-        """
+        """Whether the text is likely in a language that the model was not trained on."""
         n_words = int(self.words.max()) + 1
         in_pieces = n_words >= FEWEST_WORDS and self.split_share >= MOSTLY_SPLIT
         return in_pieces or self.unreadable_share >= MOSTLY_UNREADABLE
@@ -100,15 +87,9 @@ class TokenizedText:
 def encode_texts(
     tokenizer: Tokenizer, texts: Sequence[str], *, with_spans: bool = False
 ) -> list[Encoding]:
-    """The tokens of texts without special tokens.
+    """The tokens of texts without special ones; `ModelError` where the tokenizer cannot read one.
 
-    Args:
-        tokenizer: a model's.
-        texts: any.
-        with_spans: also where in its text each token stands.
-
-    Raises:
-        ModelError: it cannot read one of them, for example for want of a token for unknown words.
+    With ``with_spans`` also where in its text each token stands.
     """
     encode = tokenizer.encode_batch if with_spans else tokenizer.encode_batch_fast
     try:
@@ -166,9 +147,7 @@ def to_utf8(text: str) -> str:
 def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
     """Id of what stands for unknown words; None where every string can be spelt byte by byte.
 
-    Args:
-        encoder: of a tokenizer.
-        unknown: the token that its settings name, if they do; else the vocabulary's own counts.
+    ``unknown`` is the token that the settings name; the vocabulary's own goes before it.
     """
     vocabulary = encoder.get_vocab(with_added_tokens=False)
     bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
@@ -179,11 +158,7 @@ def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
 
 
 def check_tokenizer(encoder: Tokenizer, model_id: str) -> None:
-    """Refuse a tokenizer that knows no word, or splits words at random, as in training.
-
-    Raises:
-        ModelError: it does.
-    """
+    """Raise `ModelError` for a tokenizer that knows no word, or splits words at random."""
     special = sum(token.special for token in encoder.get_added_tokens_decoder().values())
     if encoder.get_vocab_size() <= special:
         raise ModelError(

@@ -19,17 +19,11 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """An encoder that was trained here.
+    """An encoder that was trained here, as a folder of sentence-transformers."""
 
-    Attributes:
-        name: as it is chosen, in place of a model's id.
-        folder: that ``SentenceTransformer`` loads.
-        record: how it was trained, as `neuralviz.training.saving` wrote it.
-    """
-
-    name: str
-    folder: Path
-    record: dict[str, Any]
+    name: str  # as it is chosen, in place of a model's id
+    folder: Path  # that ``SentenceTransformer`` loads
+    record: dict[str, Any]  # how it was trained, as `neuralviz.training.saving` wrote it
 
     @property
     def is_table(self) -> bool:
@@ -75,11 +69,7 @@ def is_at_hand(model_id: str) -> bool:
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new encoder, without spaces around it.
-
-    Raises:
-        SettingsError: it is no name for a folder, or there is a model of that name.
-    """
+    """A name for a new encoder, stripped; `SettingsError` if it is none, or taken."""
     name = name.strip()
     if not _NAME.fullmatch(name):
         raise SettingsError(
@@ -93,11 +83,7 @@ def check_free_name(name: str) -> str:
 
 
 def delete_encoder(name: str) -> None:
-    """Delete a trained encoder.
-
-    Raises:
-        ModelError: there is none of that name, or it cannot be deleted.
-    """
+    """Delete a trained encoder; `ModelError` where there is none of that name, or it cannot be."""
     encoder = trained_encoder(name)
     if encoder is None:
         raise ModelError(f"No trained encoder is called “{name[:80]}”.")

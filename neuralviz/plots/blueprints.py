@@ -33,10 +33,7 @@ def grid_height(inputs: MaskedInputs, tokens: Sequence[str]) -> int:
 
 
 def blueprint_grid(
-    inputs: MaskedInputs,
-    blueprints: Sequence[Blueprint],
-    tokens: Sequence[str],
-    window: range,
+    inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
 ) -> go.Figure:
     """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked."""
     tops, row = _rows(inputs)

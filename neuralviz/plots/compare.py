@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
+FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, the same in all heatmaps
 MAX_TICKS = 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
@@ -243,6 +244,7 @@ def _matrix(
     labels = {}
     if len(order) <= MAX_VALUES:
         labels = cell_labels(ordered, lambda value: number(value, short_format))
+        labels["textfont"] = {"size": LARGE_VALUES if len(order) <= FEW_TEXTS else SMALL_VALUES}
     hover = f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}"
     return cells(ordered, named, named, hover, colorbar=_BAR_BELOW, **labels)
 

@@ -15,13 +15,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.parts import BARE, Trace, draw
-from neuralviz.plots.point_colours import (
-    GREY,
-    PointColour,
-    PointGroup,
-    cluster_label,
-    point_groups,
-)
+from neuralviz.plots.point_colours import GREY, PointColour, PointGroup, cluster_label, point_groups
 from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
 
 MOST_DRAWN = 50_000  # points of a map
@@ -61,17 +55,15 @@ class Standout:
 
     Attributes:
         selected: row numbers; the other points fade. None where nothing is selected.
-        highlighted: row number of the point with a ring.
         near: [neighbour, 2 or 3] coordinates to which lines go from the highlighted point.
-        placed: new sentences and their [2 or 3] coordinates.
         near_placed: of each, [neighbour, 2 or 3] coordinates to which lines go from it.
         names: of clusters and their [2 or 3] coordinates, the largest first.
     """
 
     selected: np.ndarray | None = None
-    highlighted: int | None = None
+    highlighted: int | None = None  # row number of the point with a ring
     near: np.ndarray | None = None
-    placed: Sequence[tuple[str, np.ndarray]] = ()
+    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their [2 or 3] coordinates
     near_placed: Sequence[np.ndarray] = ()
     names: Sequence[tuple[str, np.ndarray]] = ()
 
@@ -218,20 +210,12 @@ def _traces(
         parts = [(group.positions[~bright], FADED), (group.positions[bright], opacity)]
         parts = [part for part in parts if len(part[0])]
     for number, (positions, how_opaque) in enumerate(parts):
-        marker = {"size": size, "opacity": how_opaque, **group.marker}
+        trace = _group_trace(group, "scattergl" if flat else "scatter3d", size, how_opaque)
+        trace |= {**places(points[positions]), "customdata": rows[positions]}
         if group.values is not None:
-            marker["color"] = group.values[positions]
-        trace: Trace = {
-            "type": "scattergl" if flat else "scatter3d",
-            "showlegend": True,
-            **group.trace,
-            **places(points[positions]),
-            "mode": "markers",
-            "marker": marker,
-            "customdata": rows[positions],
-        }
+            trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
-            trace["showlegend"] = marker["showscale"] = False  # both parts share one
+            trace["showlegend"] = trace["marker"]["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
         add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in positions])
@@ -240,6 +224,12 @@ def _traces(
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield trace
+
+
+def _group_trace(group: PointGroup, kind: str, size: float, opacity: float) -> Trace:
+    """A group of points, without their places."""
+    marker = {"size": size, "opacity": opacity, **group.marker}
+    return {"type": kind, "showlegend": True, **group.trace, "mode": "markers", "marker": marker}
 
 
 def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
@@ -457,17 +447,14 @@ class PointColumns:
     """Points in the order in which they are drawn, and the density of all of which they are some.
 
     Attributes:
-        x, y: [point] float32.
-        rows: [point] int32 row numbers that say which texts they are.
         values: [point] float32 by which they are coloured; None where it is not by numbers.
-        density: [up, across] uint8, from the bottom.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    rows: np.ndarray
+    x: np.ndarray  # [point] float32
+    y: np.ndarray  # [point] float32
+    rows: np.ndarray  # [point] int32 row numbers that say which texts they are
     values: np.ndarray | None
-    density: np.ndarray
+    density: np.ndarray  # [up, across] uint8, from the bottom
 
     @cached_property
     def content(self) -> bytes:
@@ -493,17 +480,11 @@ class PointColumns:
 
 @dataclass(frozen=True, eq=False)
 class LargePoints:
-    """The points and the density of a large map, without what stands out on it.
+    """The points and the density of a large map, without what stands out on it."""
 
-    Attributes:
-        columns: the points, and the density.
-        traces: of the density and the groups of points, without their data.
-        colour: what the points are coloured by.
-    """
-
-    columns: PointColumns
-    traces: go.Figure
-    colour: PointColour | None
+    columns: PointColumns  # the points, and the density
+    traces: go.Figure  # of the density and the groups of points, without their data
+    colour: PointColour | None  # what the points are coloured by
 
 
 def large_points(
@@ -531,14 +512,8 @@ def large_points(
     for group in groups:
         start, end = end, end + len(group.positions)
         by_values = group.values is not None
-        trace: Trace = {
-            "type": "scattergl",
-            "showlegend": True,
-            **group.trace,
-            "mode": "markers",
-            "marker": {"size": size, "opacity": opacity, **group.marker},
-            "unselected": {"marker": {"opacity": FADED}},
-        }
+        trace = _group_trace(group, "scattergl", size, opacity)
+        trace["unselected"] = {"marker": {"opacity": FADED}}
         if start == end:
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:

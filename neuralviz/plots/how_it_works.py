@@ -44,11 +44,11 @@ def layer_label(name: str) -> str:
 
 
 def _draw(
-    traces: Sequence[Trace], x: dict, y: dict, *, bottom: int = 16, **layout: Any
+    traces: Sequence[Trace], title: str, x: dict, y: dict, *, bottom: int = 16, **layout: Any
 ) -> go.Figure:
-    """A figure without a title, and room for legend and names of its ``bottom`` px."""
-    margin = {"l": 8, "r": 8, "t": 16, "b": bottom}
-    return draw(traces, None, x, y, **{"margin": margin, **layout})
+    """A figure with room for legend and names of its ``bottom`` px."""
+    margin = {"l": 8, "r": 8, "b": bottom}
+    return draw(traces, title, x, y, **{"margin": margin, **layout})
 
 
 def overview_figure(stations: Sequence[str]) -> go.Figure:
@@ -69,9 +69,10 @@ def overview_figure(stations: Sequence[str]) -> go.Figure:
     hidden = {"visible": False, "fixedrange": True}
     return _draw(
         [way],
+        "From a text to its cosine similarities",
         {**hidden, "range": [-0.02, 1]},
         {**hidden, "range": [n - 0.6, -0.4]},
-        margin={"l": 16, "r": 0, "t": 16, "b": 16},
+        margin={"l": 16, "r": 0, "b": 16},
     )
 
 
@@ -102,6 +103,7 @@ def words_figure(
     ]
     return _draw(
         traces,
+        "What the model predicts for the masked token",
         {"range": [0, 1.18], "tickvals": [0, 0.5, 1], "tickformat": ".0%", "title": "probability"},
         {"tickvals": list(range(len(words))), "ticktext": names, "showgrid": False},
         bottom=84,
@@ -130,6 +132,7 @@ def losses_figure(
     ]
     figure = _draw(
         traces,
+        "Loss at every masked position",
         name_axis(tokens, 14, autotickangles=[0, -60, -90], **BARE),
         {"title": "cross-entropy, nats", "rangemode": "tozero"},
         bottom=120,
@@ -158,7 +161,8 @@ def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -
         for (name, colour), values in ((_BEFORE, before), (_AFTER, after))
     ]
     numbers = {"tickvals": x, "ticktext": neurons.astype(str), "tickangle": -90}
-    return _draw(traces, {"title": "neuron", **numbers, **BARE}, {"title": "weight"}, bottom=110)
+    x_axis = {"title": "neuron", **numbers, **BARE}
+    return _draw(traces, "The weights that change most", x_axis, {"title": "weight"}, bottom=110)
 
 
 def delta_figure(deltas: np.ndarray) -> go.Figure:
@@ -168,6 +172,7 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
     epochs = np.arange(1, n_epochs + 1)
     return _draw(
         [cells(deltas, np.arange(dim), epochs, hover, symmetric_range(deltas))],
+        "Change of every weight, epoch by epoch",
         {"title": "neuron", **BARE},
         {"title": "epoch", "dtick": max(1, n_epochs // 10), **BARE},
         bottom=60,
@@ -186,7 +191,12 @@ def norms_figure(names: Sequence[str], norms: np.ndarray) -> go.Figure:
         textfont=None,
     )
     top = 1.15 * max(1.0, float(norms.max()))
-    figure = _draw([layers], {"showgrid": False}, {"title": "norm of the delta", "range": [0, top]})
+    figure = _draw(
+        [layers],
+        "Norm of each layer's delta",
+        {"showgrid": False},
+        {"title": "norm of the delta", "range": [0, top]},
+    )
     figure.add_hline(y=1, line={"color": VERMILLION, "width": 3, "dash": "dash"})
     figure.add_annotation(
         text="<b>normalised to 1</b>", x=1, xref="paper", xanchor="right", y=1, yanchor="top",
@@ -213,7 +223,8 @@ def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> 
         for name, vector, end, colour in parts
     ]
     x = {"title": f"{ends[-1]:,} values", "showgrid": False}
-    return _draw(traces, x, {"title": "normalised delta"}, bottom=120)
+    y = {"title": "normalised delta"}
+    return _draw(traces, "The normalised deltas, one after the other", x, y, bottom=120)
 
 
 def embedding_figure(embedding: np.ndarray) -> go.Figure:
@@ -229,7 +240,8 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
         symmetric_range(embedding),
         customdata=np.arange(folded.size).reshape(n_rows, -1),
     )
-    return _draw([image], {"visible": False}, {"visible": False, **TOP_DOWN})
+    title = "The embedding, value by value"
+    return _draw([image], title, {"visible": False}, {"visible": False, **TOP_DOWN})
 
 
 def product_figure(
@@ -283,9 +295,10 @@ def product_figure(
         )
     return _draw(
         traces,
+        "The dot product, value by value",
         {"title": "values summed", "range": [0, ends[-1] * 1.03], **BARE},
         {"title": "running sum", "range": [low - room, high + room]},
-        margin={"l": 8, "r": 16, "t": 24, "b": 120},
+        margin={"l": 8, "r": 16, "b": 120},
     )
 
 

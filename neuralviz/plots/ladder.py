@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import PUBLISHED_OF
-from neuralviz.evaluation.normal_plot import normal_plot
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    PUBLISHED_OF,
+    SENTENCE,
+    normal_plot,
+)
 from neuralviz.plots.evaluation import interval_figure
-from neuralviz.plots.pairs import scatter_figure
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.parts import (
     NAMES_OF_BARS,
     Trace,
@@ -24,22 +29,14 @@ from neuralviz.plots.parts import (
     number_axis,
     widen,
 )
-from neuralviz.plots.theme import (
-    BEFORE,
-    BLUE,
-    FONT_SIZE,
-    RUNG_COLOURS,
-    SKY,
-    VERMILLION,
-)
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.plots.theme import BEFORE, BLUE, FONT_SIZE, RUNG_COLOURS, SKY, VERMILLION
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.ladder_events import Curve
-    from neuralviz.evaluation.ladder_table import LadderLine, Prediction
+    from neuralviz.evaluation.ladder_results import Curve, LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
 
 ROW_HEIGHT = 40  # px
@@ -96,9 +93,9 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     ends = [entry[0] for entry in published if entry]
     for row in lines:
         ends += [row.spearman, *(row.interval or ()), *row.seeds]
-    if finite := [value for value in ends if np.isfinite(value)]:
-        figure.update_xaxes(range=widen(finite, 0.06))
-    return figure.update_layout(showlegend=True, title=None, margin={"t": 16})
+    finite = [value for value in ends if np.isfinite(value)]
+    figure.update_xaxes(range=widen(finite, 0.06) if finite else [0, 1])
+    return figure.update_layout(showlegend=True)
 
 
 def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
@@ -264,10 +261,9 @@ def pair_scores_figure(
     )
     return draw(
         [scores, identical],
-        None,
+        "Scores by every rung",
         {"title": "score ↑", "range": [low, high + 0.02 * (high - low)]},
         NAMES_OF_BARS,
         bargap=0.35,
         showlegend=True,
-        margin={"t": 16},
     )

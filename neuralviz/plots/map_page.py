@@ -12,12 +12,7 @@ import numpy as np
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import (
-    FADED,
-    Standout,
-    map_figure,
-    marker_look,
-)
+from neuralviz.plots.corpus_map import FADED, Standout, map_figure, marker_look
 from neuralviz.plots.point_colours import PointColour, PointGroup, point_groups
 from neuralviz.plots.standalone import About, page_html
 from neuralviz.plots.theme import style
@@ -42,16 +37,14 @@ class PageMap:
     """A map for a page of its own.
 
     Attributes:
-        title: plain text.
         colours: by what they are called, what its points can be coloured by; the first one is
             chosen at the start.
-        names: of clusters, and their [2 or 3] coordinates.
     """
 
-    title: str
+    title: str  # plain text
     coordinates: np.ndarray
     colours: Mapping[str, PointColour]
-    names: Sequence[tuple[str, np.ndarray]] = ()
+    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from plotly.colors import sample_colorscale
 
 from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning.blanks import percent
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.parts import (
     CIVIDIS,
@@ -25,15 +24,8 @@ from neuralviz.plots.parts import (
     token_bars,
 )
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import (
-    AFTER,
-    BEFORE,
-    LAYER_COLOURS,
-    escape,
-    shorten,
-    symmetric_range,
-)
-from neuralviz.words import many
+from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS, escape, shorten, symmetric_range
+from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -201,15 +193,10 @@ def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
 
 @dataclass(frozen=True, eq=False)
 class Norms:
-    """How far the layers of a run are from their pretrained weights, of one text.
+    """How far the layers of a run are from their pretrained weights, of one text."""
 
-    Attributes:
-        values: [epoch, layer] norm of the delta after each epoch; NaN where not known.
-        layers: their full names.
-    """
-
-    values: np.ndarray
-    layers: Sequence[str]
+    values: np.ndarray  # [epoch, layer] norm of the delta after each epoch; NaN where not known
+    layers: Sequence[str]  # their full names
 
 
 def delta_norm_figure(

@@ -70,13 +70,7 @@ def dots(
     }  # fmt: skip
 
 
-def bars(
-    x: Values,
-    y: Values,
-    colour: Any,
-    hover: str,
-    **more: Any,
-) -> Trace:
+def bars(x: Values, y: Values, colour: Any, hover: str, **more: Any) -> Trace:
     """Bars, upright unless ``orientation`` is ``h``; a ``text`` in or beside them is small."""
     written: Trace = {}
     if "text" in more:

@@ -42,21 +42,16 @@ class PointColour:
     """What the points of a map are coloured by: categories or numbers.
 
     Attributes:
-        name: of the column or measure.
-        categories: those with a colour of their own come first.
         codes: [text] place of each text's category, -1 where it has none; None for numbers.
-        values: [text] float32, NaN where there is none; None for categories.
-        number_format: of the values, as d3 writes it.
-        missing: what texts without a category or number are called.
         ends: of the scale of the values; by default those of the middle 98% of them.
     """
 
-    name: str
-    categories: tuple[str, ...] = ()
+    name: str  # of the column or measure
+    categories: tuple[str, ...] = ()  # those with a colour of their own come first
     codes: np.ndarray | None = None
-    values: np.ndarray | None = None
-    number_format: str = ".3~g"
-    missing: str = "no value"
+    values: np.ndarray | None = None  # [text] float32, NaN where there is none; None for categories
+    number_format: str = ".3~g"  # of the values, as d3 writes it
+    missing: str = "no value"  # what texts without a category or number are called
     ends: tuple[float, float] | None = None
 
     def select(self, rows: np.ndarray) -> PointColour:
@@ -65,10 +60,14 @@ class PointColour:
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
 
+UNNAMED = "no typical words"  # of a cluster
+
+
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """A name for every cluster: its number, from 1, and its first words."""
     return tuple(
-        f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
+        f"{number} {', '.join(words[:2]) or UNNAMED}"
+        for number, words in enumerate(cluster_words, 1)
     )
 
 

@@ -11,19 +11,25 @@ import plotly.graph_objects as go
 
 from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.in_words import ARROWS, Table
-from neuralviz.evaluation.leads import compute_leads
-from neuralviz.evaluation.worst import worst_cases, worst_in_words
-from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
+from neuralviz.evaluation.results import ARROWS, Table
+from neuralviz.evaluation.yardsticks import (
+    INTERVALS,
+    best_first,
+    compute_leads,
+    explain_measures,
+    worst_cases,
+    worst_in_words,
+    yardsticks_of,
+)
 from neuralviz.headlines import write_lead
 from neuralviz.headlines.evaluation import describe_verdict, short_name
-from neuralviz.plots.evaluation import rows_height
-from neuralviz.plots.results import (
+from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
     histograms,
     lead_of_best,
     quality_figures,
+    rows_height,
     yardstick_figure,
 )
 from neuralviz.plots.standalone import About, figure_html, page_html

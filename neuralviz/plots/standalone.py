@@ -24,13 +24,12 @@ class About:
     """The title, settings and file names of a figure outside the app.
 
     Attributes:
-        title: in a few words; plain text.
         settings: how it was made, by name: methods, model, what else changes the result.
         files: what sets the names of its files apart: the beginning of a text or the name of an
             example, then methods and settings that matter.
     """
 
-    title: str = ""
+    title: str = ""  # in a few words; plain text
     settings: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
 

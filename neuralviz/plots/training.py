@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.evaluation.training_frames import training_numbers
+from neuralviz.evaluation.training_tables import training_numbers
 from neuralviz.headlines.training import trained_part
-from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.parts import (
     BARE,
     FEW_COLUMNS,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 SMOOTHED = 10  # steps
 ACCURACY_ROOM = 0.1  # the least that an axis of accuracies spans
-TRAILS = 50  # texts that moved most
 FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
 _GROUPS = COLOURS[:10]
 
@@ -68,9 +66,10 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
         kind = lesson.settings.pairs.kind
         steps, colour = np.arange(1, lesson.step + 1), PAIR_COLOURS[kind]
         hover, look = f"{kind}<br>step %{{x}}: loss %{{y:.3f}}", {"opacity": 0.35}
+        prefix = f"{kind}, " if len(lessons) > 1 else ""
         traces += [
-            dots(steps, lesson.loss, colour, hover, size=5, marker=look, showlegend=False),
-            line(steps, smooth(lesson.loss), colour, width=4, size=0, name=kind),
+            dots(steps, lesson.loss, colour, hover, size=5, marker=look, name=f"{prefix}batch"),
+            line(steps, smooth(lesson.loss), colour, width=4, size=0, name=f"{prefix}mean of ten"),
         ]
     n_steps = max([lesson.steps for lesson in lessons] or [1])
     return draw(
@@ -78,19 +77,16 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
         "Loss",
         {"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
         {"title": "loss, nats", "rangemode": "tozero"},
-        showlegend=len(lessons) > 1,
+        showlegend=True,
     )
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
     """[step] mean of each value and those just before it, ten in all; NaN is left out."""
-    is_known = np.isfinite(values)
-    sums = np.cumsum(np.concatenate([[0.0], np.where(is_known, values, 0.0)]))
-    counts = np.cumsum(np.concatenate([[0], is_known]))
-    ends = np.arange(1, len(sums))
-    starts = np.maximum(0, ends - SMOOTHED)
-    n = counts[ends] - counts[starts]
-    return np.where(n > 0, (sums[ends] - sums[starts]) / np.maximum(n, 1), np.nan)
+    import pandas as pd
+
+    finite = pd.Series(np.where(np.isfinite(values), values, np.nan))
+    return finite.rolling(SMOOTHED, min_periods=1).mean().to_numpy()
 
 
 # --- accuracy ----------------------------------------------------------------------------------
@@ -109,7 +105,8 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
     for lesson in measured:
         if len(lesson.accuracy) > 1:
             kind = lesson.settings.pairs.kind
-            name = kind if lesson.is_over else f"{kind}, so far"
+            after = kind if len(measured) > 1 else "after training"
+            name = after if lesson.is_over else f"{after}, so far"
             traces.append(_accuracy_line(lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
     n_layers = measured[0].accuracy.shape[1] if measured else 1
     return draw(
@@ -169,16 +166,15 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
     return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
 
 
-def accuracy_map_figure(
-    lesson: Lesson, drawn_lessons: Sequence[Lesson], *, name: str = ""
-) -> go.Figure:
+def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
         drawn_lessons: all that are drawn side by side, to share their colours.
-        name: of the training; by default how its pairs are made.
     """
-    name = escape(shorten(name, 40)) or lesson.settings.pairs.kind.capitalize()
+    title = "Accuracy at every layer"
+    if len(drawn_lessons) > 1:
+        title = f"{lesson.settings.pairs.kind.capitalize()}: accuracy at every layer"
     accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
     steps = [snapshot.step for snapshot in lesson.snapshots]
     n_layers = lesson.accuracy.shape[1]
@@ -199,7 +195,7 @@ def accuracy_map_figure(
     moments = [f"{steps[i]:,}" if steps[i] else "before" for i in ticks]
     return draw(
         [accuracy_map],
-        f"{name}: accuracy at every layer",
+        title,
         {"title": "step", "tickvals": ticks, "ticktext": moments, "showgrid": False},
         number_axis("layer", range(n_layers), **BARE),
     )
@@ -221,20 +217,22 @@ def moving_map_figure(
     texts: Sequence[str],
     groups: Sequence[str],
     colours: dict[str, str],
+    followed: Sequence[int],
 ) -> go.Figure:
-    """The texts after some steps, with trails of those that moved most from before till then.
+    """The texts after some steps, with trails of some from before till then.
 
     The frame is that of all ``maps`` [snapshot, text, 2], but for a few points that are far from
     all others.
 
     Args:
         colours: by group; what has none is grey.
+        followed: numbers of the texts with trails.
     """
     so_far = maps[: snapshot + 1]
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     traces = [
         line(so_far[:, text, 0], so_far[:, text, 1], colours.get(groups[text], BEFORE), **look)
-        for text in (find_moved_most(so_far, TRAILS) if snapshot else ())
+        for text in followed
     ]
     hover = "%{customdata[1]}<br>%{customdata[0]}"
     for name in [*colours, ""]:

@@ -1,27 +1,30 @@
-"""Arrow files as tables, and what Parquet files share with them."""
+"""Arrow and Parquet files, and folders that ``datasets`` saved, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, types
+from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.table import Table, TableBuilder, check_width, column_names, describe_skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from neuralviz.words import joined
 
 MAX_TEXT = 1 << 31  # characters of all columns
 MAX_ROWS = 10_000_000  # a file of a few kilobytes can have a billion rows of nothing
+MAX_UNPACKED = 1 << 28  # bytes of a batch of an Arrow file, as of an Excel workbook
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 _ROWS_AT_ONCE = 10_000
-_FILE = b"ARROW1"  # what files begin with; streams have no mark
+_FILE = b"ARROW1\0\0"  # before the stream that is in a file
 _FEATHER_1 = b"FEA1"
+_USUAL = 20  # times smaller that texts become when they are packed, at most
 _BINARY = (
     *(types.is_binary, types.is_large_binary, types.is_binary_view),
     types.is_fixed_size_binary,
@@ -33,114 +36,60 @@ _LEFT_OUT = (
     (types.is_list_view, "views of lists"),
     (types.is_large_list_view, "views of lists"),
 )
-MAX_UNPACKED = 1 << 28  # bytes of a batch, as of an Excel workbook
-_USUAL = 20  # times smaller that texts become when they are packed, at most
-_LONGEST = 1 << 26  # bytes of metadata
-_DICTIONARY, _BATCH = 2, 3  # kinds of messages
-_BUFFER, _BLOCK, _LENGTH_BYTES = 16, 24, 8  # bytes of an entry
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of an Arrow schema that hold texts and labels.
+    """The columns of an Arrow schema that hold texts and labels."""
 
-    Attributes:
-        places: of the columns in the schema.
-        names: no two alike.
-        kinds: their types.
-        notes: sentences on the columns that are left out.
-    """
-
-    places: Sequence[int]
-    names: Sequence[str]
-    kinds: Sequence[pa.DataType]
-    notes: tuple[str, ...]
+    places: Sequence[int]  # of the columns in the schema
+    names: Sequence[str]  # no two alike
+    notes: tuple[str, ...]  # sentences on the columns that are left out
 
     @classmethod
-    def from_schema(cls, schema: pa.Schema) -> Columns:
-        """Those of a schema; binary data and lists of numbers are left out."""
+    def from_schema(cls, name: str, schema: pa.Schema) -> Columns:
+        """Those of a file's schema; binary data and lists of numbers are left out."""
+        check_width(name, len(schema.names))
         unwanted = [_describe_unwanted(field.type) for field in schema]
-        places = [position for position, kind in enumerate(unwanted) if not kind]
-        return cls(
-            places,
-            column_names(schema.names[position] for position in places),
-            [schema.field(position).type for position in places],
-            tuple(
-                describe_skipped(name, kind)
-                for name, kind in zip(schema.names, unwanted, strict=True)
-                if kind
-            ),
-        )
+        places = [place for place, kind in enumerate(unwanted) if not kind]
+        notes = [
+            describe_skipped(title, kind)
+            for title, kind in zip(schema.names, unwanted, strict=True)
+            if kind
+        ]
+        return cls(places, column_names(schema.names[place] for place in places), tuple(notes))
 
-    def batches(self, name: str, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
-        """These columns of an Arrow file or stream, some thousand rows at once.
+    def read_blocks(
+        self, name: str, batches: Iterable[pa.RecordBatch], n_wanted: int | None
+    ) -> Iterator[Table]:
+        """A table for each batch of some thousand rows; the last has none, but the notes.
 
         Raises:
-            TextError: as of `check_unpacked`.
-            pyarrow.ArrowException: as it is read: it is damaged.
+            TextError: there are too many rows or characters.
         """
-        if not self.places:
-            return
-        check_unpacked(name, file)
-        file.seek(0)
-        is_file = file.read(len(_FILE)) == _FILE
-        file.seek(0)
-        options = pa.ipc.IpcReadOptions(included_fields=list(self.places))
-        if is_file:
-            reader = pa.ipc.open_file(file, options=options)
-            batches = map(reader.get_batch, range(reader.num_record_batches))
-        else:
-            batches = iter(pa.ipc.open_stream(file, options=options))
+        n_rows = n_bytes = 0
+        builder = TableBuilder(name, "row")
         for batch in batches:
-            batch.validate(full=True)
-            for start in range(0, len(batch), _ROWS_AT_ONCE):
-                yield batch.slice(start, _ROWS_AT_ONCE)
-
-    def add_rows(self, batch: pa.RecordBatch, objects: TableBuilder, n_before: int) -> None:
-        """Add the rows of a batch that has these columns alone, to ``n_before`` rows."""
-        rows = zip(*map(_read_values, batch.columns, self.kinds), strict=True)
-        for number, row in enumerate(rows, n_before + 1):
-            objects.add(number, dict(zip(self.names, row, strict=True)))
-
-
-def read_arrow(name: str, file: IO[bytes], max_rows: int | None) -> Table:
-    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream.
-
-    Raises:
-        TextError: it is damaged or none of these, or holds too much.
-    """
-    with check_damage(name):
-        schema = read_schema(name, file)
-        check_width(name, len(schema.names))
-        columns = Columns.from_schema(schema)
-        return read_batches(name, columns, columns.batches(name, file), max_rows)
-
-
-def read_schema(name: str, file: IO[bytes]) -> pa.Schema:
-    """The schema of an Arrow file or stream.
-
-    Raises:
-        TextError: it is a Feather file of the first version.
-        pyarrow.ArrowException: it is damaged, or none of these.
-    """
-    head = file.read(len(_FILE))
-    file.seek(0)
-    if head.startswith(_FEATHER_1):
-        raise TextError(
-            f"{name} is a Feather file of version 1, which is not read. Read it with "
-            "pandas.read_feather, and save it with to_feather or to_parquet."
-        )
-    opened = pa.ipc.open_file if head == _FILE else pa.ipc.open_stream
-    return opened(file).schema
+            n_bytes += sum(map(count_bytes, batch.columns))
+            if n_bytes > MAX_TEXT:
+                raise TextError(
+                    f"{name} has more than {MAX_TEXT:,} characters in its first "
+                    f"{n_rows + len(batch):,} rows. Split it."
+                )
+            rows = zip(*map(_read_values, batch.columns), strict=True)
+            for number, row in enumerate(rows, n_rows + 1):
+                builder.add(number, dict(zip(self.names, row, strict=True)))
+            n_rows += len(batch)
+            _check_n_rows(name, n_rows)
+            yield builder.take()
+            if n_wanted is not None and builder.n_rows >= n_wanted:
+                break
+        yield builder.finish("", self.notes)
 
 
 @contextmanager
 def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
     """What Arrow says of a file's content is said in a sentence.
-
-    Args:
-        name: of the file.
-        kind: that it should be of.
 
     Raises:
         TextError: the file is damaged, or none of its kind.
@@ -154,62 +103,154 @@ def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
         raise TextError(f"{name} is damaged, or not {kind}.") from error
 
 
-def check_n_rows(name: str, n_rows: int, max_rows: int | None, limit: int = MAX_ROWS) -> None:
-    """Refuse a file of too many rows, unless only some are wanted.
+def _check_n_rows(name: str, n_rows: int) -> None:
+    if n_rows > MAX_ROWS:
+        raise TextError(
+            f"{name} has {n_rows:,} rows. Up to {MAX_ROWS:,} can be read: split the file."
+        )
+
+
+# --- Arrow ---------------------------------------------------------------------------------------
+
+
+def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
+    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream.
 
     Raises:
-        TextError: it has more than ``limit``.
+        TextError: as it is read: it is damaged or none of these, or holds too much.
     """
-    if n_rows > limit and max_rows is None:
-        raise TextError(f"{name} has {n_rows:,} rows. Up to {limit:,} can be read: split the file.")
+    with check_damage(name):
+        columns, batches = _open_arrow(name, file)
+        yield from columns.read_blocks(name, batches, n_wanted)
 
 
-def read_batches(
-    name: str,
-    columns: Columns,
-    batches: Iterable[pa.RecordBatch],
-    max_rows: int | None,
-    max_characters: int = MAX_TEXT,
-    limit: int = MAX_ROWS,
-) -> Table:
-    """The rows of batches as a table.
+def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.RecordBatch]]:
+    """The columns of texts and labels, and the batches, which have these alone."""
+    head = file.read(len(_FILE))
+    if head.startswith(_FEATHER_1):
+        raise TextError(
+            f"{name} is a Feather file of version 1, which is not read. Read it with "
+            "pandas.read_feather, and save it with to_feather or to_parquet."
+        )
+    start = len(_FILE) if head == _FILE else 0
+    file.seek(start)
+    columns = Columns.from_schema(name, pa.ipc.open_stream(file).schema)
 
-    Args:
-        name: of the file.
-        columns: those of the batches.
-        batches: of some thousand rows, with these columns alone.
-        max_rows: as of `read_table`.
-        max_characters: of all rows.
-        limit: rows.
+    def read_batches() -> Iterator[pa.RecordBatch]:
+        file.seek(start)
+        check_unpacked(name, pa.ipc.MessageReader.open_stream(file))
+        file.seek(start)
+        options = pa.ipc.IpcReadOptions(included_fields=list(columns.places))
+        for batch in pa.ipc.open_stream(file, options=options):
+            batch.validate(full=True)
+            for row in range(0, len(batch), _ROWS_AT_ONCE):
+                yield batch.slice(row, _ROWS_AT_ONCE)
+
+    return columns, read_batches() if columns.places else iter(())
+
+
+def check_unpacked(name: str, messages: Iterable[pa.ipc.Message]) -> None:
+    """Refuse a small batch that becomes a very large one; it is not unpacked.
+
+    A buffer that is packed begins with its length.
 
     Raises:
-        TextError: there are too many rows or characters.
+        TextError: one has more than `MAX_UNPACKED` bytes, and is far smaller as it is packed.
     """
-    objects, number, n_bytes = TableBuilder(name, "row"), 0, 0
-    for batch in batches:
-        n_bytes += sum(map(count_bytes, batch.columns))
-        if n_bytes > max_characters:
+    for message in messages:
+        data = message.metadata.to_pybytes()
+        header = _follow(data, _find_field(data, _follow(data, 0), 2))
+        batch = header
+        if message.type == "dictionary":
+            batch = _follow(data, _find_field(data, header, 1))
+        elif message.type != "record batch":
+            continue
+        if not _find_field(data, batch, 3):
+            continue  # nothing is packed
+        packed = unpacked = 0
+        buffers = _follow(data, _find_field(data, batch, 2))
+        for place in range(_read_number(data, buffers, 4)):
+            offset, length = np.frombuffer(data, "<i8", 2, buffers + 4 + 16 * place).tolist()
+            packed += length
+            if length >= 8:  # an empty buffer has no length before it
+                unpacked += max(length, _read_number(message.body[offset : offset + 8], 0, 8))
+        if unpacked > max(MAX_UNPACKED, _USUAL * packed):
             raise TextError(
-                f"{name} has more than {max_characters:,} characters in its first "
-                f"{number + len(batch):,} rows. Split it."
+                f"{name} has a batch of {unpacked:,} bytes when unpacked. Save it in smaller "
+                "batches, or as Parquet."
             )
-        columns.add_rows(batch, objects, number)
-        number += len(batch)
-        check_n_rows(name, number, max_rows, limit)
-        if number >= limit or (max_rows is not None and len(objects.lines) > max_rows):
-            break
-    return objects.table("", columns.notes)
 
 
-def is_dictionary(kind: pa.DataType) -> bool:
-    """Whether a column holds texts by their numbers in a dictionary."""
-    if not types.is_dictionary(kind):
-        return False
-    return _is_text(kind.value_type)
+def _find_field(data: bytes, table: int, field: int) -> int:
+    """The position of a field of a table of FlatBuffers; 0 where it has none."""
+    vtable, place = table - _read_number(data, table, 4), 4 + 2 * field
+    offset = _read_number(data, vtable + place, 2) if place < _read_number(data, vtable, 2) else 0
+    return table + offset if offset else 0
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+def _follow(data: bytes, position: int) -> int:
+    """The position that the number at another one refers to."""
+    return position + _read_number(data, position, 4)
+
+
+def _read_number(data: bytes | pa.Buffer, start: int, size: int) -> int:
+    return int.from_bytes(data[start : start + size], "little", signed=size > 2)
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+def read_parquet(
+    name: str, file: IO[bytes], n_wanted: int | None = None, groups: Sequence[int] = ()
+) -> Iterator[Table]:
+    """The columns of texts and labels of a Parquet file; of some row groups, or of all.
+
+    Texts are read as numbers and different texts: a file may hold a long text once, and a number
+    in each of a million rows that stands for it. Columns are chosen by their numbers, since several
+    may have one name.
+
+    Raises:
+        TextError: as it is read: it is damaged or holds too much.
+    """
+    with check_damage(name, "a Parquet file"):
+        source = parquet.ParquetFile(file, pre_buffer=False)
+        columns = Columns.from_schema(name, source.schema_arrow)
+        if n_wanted is None and not groups:
+            _check_n_rows(name, source.metadata.num_rows)
+        leaves = [source.schema.column(place) for place in range(len(source.schema.names))]
+        texts = [
+            place
+            for place, leaf in enumerate(leaves)
+            if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+        ]
+        reader = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts).reader
+        ends = np.cumsum([0, *(_count_leaves(field.type) for field in source.schema_arrow)])
+        wanted = [leaf for place in columns.places for leaf in range(ends[place], ends[place + 1])]
+        n_at_once = min(_ROWS_AT_ONCE, n_wanted or _ROWS_AT_ONCE)
+        batches = (  # group by group, so that all before a damaged one can be read
+            batch
+            for group in groups or range(source.num_row_groups)
+            for batch in reader.iter_batches(n_at_once, row_groups=[group], column_indices=wanted)
+        )
+        yield from columns.read_blocks(name, batches if wanted else (), n_wanted)
+
+
+def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
+    """Bytes of each row group of a file, as they are in memory.
+
+    Raises:
+        TextError: it is no Parquet file.
+    """
+    with check_damage(name, "a Parquet file"):
+        metadata = parquet.ParquetFile(file, pre_buffer=False).metadata
+    return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
+
+
+def _count_leaves(kind: pa.DataType) -> int:
+    return sum(_count_leaves(kind.field(place).type) for place in range(kind.num_fields)) or 1
+
+
+# --- values --------------------------------------------------------------------------------------
 
 
 def count_bytes(column: pa.Array) -> int:
@@ -219,12 +260,12 @@ def count_bytes(column: pa.Array) -> int:
         return count_bytes(column.keys) + count_bytes(column.items)
     if types.is_struct(kind):
         return sum(map(count_bytes, column.flatten()))
-    if types.is_nested(kind):
-        return count_bytes(column.flatten())
-    if is_dictionary(column.type):
+    if _is_dictionary(kind):
         lengths = _measure_texts(column.dictionary).take(column.indices)
-    elif _is_text(column.type):
+    elif _is_text(kind):
         lengths = _measure_texts(column)
+    elif types.is_nested(kind):
+        return count_bytes(column.flatten())
     else:
         return column.nbytes
     return compute.sum(lengths).as_py() or 0
@@ -238,10 +279,31 @@ def _measure_texts(texts: pa.Array) -> pa.Array:
     return pa.array(views[texts.offset : texts.offset + len(texts), 0].astype(np.int64))
 
 
+def _is_dictionary(kind: pa.DataType) -> bool:
+    """Whether a column holds texts by their numbers in a dictionary."""
+    return types.is_dictionary(kind) and _is_text(kind.value_type)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def _read_values(column: pa.Array) -> list[Any]:
+    """The values of a column; numbers of few digits have no more, and equal texts are one."""
+    if types.is_float32(column.type) or types.is_float16(column.type):
+        return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
+    if _is_dictionary(column.type):
+        used = compute.unique(column.indices).drop_null().to_pylist()
+        texts = {code: column.dictionary[code].as_py() for code in used}
+        return [texts.get(code) for code in column.indices.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
 def _describe_unwanted(kind: pa.DataType) -> str:
     """What is in a column that holds no labels; empty if it may."""
     if types.is_struct(kind):  # an image or a sound with its path
-        inner = (kind.field(position).type for position in range(kind.num_fields))
+        inner = (kind.field(place).type for place in range(kind.num_fields))
         return "binary data" if any(map(_describe_unwanted, inner)) else ""
     if types.is_map(kind):
         return _describe_unwanted(kind.key_type) or _describe_unwanted(kind.item_type)
@@ -257,111 +319,97 @@ def _describe_unwanted(kind: pa.DataType) -> str:
     return ""
 
 
-def _read_values(column: pa.Array, plain: pa.DataType) -> list[Any]:
-    """The values of a column; numbers of few digits have no more."""
-    if types.is_float32(column.type) or types.is_float16(column.type):
-        return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
-    if is_dictionary(column.type):  # equal texts are one object
-        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        used, places = np.unique(codes[codes >= 0], return_inverse=True)
-        texts = [*(column.dictionary[code].as_py() for code in used.tolist()), None]
-        rows = np.full(len(codes), len(used))
-        rows[codes >= 0] = places
-        return [texts[row] for row in rows.tolist()]
-    values: list[Any] = (column.cast(plain) if types.is_nested(plain) else column).to_pylist()
-    return values
+# --- folders of `datasets` -----------------------------------------------------------------------
 
 
-def check_unpacked(name: str, file: IO[bytes], max_bytes: int = MAX_UNPACKED) -> None:
-    """Refuse a file with a small batch that becomes a very large one, whatever its columns.
+def is_saved_data_set(folder: Path) -> bool:
+    """Whether ``save_to_disk`` of ``datasets`` wrote a folder: a data set, or several splits."""
+    return (folder / STATE).is_file() or (folder / SPLITS).is_file()
+
+
+def find_split(name: str, folder: Path, split: str | None = None) -> Path:
+    """The folder of a split, which may be the folder itself.
 
     Args:
-        name: of the file.
-        file: an Arrow file or stream; it is read from its beginning, without the batches.
-        max_bytes: bytes that a batch may have.
+        name: of the folder, for messages.
+        folder: of a saved data set.
+        split: its name; not needed where there is only one.
 
     Raises:
-        TextError: one has more, and is far smaller as it is packed.
+        TextError: there are several, or there is none of this name.
     """
-    for body, data in _find_messages(file):
-        kind, batch = (
-            _read_number(data, _find_field(data, _find_root(data), 1), 1),
-            _find_table(data, _find_root(data), 2),
-        )
-        if kind == _DICTIONARY:
-            batch = _find_table(data, batch, 1)
-        if kind not in (_DICTIONARY, _BATCH) or not _find_field(data, batch, 3):
-            continue  # nothing is packed
-        packed = unpacked = 0
-        for buffer in _find_entries(data, batch, 2, _BUFFER):
-            length = _read_number(data, buffer + 8, 8)
-            file.seek(body + max(0, _read_number(data, buffer, 8)))
-            packed += length
-            if length >= _LENGTH_BYTES:  # an empty buffer has no length before it
-                size = int.from_bytes(file.read(_LENGTH_BYTES), "little", signed=True)
-                unpacked += max(length, size)
-        if unpacked > max(max_bytes, _USUAL * packed):
-            raise TextError(
-                f"{name} has a batch of {unpacked:,} bytes when unpacked. Save it in smaller "
-                "batches, or as Parquet."
-            )
+    if not (folder / SPLITS).is_file():
+        return folder
+    listed = _read_json(name, folder / SPLITS).get("splits", [])
+    splits = [title for title in listed if _is_name(title)]
+    if split in splits or (split is None and len(splits) == 1):
+        return folder / (split or splits[0])
+    named = joined([f"“{title}”" for title in splits]) if splits else "none"
+    raise TextError(
+        f"{name} is a saved data set whose splits are: {named}. Choose one of their folders, such "
+        f"as {name}/{splits[0] if splits else 'train'}."
+    )
 
 
-def _find_messages(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The metadata of each message, and where its body begins."""
-    file.seek(0)
-    is_file = file.read(len(_FILE)) == _FILE
-    if is_file:  # whose footer names them
-        end = file.seek(0, 2) - len(_FILE) - 4
-        file.seek(max(0, end))
-        length = int.from_bytes(file.read(4), "little")
-        file.seek(max(0, end - length))
-        footer = file.read(length)
-        for field in (2, 3):  # dictionaries, and batches
-            for block in _find_entries(footer, _find_root(footer), field, _BLOCK):
-                start = _read_number(footer, block, 8)
-                file.seek(start)
-                yield start + _read_number(footer, block + 8, 4), _read_metadata(file)
-        return
-    file.seek(0)
-    while data := _read_metadata(file):
-        body = file.tell()
-        yield body, data
-        file.seek(body + max(0, _read_number(data, _find_field(data, _find_root(data), 3), 8)))
+def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
+    """The columns of texts and labels of a saved data set; see `read_table`.
+
+    Raises:
+        TextError: as it is read: it has several splits, or a file is missing or damaged.
+    """
+    with check_damage(name):
+        columns, batches = _open_saved(name, find_split(name, folder))
+        yield from columns.read_blocks(name, batches, n_wanted)
 
 
-def _read_metadata(file: IO[bytes]) -> bytes:
-    mark = file.read(4)
-    length = int.from_bytes(file.read(4) if mark == b"\xff" * 4 else mark, "little")
-    return file.read(length) if length <= _LONGEST else b""
+def read_saved_columns(
+    name: str, folder: Path, split: str | None, max_rows: int
+) -> dict[str, Sequence[Any]]:
+    """The values of a saved data set by column, one row more than ``max_rows`` at most.
+
+    Raises:
+        TextError: as of `find_split` and `read_saved`.
+    """
+    with check_damage(name):
+        columns, batches = _open_saved(name, find_split(name, folder, split))
+        values: dict[str, list[Any]] = {title: [] for title in columns.names}
+        n_rows = 0
+        for batch in batches:
+            for title, column in zip(columns.names, batch.columns, strict=True):
+                values[title] += column.to_pylist()
+            n_rows += len(batch)
+            if n_rows > max_rows:
+                break
+    return {title: column[: max_rows + 1] for title, column in values.items()}
 
 
-def _find_entries(data: bytes, table: int, field: int, size: int) -> range:
-    """The positions of a vector's entries."""
-    vector = _find_table(data, table, field)
-    n = min(_read_number(data, vector, 4), len(data) // size)
-    return range(vector + 4, vector + 4 + n * size, size)
+def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
+    """The columns of texts and labels of a data set, and their batches, in its order."""
+    listed = _read_json(name, folder / STATE).get("_data_files") or []
+    files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
+    if not files or not all(map(_is_name, files)):
+        raise TextError(f"{name} is a damaged data set: {STATE} names no files.")
+    missing = [file for file in files if not (folder / file).is_file()]
+    if missing:
+        raise TextError(f"{name} is not whole: {missing[0]} is missing. Copy the folder again.")
+
+    def read_batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with (folder / file).open("rb") as content:
+                yield from _open_arrow(name, content)[1]
+
+    with (folder / files[0]).open("rb") as content:
+        return _open_arrow(name, content)[0], read_batches()
 
 
-def _find_root(data: bytes) -> int:
-    return int.from_bytes(data[:4], "little")
+def _read_json(name: str, path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise TextError(f"{name} is a damaged data set: {path.name} cannot be read.") from error
+    return content if isinstance(content, dict) else {}
 
 
-def _find_table(data: bytes, table: int, field: int) -> int:
-    """The position of what a field of a table refers to; 0 where it has none."""
-    position = _find_field(data, table, field)
-    return position + _read_number(data, position, 4) if position else 0
-
-
-def _find_field(data: bytes, table: int, field: int) -> int:
-    """The position of a field of a table; 0 where it has none."""
-    vtable, place = table - _read_number(data, table, 4), 4 + 2 * field
-    offset = _read_number(data, vtable + place, 2) if place < _read_number(data, vtable, 2) else 0
-    return table + offset if offset else 0
-
-
-def _read_number(data: bytes, start: int, size: int) -> int:
-    """The number at a position; 0 where nothing is."""
-    if start <= 0:
-        return 0
-    return int.from_bytes(data[start : start + size], "little", signed=size > 2)
+def _is_name(name: object) -> bool:
+    """Whether it names something inside a folder, and nothing outside it."""
+    return isinstance(name, str) and Path(name).name == name and name not in ("", ".", "..")

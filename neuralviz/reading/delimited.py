@@ -1,39 +1,436 @@
 """Delimited text: CSV, TSV, and whatever else parts its fields by a character.
 
-A broken row is named by its line and left out, and the others are kept. DuckDB names rows instead
-of lines, and drops all that follows an open quotation mark without a word; pyarrow takes an open
-quotation mark to the next one wherever it stands. So `divide_records` finds where a row begins and
-ends, and whether its quotation marks match.
+Python's ``csv`` cuts the fields. A row that it cannot read is named by its line and left out, and
+the next line begins a row of its own: a quotation mark that is never closed costs one line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain, dropwhile, pairwise, takewhile
 from operator import ne
-from typing import IO
+from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import restore_formula
-from neuralviz.reading.delimited_layout import ADVICE, Layout, find_layout
-from neuralviz.reading.delimited_records import cut_fields, divide_records
-from neuralviz.reading.lines import TextLines
-from neuralviz.reading.table import MAX_CHARACTERS, Table
+from neuralviz.reading.cells import finite_number, restore_formula
+from neuralviz.reading.columns import (
+    ID_COLUMNS,
+    LOOKED_AT,
+    Header,
+    find_header,
+    is_usual_name,
+)
+from neuralviz.reading.lines import MAX_LINE, Line, TextLines
+from neuralviz.reading.source import is_json
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    check_width,
+    column_names,
+    name_columns,
+)
 from neuralviz.words import many, name_lines
 
-AT_ONCE = 1 << 22  # characters of delimited text that are split at once
+AT_ONCE = 1 << 22  # characters of a block
+ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
+_ADVICE = "Put the text in quotation marks and double any quotation mark inside it."
+_SAMPLE = 1 << 18  # characters by which separator and header are told
+_REGULAR = 0.8  # share of rows that have as many fields as most
+_DIRECTIVE = re.compile(r'"?sep=(\\t|[!#-/:-@[-`{-~\t ])"?[,;\t|]*', re.IGNORECASE)
+_ENCLOSED = re.compile('"[^"]*+(?:""[^"]*+)*+"')
+_DASHES = re.compile(r"\s*(?=[^|]*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*+\|?\s*")  # of Markdown
+_MOST_BEFORE = 30  # lines above a Markdown table
+_COMMENT = ("#", "%", "//")
 _WRITTEN = ("id", "text")  # the first columns of what `neuralviz.store.writing` writes
+csv.field_size_limit(MAX_LINE)  # characters in which a closing quotation mark is looked for
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the fields of a row are parted.
+
+    Attributes:
+        are_marks_text: quotation marks that do not enclose a field are text, as between tabs.
+    """
+
+    separator: str  # between fields
+    are_marks_text: bool = False
+    skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
+
+
+class Record(NamedTuple):
+    """A row.
+
+    Attributes:
+        fields: of the row, none of a blank line; None where its quotation marks match in no way.
+    """
+
+    line: int  # in which it begins
+    fields: list[str] | None
+    end: int  # the line below it
+    has_odd_marks: bool = False  # whether its marks may have been meant to enclose several lines
+
+
+class _Lines:
+    """Lines with their numbers, some of which can be put back."""
+
+    def __init__(self, lines: Iterator[Line]) -> None:
+        self._lines = lines
+        self._again: deque[Line] = deque()
+        self.taken: list[Line] = []
+
+    def put_back(self) -> None:
+        """Put back the lines that were taken, but for the first."""
+        self._again.extendleft(reversed(self.taken[1:]))
+        del self.taken[1:]
+
+    def take_texts(self) -> Iterator[str]:
+        """The lines as ``csv`` wants them."""
+        while True:
+            line = self._again.popleft() if self._again else next(self._lines, None)
+            if line is None:
+                return
+            self.taken.append(line)
+            yield line[1] + "\n"
+
+
+def divide_records(numbered: Iterator[Line], dialect: Dialect, width: int) -> Iterator[Record]:
+    """The rows, blank ones too; a row may have several lines.
+
+    Where marks may be text, lines are joined only to a row of ``width`` fields, and only if they
+    are no such rows by themselves.
+    """
+    lines, separator = _Lines(numbered), dialect.separator
+
+    def open_reader() -> Iterator[list[str]]:
+        texts, skips_blanks = lines.take_texts(), dialect.skips_blanks
+        return csv.reader(texts, delimiter=separator, skipinitialspace=skips_blanks, strict=True)
+
+    rows = open_reader()
+    while True:
+        lines.taken.clear()
+        try:
+            fields = next(rows, None)
+        except csv.Error:
+            fields, rows = None, open_reader()
+        if not lines.taken:
+            return
+        (number, line), is_odd = lines.taken[0], False
+        if dialect.are_marks_text and '"' in line:
+            are_rows = [text.count(separator) + 1 == width for _, text in lines.taken]
+            if fields is None or not _fits(fields, width, are_rows):
+                is_odd = fields is not None and len(lines.taken) > 1
+                lines.put_back()
+                fields = [_take_enclosed(field) for field in line.split(separator)]
+        elif fields is None:
+            lines.put_back()
+        yield Record(number, fields, number + len(lines.taken), is_odd)
+
+
+def _fits(fields: Sequence[str], width: int, are_rows: Sequence[bool]) -> bool:
+    """Whether fields are a row, though their marks could be text in lines that may be rows."""
+    if len(are_rows) == 1:
+        return len(fields) == width or not are_rows[0]
+    return len(fields) == width and not all(are_rows)
+
+
+def _take_enclosed(field: str) -> str:
+    """A field without the quotation marks that enclose all of it."""
+    return field[1:-1].replace('""', '"') if _ENCLOSED.fullmatch(field) else field
+
+
+# --- separator and header ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the lines of a file are to be read."""
+
+    dialect: Dialect  # of its rows
+    columns: tuple[str, ...]  # names of the columns
+    lines: Iterator[Line]  # with their numbers; those below the header
+    header: int  # its line; 0 for none
+    notes: tuple[str, ...]  # what is to be said of the header
+
+
+@dataclass(frozen=True, eq=False)
+class _Division:
+    """The first rows as one separator divides them."""
+
+    dialect: Dialect  # with the separator
+    records: Sequence[Record]  # that have a cell which is not blank
+    rows: Sequence[Sequence[str]]  # their fields, empty ones at the end left out
+    header: Header  # the row that names the columns
+
+    @property
+    def titles(self) -> Sequence[str]:
+        """The fields of the header; none without one."""
+        return () if self.header.place is None else self.rows[self.header.place]
+
+    @property
+    def width(self) -> int:
+        """How many fields the header has, empty ones too, or the longest row."""
+        if self.header.place is None:
+            return max(map(len, self.rows))
+        return len(self.records[self.header.place].fields or ())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        if self.header.place is None:
+            return name_columns(self.width)
+        titles = [*self.titles, *[""] * (self.width - len(self.titles))]
+        return column_names(["", *titles] if self._are_rows_numbered else titles)
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the first row is a header beyond doubt, by names that are usual."""
+        n_known = sum(map(is_usual_name, self.titles))
+        is_first = self.header.place == 0 and self.header.is_clear
+        return is_first and n_known >= min(len(self.titles), 2)
+
+    @property
+    def suits(self) -> bool:
+        """Whether these rows are likely to be divided so, and not at marks of their sentences."""
+        if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
+            return False
+        if len(self.titles) > 1 and self.header.is_clear:
+            if any(map(is_usual_name, self.titles)):
+                return True
+            if len(self.rows) > 1 and not self._is_prose:
+                return True
+        n_fields, n_rows = self.usual_width
+        return n_fields > 1 and n_rows >= _REGULAR * len(self.rows) and not self._is_prose
+
+    @property
+    def quality(self) -> tuple[int, float, bool, bool, int]:
+        """How well the separator divides the rows; the largest is the best of those that suit."""
+        n_known = sum(map(is_usual_name, self.titles)) if len(self.titles) > 1 else 0
+        n_fields, n_rows = self.usual_width
+        later = self._later_cells
+        begins_blank = any(cell[0] == " " for cell in later)
+        in_numbers = self.dialect.separator == "," and all(cell[0].isdigit() for cell in later)
+        return min(n_known, 2), n_rows / len(self.rows), not begins_blank, not in_numbers, n_fields
+
+    @property
+    def usual_width(self) -> tuple[int, int]:
+        """How many fields most rows have, and how many rows these are."""
+        widths = Counter(map(len, self.rows))
+        return max(widths.items(), key=lambda item: item[::-1])
+
+    @property
+    def _are_rows_numbered(self) -> bool:
+        """Whether rows have a number that the header has no name for, as R writes them."""
+        place = self.header.place
+        if place is None or self.titles[0].strip().lower() in ID_COLUMNS:
+            return False
+        below = [record.fields or [""] for record in self.records[place + 1 :]]
+        numbers = [str(number) for number in range(1, len(below) + 1)]
+        is_wider = all(len(fields) == self.width + 1 for fields in below)
+        return is_wider and [fields[0] for fields in below] == numbers
+
+    @property
+    def _later_cells(self) -> list[str]:
+        return [cell for row in self.rows for cell in row[1:] if cell]
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether a blank follows each separator, as in a sentence, and no column is of numbers."""
+        if self.dialect.separator == "\t":
+            return False
+        if not self.dialect.skips_blanks and any(cell[0] != " " for cell in self._later_cells):
+            return False
+        columns = list(zip(*self.rows, strict=False))
+        return not any(
+            all(finite_number(cell) is not None for cell in column) for column in columns
+        )
+
+
+def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout | None:
+    """The separator and the header of a file, told by its first lines; None where all are blank.
+
+    Args:
+        name: of the file.
+        lines: with their numbers, from the first.
+        header: the line that names the columns, 0 for none; None to find it.
+
+    Raises:
+        TextError: the header cannot be read, or the lines are no table.
+    """
+    first = next((line for line in lines if line[1].strip()), None)
+    if first is None:
+        return None
+    directive = _DIRECTIVE.fullmatch(first[1])
+    separators = directive[1].replace("\\t", "\t") if directive else "\t;|,"
+    rest = lines if directive else chain([first], lines)
+    if header:
+        rest = dropwhile(lambda line: line[0] < header, rest)
+    sample = _take_sample(rest)
+    if header and (not sample or sample[0][0] != header):
+        raise TextError(f"{name} has nothing in line {header:,} that could name its columns.")
+    if not sample:
+        return None
+    _check_is_table(name, [line for _, line in sample])
+    notes: tuple[str, ...] = ()
+    if header is None and sample[0][1].startswith(_COMMENT):
+        n_lines = len(sample)
+        sample = _skip_comments(sample, separators)
+        if n_skipped := n_lines - len(sample):
+            notes = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
+    divisions = _divide(sample, separators, header)
+    if not directive:
+        divisions = [division for division in divisions if division.suits]
+    best = max(divisions, key=lambda division: division.quality, default=None)
+    if best is None:
+        dialect = Dialect(ONE_COLUMN, are_marks_text=name.lower().endswith(".tsv"))
+        best = _divide_rows(sample, dialect, header)
+    if best is None:
+        raise TextError(
+            f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
+            f"at line {sample[0][0]:,}. {_ADVICE}"
+        )
+    check_width(name, best.width)
+    notes += best.header.notes(name, "line", [record.line for record in best.records], best.rows)
+    header_line, start = 0, best.records[0].line
+    if best.header.place is not None:
+        record = best.records[best.header.place]
+        header_line, start = record.line, record.end
+    body = (line for line in chain(sample, rest) if line[0] >= start)
+    if best.dialect.separator == ONE_COLUMN:
+        body = ((number, line.replace(ONE_COLUMN, " ")) for number, line in body)
+    return Layout(best.dialect, best.columns, body, header_line, notes)
+
+
+def _check_is_table(name: str, lines: Sequence[str]) -> None:
+    """Refuse JSON and Markdown that are called CSV."""
+    if is_json(lines[0].strip()):
+        raise TextError(
+            f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
+            "if each line is an object."
+        )
+    for above, line in pairwise(lines[:_MOST_BEFORE]):
+        if "|" in above and _DASHES.fullmatch(line):
+            raise TextError(f"{name} is a Markdown table, which is not read. Save it as CSV.")
+
+
+def _take_sample(lines: Iterator[Line]) -> list[Line]:
+    """Some of the lines, from the first that is not blank."""
+    sample: list[Line] = []
+    size = 0
+    for number, line in lines:
+        if sample or line.strip():
+            sample.append((number, line))
+            size += len(line)
+        if size > _SAMPLE or len(sample) == LOOKED_AT:
+            break
+    return sample
+
+
+def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
+    """The lines below the comments at the head; all where these are rows like those below.
+
+    A header may begin with the sign of a comment, which is taken away.
+    """
+    comments = list(takewhile(lambda line: line[1].startswith(_COMMENT) or not line[1], sample))
+    below = list(sample[len(comments) :])
+    number, title = comments[-1]
+    if not below:
+        return list(sample)
+    if title.startswith("#"):
+        titled = [(number, title.lstrip("#").lstrip()), *below]
+        if any(division.names_columns for division in _divide(titled, separators)):
+            return titled
+    divisions = [
+        division
+        for division in _divide(below, separators)
+        if division.suits or division.names_columns
+    ]
+    if not divisions:
+        return list(sample)
+    best = max(divisions, key=lambda division: division.quality)
+    if best.names_columns:
+        return below
+    for place, (_, line) in enumerate(comments):
+        fields = _strip_empty_end(line.split(best.dialect.separator))
+        if line.strip() and len(fields) == best.usual_width[0]:
+            return list(sample[place:])
+    return below
+
+
+def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -> list[_Division]:
+    """The first rows as each separator divides them that can."""
+    texts = [line for _, line in lines]
+    divisions = (
+        _divide_rows(
+            lines, Dialect(separator, separator == "\t", _is_spaced(texts, separator)), header
+        )
+        for separator in separators
+    )
+    return [division for division in divisions if division is not None]
+
+
+def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) -> _Division | None:
+    """The first rows as a separator divides them; None where the first one cannot be read."""
+    separator = dialect.separator
+    counts = Counter(line.count(separator) + 1 for _, line in lines if separator in line)
+    width = max(counts, key=lambda n: (counts[n], n), default=1)
+    records = list(divide_records(iter(lines), dialect, width))
+    is_sound = all(record.fields is not None for record in records)
+    is_whole = len(lines) < LOOKED_AT and sum(len(line) for _, line in lines) <= _SAMPLE
+    if not is_whole:  # a mark may be closed in a line that is not looked at
+        records = list(takewhile(lambda record: record.fields is not None, records))
+    if not records or records[0].fields is None:
+        return None
+    filled = [record for record in records if any(map(str.strip, record.fields or ()))]
+    if not filled:
+        return None
+    rows = [_strip_empty_end(record.fields or ()) for record in filled]
+    if header is None and len(rows) == 1 and not is_sound:
+        header = 1  # what is below it cannot be read
+    return _Division(
+        dialect,
+        filled,
+        rows,
+        find_header(rows, header),
+    )
+
+
+def _is_spaced(lines: Sequence[str], separator: str) -> bool:
+    """Whether a blank follows each separator in the first rows, and a quotation mark a blank."""
+    if separator not in ",;|" or not any(f'{separator} "' in line for line in lines):
+        return False
+    bare = [_ENCLOSED.sub('""', line) for line in lines]
+    return all(line.count(separator) == line.count(f"{separator} ") for line in bare)
+
+
+def _strip_empty_end(row: Sequence[str]) -> Sequence[str]:
+    n_fields = len(row)
+    while n_fields > 1 and not row[n_fields - 1].strip():
+        n_fields -= 1
+    return row[:n_fields]
+
+
+# --- tables --------------------------------------------------------------------------------------
 
 
 def read_delimited(
     name: str,
     file: IO[bytes],
-    max_rows: int | None,
+    n_wanted: int | None = None,
     header: int | None = None,
     at_once: int = AT_ONCE,
-) -> Table:
-    """The rows and their columns; see `neuralviz.reading.tables.read_table`.
+) -> Iterator[Table]:
+    """The rows, so many characters at once; the last block has none, and the notes on all.
+
+    Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
 
     Raises:
         TextError: no row can be used for its quotation marks or the number of its fields.
@@ -42,136 +439,94 @@ def read_delimited(
     with closing(iter(lines)) as numbered:
         layout = find_layout(name, numbered, header)
         if layout is None:
-            return Table((), (), (), lines.notes)
-        broken = _FaultyRows(layout.separator)
-        table: tuple[list[str], ...] = tuple([] for _ in layout.columns)
-        kept: list[int] = []
-        n_wanted = None if max_rows is None else max_rows + 1
-        for columns, places in _read_portions(layout, broken, n_wanted, at_once):
-            for values, column in zip(table, columns, strict=True):
-                values += column
-            kept += places
-            if n_wanted is not None and len(kept) >= n_wanted:
+            yield Table((), (), (), lines.notes)
+            return
+        faults = _Faults(layout.dialect.separator)
+        rows: list[tuple[int, list[str]]] = []
+        size = n_rows = 0
+        for record in divide_records(layout.lines, layout.dialect, len(layout.columns)):
+            row = faults.check_record(record, len(layout.columns))
+            if row is None or not any(map(str.strip, row)):
+                continue
+            rows.append((record.line, [field[: MAX_CHARACTERS + 1] for field in row]))
+            size += sum(map(len, row))
+            n_rows += 1
+            if size > at_once or n_rows == n_wanted:
+                yield _make_table(layout, rows)
+                rows, size = [], 0
+            if n_rows == n_wanted:
                 break
-    if not kept:
-        broken.check(name)
-    notes = lines.notes + layout.notes + broken.take_notes()
-    return _restore_cells(Table(layout.columns, table, kept, notes, header=layout.header))
+    if not n_rows and faults.n_skipped:
+        raise TextError(f"Could not read {name} as a table. {' '.join(faults.notes)}")
+    notes = lines.notes + layout.notes + faults.notes
+    yield replace(_make_table(layout, rows), notes=notes)
 
 
-def read_delimited_blocks(
-    name: str, file: IO[bytes], header: int | None = None, at_once: int = AT_ONCE
-) -> Iterator[Table]:
-    """The same piece by piece, so many characters at once; broken rows are named piece by piece.
-
-    Raises:
-        TextError: as it is read: the file is not text, or the first row cannot be read.
-    """
-    lines = TextLines(name, file)
-    with closing(iter(lines)) as numbered:
-        layout = find_layout(name, numbered, header)
-        if layout is not None:
-            broken, notes = _FaultyRows(layout.separator), layout.notes
-            for columns, places in _read_portions(layout, broken, None, at_once):
-                notes += broken.take_notes()
-                table = Table(layout.columns, columns, places, notes, header=layout.header)
-                yield _restore_cells(table)
-                notes = ()
-            if notes := notes + broken.take_notes():
-                yield Table(layout.columns, tuple(() for _ in layout.columns), (), notes)
-    yield Table((), (), (), lines.notes)
+def _make_table(layout: Layout, rows: Sequence[tuple[int, list[str]]]) -> Table:
+    """A table of rows with their lines."""
+    lines = [line for line, _ in rows]
+    values = tuple([row[place] for _, row in rows] for place in range(len(layout.columns)))
+    return Table(layout.columns, values, lines, header=layout.header)
 
 
-class _FaultyRows:
+class _Faults:
     """The lines in which rows begin that are left out or in doubt."""
 
     def __init__(self, separator: str) -> None:
-        self.unmatched: list[int] = []
-        self.too_long: list[int] = []
-        self.odd_marks: list[int] = []
-        self._advice = f"Put texts that contain “{separator}” in quotation marks."
+        self._unmatched: list[int] = []
+        self._too_long: list[int] = []
+        self._odd_marks: list[int] = []
+        self._separator = separator
 
-    def check(self, name: str) -> None:
-        """Refuse a table that has no other rows.
+    def check_record(self, record: Record, width: int) -> list[str] | None:
+        """The fields of a record, as many as there are columns; None where it is left out."""
+        row = record.fields
+        if row is None:
+            self._unmatched.append(record.line)
+            return None
+        if any(map(str.strip, row[width:])):
+            self._too_long.append(record.line)
+            return None
+        if record.has_odd_marks:
+            self._odd_marks.append(record.line)
+        return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
 
-        Raises:
-            TextError: some are broken.
-        """
-        reason = ""
-        if self.too_long:
-            reason = f"its rows have more fields than its header. {self._advice}"
-        elif self.unmatched:
-            reason = (
-                f"{many(len(self.unmatched), 'row')} with an unmatched quotation mark ("
-                f"{name_lines(self.unmatched)}). {ADVICE}"
-            )
-        if reason:
-            raise TextError(f"Could not read {name} as a table: {reason}")
+    @property
+    def n_skipped(self) -> int:
+        """How many rows are left out."""
+        return len(self._unmatched) + len(self._too_long)
 
-    def take_notes(self) -> tuple[str, ...]:
-        """Sentences on these rows, which are forgotten then."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on these rows."""
         notes = []
-        if self.unmatched:
+        if self._unmatched:
             notes.append(
-                f"Skipped {many(len(self.unmatched), 'row')} with an unmatched quotation mark ("
-                f"{name_lines(self.unmatched)}). {ADVICE}"
+                f"Skipped {many(len(self._unmatched), 'row')} with an unmatched quotation mark "
+                f"({name_lines(self._unmatched)}). {_ADVICE}"
             )
-        if self.too_long:
+        if self._too_long:
             notes.append(
-                f"Skipped {many(len(self.too_long), 'row')} with more fields than the header ("
-                f"{name_lines(self.too_long)}). {self._advice}"
+                f"Skipped {many(len(self._too_long), 'row')} with more fields than the header "
+                f"({name_lines(self._too_long)}). Put texts that contain “{self._separator}” in "
+                "quotation marks."
             )
-        if self.odd_marks:
+        if self._odd_marks:
             notes.append(
                 "Read quotation marks at the beginning of a field as text in "
-                f"{many(len(self.odd_marks), 'row')}, not as enclosing several lines "
-                f"({name_lines(self.odd_marks)})."
+                f"{many(len(self._odd_marks), 'row')}, not as enclosing several lines "
+                f"({name_lines(self._odd_marks)})."
             )
-        for lines in (self.unmatched, self.too_long, self.odd_marks):
-            lines.clear()
         return tuple(notes)
 
 
-def _read_portions(
-    layout: Layout, broken: _FaultyRows, first: int | None, at_once: int
-) -> Iterator[tuple[tuple[list[str], ...], list[int]]]:
-    """The columns of some rows at once, and the lines in which these rows begin.
-
-    Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
-    The first few rows come early, if few are wanted.
-    """
-    separator, width = layout.separator, layout.width
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    size = 0
-    for line, record in divide_records(
-        layout.lines, separator, width, broken.unmatched, broken.odd_marks
-    ):
-        row = cut_fields(record, separator)
-        if len(row) != width:
-            if any(map(str.strip, row[width:])):
-                broken.too_long.append(line)
-                continue
-            row = [*row[:width], *[""] * (width - len(row))]
-        if len(record) > MAX_CHARACTERS:
-            row = [field[: MAX_CHARACTERS + 1] for field in row]
-        if any(map(str.strip, row)):
-            rows.append(row)
-            lines.append(line)
-        size += len(record)
-        if rows and (size > at_once or len(rows) == first):
-            yield tuple(map(list, zip(*rows, strict=True))), lines
-            rows, lines, size = [], [], 0
-    if rows:
-        yield tuple(map(list, zip(*rows, strict=True))), lines
-
-
-def _restore_cells(table: Table) -> Table:
+def restore_cells(table: Table) -> Table:
     """A table that neuralviz wrote, without the apostrophes that keep its cells from being run.
 
     Such a table begins with the columns id and text, and each cell that could be run has one.
     """
-    if table.columns[:2] != _WRITTEN:
+    is_delimited = table.unit == "line" and table.header is not None
+    if not is_delimited or table.columns[:2] != _WRITTEN:
         return table
     restored = [list(map(restore_formula, cells)) for cells in (table.columns, *table.values)]
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]

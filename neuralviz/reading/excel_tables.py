@@ -18,7 +18,7 @@ from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.headers import LOOKED_AT, Header, find_header, header_notes, is_usual_name
+from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name
 from neuralviz.reading.table import MAX_COLUMNS, Table, column_names, name_columns
 from neuralviz.words import many, name_lines
 
@@ -27,46 +27,44 @@ MAX_CHARACTERS = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
 _LONGEST, _LAST_DAY = timedelta(366), timedelta(2_900_000)  # times of day beyond are of a date
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_AT_ONCE = 1 << 20  # bytes
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _NO_SIGNS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|general')  # of a format
-_ESCAPED = re.compile("_x[0-9A-Fa-f]{4}_")
 
 Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
 
 
 def read_excel(
-    name: str,
-    file: IO[bytes],
-    max_rows: int | None,
-    header: int | None = None,
-    max_unpacked: int = MAX_UNPACKED,
+    name: str, file: IO[bytes], n_wanted: int | None = None, header: int | None = None
 ) -> Table:
-    """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    has_formulas = _check_parts(name, file, max_unpacked)
-    limit = None if max_rows is None else max(max_rows, LOOKED_AT) + LOOKED_AT
+    """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`.
+
+    Raises:
+        TextError: it is no workbook, or too large, or a column that is needed has formulas alone.
+    """
+    limit = None if n_wanted is None else n_wanted + 2 * LOOKED_AT
+    rows: Rows = []
+    errors: list[int] = []
+    merged: list[int] = []
     without: Mapping[int, Sequence[int]] = {}
+    title = ""
     try:
+        _check_size(name, file)
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         times = _read_hours_as_durations(workbook)
-        sheets = sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
-        title = ""
-        rows: Rows = []
-        errors: list[int] = []
-        merged: list[int] = []
-        for sheet in sheets:
+        for sheet in sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible"):
             title = sheet.title
             rows, errors = _read_rows(name, sheet, limit, times)
-            merged = _fill_merged(file, sheet, rows)
-            if has_formulas:
-                without = _find_missing_results(file, title)
+            with zipfile.ZipFile(file) as archive:
+                content = archive.read(sheet._worksheet_path.lstrip("/"))
+            merged = _fill_merged(set(_MERGED.findall(content)), rows)
+            without = _find_missing_results(file, title) if _FORMULA.search(content) else {}
             if rows or without:
                 break
     except TextError:
         raise
     except Exception as error:  # whatever the parts of a broken workbook may run into
-        raise TextError(_describe_damage(name)) from error
+        raise TextError(f"{name} is damaged, or not an Excel workbook (.xlsx).") from error
     table, first_column = _build_table(name, rows, header)
     notes = table.notes + _formula_notes(name, without, table, first_column)
     if merged:
@@ -78,42 +76,19 @@ def read_excel(
     return replace(table, notes=notes)
 
 
-def _describe_damage(name: str) -> str:
-    return f"{name} is damaged, or not an Excel workbook (.xlsx)."
+def _check_size(name: str, file: IO[bytes]) -> None:
+    """Refuse a workbook that would be too large when it is unpacked.
 
-
-def _check_parts(name: str, file: IO[bytes], max_unpacked: int) -> bool:
-    """Whether there are formulas in a workbook.
-
-    Raises:
-        TextError: it is no workbook, or would be too large when it is unpacked. No part unpacks to
-            more than the archive says: what is beyond is not read.
+    No part unpacks to more than the archive says: what is beyond is not read.
     """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            parts = archive.infolist()
-            if any(part.compress_type not in _PACKED for part in parts):
-                raise TextError(_describe_damage(name))
-            if sum(part.file_size for part in parts) > max_unpacked:
-                raise TextError(
-                    f"{name} is larger than {max_unpacked:,} bytes when unpacked. Save it as CSV."
-                )
-            sheets = [part for part in parts if "worksheets/" in part.filename.lower()]
-            return any(_has_formulas(archive, part) for part in sheets)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, ValueError) as error:
-        raise TextError(_describe_damage(name)) from error
-    except (RuntimeError, zlib.error) as error:  # a password, or broken data
-        raise TextError(_describe_damage(name)) from error
-
-
-def _has_formulas(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-    before = b""
-    with archive.open(part) as content:
-        while piece := content.read(_AT_ONCE):
-            if _FORMULA.search(before + piece):
-                return True
-            before = piece[-32:]
-    return False
+    with zipfile.ZipFile(file) as archive:
+        parts = archive.infolist()
+    if any(part.compress_type not in _PACKED for part in parts):
+        raise zlib.error("packed in a way that workbooks are not")
+    if sum(part.file_size for part in parts) > MAX_UNPACKED:
+        raise TextError(
+            f"{name} is larger than {MAX_UNPACKED:,} bytes when unpacked. Save it as CSV."
+        )
 
 
 def _read_rows(
@@ -150,7 +125,16 @@ def _read_rows(
     return rows, errors
 
 
-def _fill_merged(file: IO[bytes], sheet: Any, rows: Rows) -> list[int]:
+def _cell_text(cell: Any, times: Collection[int]) -> str:
+    """A cell as text; blanks and errors are empty, dates that are shown as ``times`` are dates."""
+    value = cell.value
+    if isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY and cell._style_id in times:
+        value = from_excel(value / timedelta(1), cell.parent.parent.epoch)
+    text = cell_text(value)
+    return "" if cell.data_type == "e" or text.isspace() else unescape(text)
+
+
+def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
     """Give each row the value of a cell that is merged over several rows; returns the rows filled.
 
     A workbook holds it in the first row alone. Of a range of several columns, only the first is
@@ -158,14 +142,12 @@ def _fill_merged(file: IO[bytes], sheet: Any, rows: Rows) -> list[int]:
     """
     by_number = dict(rows)
     filled: set[int] = set()
-    for reference in _find_merged(file, sheet._worksheet_path):
-        column, first, _, last = openpyxl.utils.range_boundaries(reference)
+    for reference in references:
+        column, first, _, last = openpyxl.utils.range_boundaries(reference.decode())
         values = by_number.get(first, [])[column - 1 : column]
-        if not values or not values[0]:
-            continue
         for number in range(first + 1, last + 1):
             row = by_number.get(number)
-            if row is None:
+            if row is None or not any(values):
                 continue
             row += [""] * (column - len(row))
             if not row[column - 1]:
@@ -174,22 +156,11 @@ def _fill_merged(file: IO[bytes], sheet: Any, rows: Rows) -> list[int]:
     return sorted(filled)
 
 
-def _find_merged(file: IO[bytes], part: str) -> set[str]:
-    """References of merged cells in a part of a workbook, such as ``B2:B4``."""
-    references: set[str] = set()
-    before = b""
-    with zipfile.ZipFile(file) as archive, archive.open(part.lstrip("/")) as content:
-        while piece := content.read(_AT_ONCE):
-            references |= {reference.decode() for reference in _MERGED.findall(before + piece)}
-            before = piece[-128:]
-    return references
-
-
 def _read_hours_as_durations(workbook: Any) -> set[int]:
     """Read cells whose format has hours or seconds, and no day, month or year, as durations.
 
     The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
-    makes a day in the year 1900.
+    makes a day in the year 1900. It has no setting for it, so its tables of formats are changed.
 
     Returns:
         The styles of times of day such as ``h:mm``, which a cell with a date may have too.
@@ -208,17 +179,6 @@ def _read_hours_as_durations(workbook: Any) -> set[int]:
     return times
 
 
-def _cell_text(cell: Any, times: Collection[int]) -> str:
-    """A cell as text; blanks and errors are empty, dates that are shown as ``times`` are dates."""
-    value = cell.value
-    if isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY and cell._style_id in times:
-        value = from_excel(value / timedelta(1), cell.parent.parent.epoch)
-    text = cell_text(value)
-    if cell.data_type == "e" or text.isspace():
-        return ""
-    return unescape(text) if "_x" in text and _ESCAPED.search(text) else text
-
-
 def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
     """The rows below the header as a table, and the column of the sheet that is its first.
 
@@ -233,30 +193,16 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
         return Table((), (), (), unit="row"), 0
     first_column = min(next(index for index, cell in enumerate(row) if cell) for _, row in rows)
     width = max(len(row) for _, row in rows) - first_column
-    rows = [
-        (row_number, [*row[first_column:], *[""] * (width + first_column - len(row))])
-        for row_number, row in rows
-    ]
-    header_row = Header(0 if header else None)
-    if header is None:
-        header_row = find_header([row for _, row in rows[:LOOKED_AT]])
-    place = header_row.place
-    number, row = rows[place or 0]
-    notes = header_notes(
-        name,
-        "row",
-        0 if place is None else number,
-        rows[0][0],
-        row,
-        is_clear=header_row.is_clear,
-        is_chosen=header is not None,
-    )
-    body = rows if place is None else rows[place + 1 :]
-    values = tuple([row[column] for _, row in body] for column in range(width))
-    lines = [row_number for row_number, _ in body]
-    if place is None:
-        return Table(name_columns(width), values, lines, notes, "row", 0), first_column
-    return Table(column_names(row), values, lines, notes, "row", number), first_column
+    cells = [[*row[first_column:], *[""] * (width + first_column - len(row))] for _, row in rows]
+    numbers = [number for number, _ in rows]
+    header_row = find_header(cells[:LOOKED_AT], header)
+    notes = header_row.notes(name, "row", numbers, cells)
+    start, number, columns = 0, 0, name_columns(width)
+    if header_row.place is not None:
+        start, number = header_row.place + 1, numbers[header_row.place]
+        columns = column_names(cells[header_row.place])
+    values = tuple([row[column] for row in cells[start:]] for column in range(width))
+    return Table(columns, values, numbers[start:], notes, "row", number), first_column
 
 
 def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralviz.errors import TextError
+from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.saved_data_sets import INFO, SPLITS, STATE
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, make_ids_unique, read_texts
 from neuralviz.words import free_name, many
@@ -69,8 +69,9 @@ def read_folder(
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
     files, skipped = _list_files(path, max_files)
-    sources = _leave_out_metadata([Source(name, file) for file, name in files])
-    return _read_sources(sources, skipped, f"the folder {path}", column, mode, max_texts)
+    return _read_sources(
+        _leave_out_metadata(files), skipped, f"the folder {path}", column, mode, max_texts
+    )
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
@@ -100,7 +101,6 @@ def _read_sources(
     read_by_name: list[tuple[str, ReadTexts]] = []
     n_texts, notes = 0, []
     for source in files:
-        name = source.name
         if n_texts >= limit:
             notes.append(f"Limited to the first {many(limit, 'text')}. There are more files.")
             break
@@ -108,31 +108,34 @@ def _read_sources(
         try:
             read = read_texts(source, text_column, mode=mode, max_texts=limit - n_texts)
         except TextError as error:
-            reason = str(error)
-            skipped.append(reason if name in reason else f"Could not read {name}: {reason}")
+            skipped.append(prefix_name(source.name, str(error)))
             continue
-        read_by_name.append((name, read))
+        read_by_name.append((source.name, read))
         n_texts += len(read.texts)
-        notes += [note if name in note else f"{name}: {note}" for note in read.notes]
+        notes += [prefix_name(source.name, note) for note in read.notes]
+    skipped = _shorten_list(skipped, _NAMED_FILES)
     if not read_by_name:
-        raise TextError(" ".join([f"No text found in {place}.", *_shorten_list(skipped)]))
-    return _join_files(
-        read_by_name, tuple(_shorten_list(skipped) + _shorten_list(notes, _MOST_NOTES))
-    )
+        raise TextError(" ".join([f"No text found in {place}.", *skipped]))
+    return _join_files(read_by_name, (*skipped, *_shorten_list(notes, _MOST_NOTES)))
 
 
-def _list_files(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
+def prefix_name(name: str, note: str) -> str:
+    """A sentence on a file, with its name if it has it not yet."""
+    return note if name in note else f"{name}: {note}"
+
+
+def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
     """The files to be read with their paths in the folder, and sentences on those that are not."""
     root = folder.resolve()
-    files: list[tuple[Path, str]] = []
+    files: list[Path] = []
     skipped: list[str] = []
 
-    def unreadable(error: OSError) -> None:
+    def note_unreadable(error: OSError) -> None:
         path_inside = Path(str(error.filename)).relative_to(folder).as_posix()
         skipped.append(f"Could not read {path_inside}: {error.strerror}.")
 
     n_entries = 0
-    for top, inner, names in os.walk(folder, onerror=unreadable):
+    for top, inner, names in os.walk(folder, onerror=note_unreadable):
         n_entries += len(names)
         if n_entries > max_files:
             raise TextError(
@@ -141,20 +144,30 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], l
             )
         for entry in [*inner, *names]:
             file = Path(top) / entry
-            name = tidy(file.relative_to(folder).as_posix())
-            if entry.startswith("."):
-                skipped.append(f"Skipped {name}: hidden.")
-            elif entry in inner:
-                if file.is_symlink():
-                    skipped.append(f"Skipped {name}: link to a folder.")
-            elif file.is_symlink() and not _is_inside(file, root):
-                skipped.append(f"Skipped {name}: link to a file outside the folder.")
-            elif not (Source(name, file).is_table or file.suffix.lower() in TEXT_ENDINGS):
-                skipped.append(f"Skipped {name}: neither plain text nor a table.")
-            else:
-                files.append((file, name))
+            reason = _find_reason_to_skip(file, root, is_folder=entry in inner)
+            if reason:
+                skipped.append(f"Skipped {_name_inside(file, folder)}: {reason}.")
+            elif entry not in inner:
+                files.append(file)
         inner[:] = [entry for entry in inner if not entry.startswith(".")]
-    return sorted(files, key=lambda entry: entry[0].relative_to(folder).parts), sorted(skipped)
+    files.sort(key=lambda file: file.relative_to(folder).parts)
+    return [Source(_name_inside(file, folder), file) for file in files], sorted(skipped)
+
+
+def _name_inside(file: Path, folder: Path) -> str:
+    return tidy(file.relative_to(folder).as_posix())
+
+
+def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
+    """Why an entry of a folder is not read; empty if it is."""
+    if file.name.startswith("."):
+        return "hidden"
+    if is_folder:
+        return "link to a folder" if file.is_symlink() else ""
+    if file.is_symlink() and not _is_inside(file, root):
+        return "link to a file outside the folder"
+    is_read = Source.from_path(file).is_table or file.suffix.lower() in TEXT_ENDINGS
+    return "" if is_read else "neither plain text nor a table"
 
 
 def _is_inside(file: Path, root: Path) -> bool:
@@ -164,7 +177,7 @@ def _is_inside(file: Path, root: Path) -> bool:
         return False
 
 
-def _shorten_list(sentences: Sequence[str], n_shown: int = _NAMED_FILES) -> list[str]:
+def _shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
     """The first few of some sentences, and how many more there are."""
     n_more = len(sentences) - n_shown
     return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]

@@ -15,8 +15,10 @@ from charset_normalizer import from_bytes
 from neuralviz.errors import TextError
 from neuralviz.words import name_lines
 
+Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_UNREADABLE_RUN = re.compile(f"{_UNREADABLE.pattern}++")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
 _FEW_CONTROLS = 10  # that any text may have, however short
@@ -81,8 +83,8 @@ class TextLines:
     """The lines of a text file with their numbers, read as they are asked for.
 
     Lines end at ``\\n``, ``\\r\\n`` and ``\\r``; other separators are part of a line. The encoding
-    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8, UTF-16 and
-    UTF-32 surely, others by the letters that are frequent in the languages written in them, with a
+    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8 and UTF-16
+    surely, others by the letters that are frequent in the languages written in them, with a
     note that says so.
 
     Raises:
@@ -194,13 +196,14 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
 
 def _count_control_share(text: str, but: int) -> float:
     """The share of unreadable characters, a few of which do not count."""
-    return (len(_UNREADABLE.findall(text)) - but) / max(len(text), 1)
+    n_unreadable = sum(map(len, _UNREADABLE_RUN.findall(text)))
+    return (n_unreadable - but) / max(len(text), 1)
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:
     """Whether a file that looks binary is text in UTF-16, in a script of few zero bytes."""
     try:
-        text = head.decode(encoding)
+        text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
         return False
     odd = sum(not character.isprintable() and not character.isspace() for character in text)
@@ -208,19 +211,12 @@ def _is_wide(head: bytes, encoding: str) -> bool:
 
 
 def _detect_wide(head: bytes) -> str | None:
-    """The kind of UTF-16 or UTF-32 that this is, without saying so; None if it is none.
+    """The kind of UTF-16 that this is, without saying so; None if it is none.
 
-    A character of UTF-32 begins with a zero byte, and in nearly all the next one is zero, too. Half
-    of the characters of UTF-16, or more, have a byte that is zero, always the same one.
+    Half of the characters, or more, have a byte that is zero, always the same one.
     """
-    if len(head) % 4 == 0:
-        zeros = [head[place::4].count(0) * 4 for place in range(4)]
-        for encoding, high, letters in (("utf-32-le", (3, 2), 0), ("utf-32-be", (0, 1), 3)):
-            high_zeros = min(zeros[high[0]], 1.2 * zeros[high[1]])
-            if high_zeros >= len(head) and zeros[letters] < len(head) / 4:
-                return encoding
     first, second = head[::2].count(0), head[1::2].count(0)
-    if len(head) % 2 or max(first, second) < len(head) / 4:
+    if len(head) % 2 or max(first, second) < len(head) / 4 or min(first, second) > len(head) / 8:
         return None
     return "utf-16-le" if second >= first else "utf-16-be"
 

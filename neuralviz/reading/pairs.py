@@ -1,21 +1,103 @@
-"""Pairs of sentences with a score of how similar they are, from tables."""
+"""Pairs of sentences with a score of how similar they are, from tables; and the scale of scores."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
 from neuralviz.errors import TextError
+from neuralviz.reading.labelled import ROLES, pair_columns, parse_numbers, usable_rows
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.roles import ROLES, pair_columns
-from neuralviz.reading.rows import parse_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import blank_missing
 from neuralviz.reading.tables import read_table
-from neuralviz.words import many
+from neuralviz.words import many, number
+
+# --- scales of scores ----------------------------------------------------------------------------
+
+_COMMON = (  # lowest score, highest score, and what the highest of the data is above
+    (0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), (1.0, 5.0, 4.0), (0.0, 5.0, 4.0), (1.0, 7.0, 5.0),
+    (1.0, 10.0, 7.0), (0.0, 10.0, 7.0), (0.0, 100.0, 50.0),
+)  # fmt: skip
+
+
+FEWEST_SCORES = 6  # scores, of which some should reach the upper part of their scale
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From people's scores to shares of their scale, and back."""
+
+    low: float  # the lowest score of the scale
+    high: float
+
+    @classmethod
+    def from_scores(cls, scores: np.ndarray) -> Scale:
+        """A common scale, of which scores reach the upper part; else the range of the scores.
+
+        Scales from 1 on are those of ratings: whole numbers, or scores of which the lowest is 1.
+
+        Args:
+            scores: [pair] finite.
+        """
+        if (common := _find_common(scores)) is not None:
+            return common
+        lowest, highest = float(np.min(scores)), float(np.max(scores))
+        return cls(lowest, highest) if lowest < highest else FIVE
+
+    def shares(self, scores: np.ndarray) -> np.ndarray:
+        """[pair] 0 … 1 for scores on the scale."""
+        return (np.asarray(scores, np.float64) - self.low) / (self.high - self.low)
+
+    def scores(self, shares: np.ndarray) -> np.ndarray:
+        """[pair] on people's scale."""
+        return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
+
+    def describe_other(self, scores: np.ndarray, whose: str) -> str:
+        """A sentence on scores that seem to be on another scale; empty where they do not.
+
+        Args:
+            scores: [pair] NaN where there is none.
+            whose: such as ``test pairs``.
+        """
+        scores = scores[np.isfinite(scores)]
+        if not len(scores):
+            return ""
+        common = _find_common(scores)
+        theirs = common or Scale(float(scores.min()), float(scores.max()))
+        slack = (self.high - self.low) / 10
+        is_outside = scores.min() < self.low - slack or scores.max() > self.high + slack
+        least = self.high if common else (self.low + self.high) / 2
+        if not is_outside and (theirs.high >= least or len(scores) < FEWEST_SCORES):
+            return ""
+        bounds = (theirs.low, theirs.high, self.low, self.high)
+        low, high, train_low, train_high = map(number, bounds)
+        return (
+            f"The scores of the {whose} seem to be on another scale (from {low} to {high}) than "
+            f"those of the train pairs (from {train_low} to {train_high})."
+        )
+
+
+def _find_common(scores: np.ndarray) -> Scale | None:
+    """The common scale of which scores reach the upper part, as of `Scale.from_scores`."""
+    lowest, highest = float(np.min(scores)), float(np.max(scores))
+    is_rating = lowest == 1 or bool((np.mod(scores, 1) == 0).all())
+    for low, high, threshold in _COMMON:
+        if low == 1 and not is_rating:
+            continue  # from 0 on, of which these scores happen to lack the lowest
+        if low <= lowest and threshold < highest <= high:
+            return Scale(low, high)
+    return None
+
+
+FIVE, UNIT = Scale(0.0, 5.0), Scale(0.0, 1.0)
+
 
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
@@ -25,20 +107,18 @@ _NO_SCORES = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs of sentences in the order they came in.
+    """Pairs of sentences in the order they came in; equal where sentences, scores and labels are.
 
     Attributes:
-        sentences1, sentences2: none of them blank.
         scores: [pair] finite, on any scale; the larger, the more similar. NaN for pairs without
             a score, and for all of them where none are given.
-        notes: sentences on what was left out.
         labels: ``kind`` and ``topic``, one value a pair, where the file has such a column.
     """
 
-    sentences1: tuple[str, ...]
-    sentences2: tuple[str, ...]
+    sentences1: tuple[str, ...]  # none of them blank
+    sentences2: tuple[str, ...]  # none of them blank
     scores: np.ndarray = field(default_factory=lambda: _NO_SCORES)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on what was left out
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -47,6 +127,18 @@ class ScoredPairs:
 
     def __len__(self) -> int:
         return len(self.sentences1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScoredPairs) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of sentences, scores and labels."""
+        columns = [self.sentences1, self.sentences2, self.scores.tolist(), dict(self.labels)]
+        return hashlib.sha256(json.dumps(columns).encode()).hexdigest()
 
     @property
     def numbers(self) -> np.ndarray:
@@ -95,9 +187,8 @@ def read_pairs(
     """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
-        source: a table with the columns ``sentence1``, ``sentence2`` (or
-            ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
-        roles: role to column, of those that are not called as in `ROLES`.
+        source: a table with columns for the roles of pairs, see `ROLES`.
+        roles: role to column, of those that are not called so.
         max_rows: of the table; those behind are left out, with a note.
 
     Raises:
@@ -106,39 +197,27 @@ def read_pairs(
     """
     table = read_table(source, max_rows=max_rows)
     first, second, score = pair_columns(source.name, table.columns, roles, ROLES["pairs"])
-    assert score is not None
-    rows = usable_rows(table, texts=(first, second), numbers=(score,))
-    used = rows.places
-    if len(used) < FEWEST_PAIRS:
+    rows = usable_rows(table, texts=(first, second), numbers=(str(score),))
+    if len(rows.places) < FEWEST_PAIRS:
         raise TextError(
-            f"{source.name} has {many(len(used), 'pair')} with two sentences and a score; at least "
-            f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
+            f"{source.name} has {many(len(rows.places), 'pair')} with two sentences and a score; "
+            f"at least {FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = {title.strip().lower(): title for title in table.columns}
     titles = {label: by_name[label] for label in LABEL_COLUMNS if label in by_name}
-    labels = blank_missing(table, titles.values())
-    repeats = repeats_in_words(number_pairs(*rows.texts))
-    return ScoredPairs(
-        sentences1=rows.texts[0],
-        sentences2=rows.texts[1],
-        scores=rows.numbers[0],
-        notes=(*rows.notes, *repeats),
-        labels={
-            label: tuple(tidy(labels.column(title)[place]) for place in used)
-            for label, title in titles.items()
-        },
-    )
+    labelled = blank_missing(table, titles.values())
+    labels = {
+        label: tuple(tidy(labelled.column(title)[place]) for place in rows.places)
+        for label, title in titles.items()
+    }
+    notes = (*rows.notes, *repeats_in_words(number_pairs(*rows.texts)))
+    return ScoredPairs(rows.texts[0], rows.texts[1], rows.numbers[0], notes, labels)
 
 
 def read_text_pairs(
     source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
-    """Read pairs of sentences from a table; a column of scores may be there or not.
-
-    Args:
-        source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
-        roles: as of `read_pairs`.
-        max_rows: of the table; those behind are left out, with a note.
+    """`read_pairs` of a table in which the score may be missing, as a column and in any row.
 
     Returns:
         The pairs; scores are NaN where there is none, or none that is a number, which a note says.
@@ -152,15 +231,16 @@ def read_text_pairs(
     rows = usable_rows(table, texts=(first, second))
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
-    scores, notes = np.full(len(rows.places), np.nan), rows.notes
-    if score is not None:
-        numbers = parse_numbers(table.column(score))
-        scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
-        unread = [
-            at for at in rows.places if numbers[at] is None and table.column(score)[at].strip()
-        ]
-        if unread:
-            example = table.column(score)[unread[0]].strip()[:40]
-            what = f"{many(len(unread), 'value')} of “{score[:40]}”"
-            notes += (f"Could not read {what} as numbers, such as “{example}”.",)
+    if score is None:
+        return ScoredPairs(rows.texts[0], rows.texts[1], notes=rows.notes)
+    written = [table.column(score)[place].strip() for place in rows.places]
+    numbers = parse_numbers(table.column(score))
+    scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
+    unread = [
+        value for value, number in zip(written, scores, strict=True) if value and np.isnan(number)
+    ]
+    notes = rows.notes
+    if unread:
+        values = f"{many(len(unread), 'value')} of “{score[:40]}”"
+        notes += (f"Could not read {values} as numbers, such as “{unread[0][:40]}”.",)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, notes)

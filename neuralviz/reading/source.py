@@ -1,9 +1,14 @@
-"""Where texts are read from: a name, and the bytes or the file that go by it."""
+"""Where texts are read from: a name, and the bytes or the file that go by it.
+
+Pointers, web pages and error messages whose names say that they are data are refused.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,12 +17,72 @@ from pathlib import Path
 from typing import IO
 
 from neuralviz.errors import TextError
-from neuralviz.reading.not_data import HEAD, check_is_content
 
 TABLES = (
     *(".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".xlsx"),
 )
 WITHOUT_NAMES = (".csv", ".tsv", ".xlsx")  # in which a row may name the columns, or none
+HEAD = 2048  # bytes by which a file is known
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_PAGE = (
+    "is a web page (HTML), not a file of texts: perhaps an error or sign-in page that was saved in "
+    "its place. If it is the right page, save its text as plain text."
+)
+_KINDS = tuple(
+    (re.compile(pattern, re.I | re.S), sentence)
+    for pattern, sentence in (
+        (
+            rb"version https://\S*xet\S*\s|# xet version ",
+            "is a pointer of Git-Xet, not the file itself. Download the file.",
+        ),
+        (
+            rb"version https://(?:git-lfs\.github\.com/spec/|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)",
+            "is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the file was "
+            "cloned, or download the file.",
+        ),
+        (
+            rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z",
+            "is a pointer of git-annex, not the file itself. Run `git annex get` first.",
+        ),
+        (
+            rb"(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ",
+            "is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the file "
+            "beside it.",
+        ),
+        (
+            rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
+            rb"(?:<|\Z|.*</(?:html|body)>\Z)",
+            _PAGE,
+        ),
+        (
+            rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<",
+            "is XML, which is not read. If it is a message of a server, download the file again; "
+            "else save its texts as CSV or plain text.",
+        ),
+    )
+)
+_BLOCK = re.compile(
+    rb"<(table|div|p|h[1-6]|ul|ol|title|script|style|section|article|main|center|form|pre)\b[^<>]*+>",
+    re.I,
+)
+_TAG = re.compile(rb"</?[a-z][^<>]*+>", re.I)
+_ROW = re.compile(rb">\"?[,;\t|][^<>]*+\Z")  # a line of a table whose texts are HTML
+_FEW_TAGS = 4
+_REFUSAL = re.compile(
+    r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"
+    r"(?:(?:(?:the )?(?:entry|repository|revision|page|file|object|resource) )?not found"
+    r"|(?:access|permission) denied|forbidden|unauthori[sz]ed|bad (?:gateway|request)"
+    r"|(?:internal )?server error|service unavailable|gateway time-?out|(?<=\d )gone"
+    r"|invalid (?:username or password|credentials(?: in authorization header)?)"
+    r"|too many requests|rate limit exceeded|(?<=\d))[.!]?",
+    re.I,
+)
+_ERROR_KEYS = {"error", "errors", "detail", "documentation_url", "error_code", "errorCode"}
+_ANSWER_KEYS = {
+    *(*_ERROR_KEYS, "message", "status", "status_code", "statusCode", "code", "type", "title"),
+    *("success", "reason", "path", "timestamp", "request_id", "requestId", "instance"),
+}
+_AGAIN = "Download the file again, or ask where it came from."
 
 
 @dataclass(frozen=True)
@@ -25,24 +90,17 @@ class Source:
     """A file to be read, uploaded or on this machine.
 
     Attributes:
-        name: of the file; its ending says what it is, and messages have it.
-        content: the bytes, or where they are.
         header: the line, or in a workbook the row, that names the columns; 0 where none does; None
             to find it. Other formats name their columns.
     """
 
-    name: str
-    content: bytes | Path
+    name: str  # of the file; its ending says what it is, and messages have it
+    content: bytes | Path  # the bytes, or where they are
     header: int | None = None
 
     @classmethod
     def from_path(cls, path: Path, header: int | None = None) -> Source:
-        """The file at a path.
-
-        Args:
-            path: of the file.
-            header: as of the class.
-        """
+        """The file at a path."""
         return cls(path.name, path, header)
 
     @property
@@ -114,3 +172,65 @@ class Source:
         check_is_content(self.name, head)
         file.seek(0)
         return file
+
+
+# --- files that hold no data -------------------------------------------------------------------
+
+
+def check_is_content(name: str, head: bytes) -> None:
+    """Refuse a file by its first `HEAD` bytes that stands for another one, or was sent for one.
+
+    Raises:
+        TextError: it is a pointer of Git LFS, Git-Xet, git-annex or DVC, a web page, XML, or a
+            message of a server such as ``404: Not Found``.
+    """
+    start = head.lstrip(_BLANK).rstrip()
+    for pattern, sentence in _KINDS:
+        if pattern.match(start):
+            raise TextError(f"{name} {sentence}")
+    if not name.lower().endswith(".md") and _is_part_of_page(start, is_cut=len(head) >= HEAD):
+        raise TextError(f"{name} {_PAGE}")
+    if len(head) < HEAD:
+        _check_is_no_refusal(name, start.decode("utf-8", "replace"))
+
+
+def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
+    """Whether a file is HTML from its first line to its last, and no table of texts in HTML."""
+    block = _BLOCK.match(start)
+    if block is None:
+        return False
+    lines = start.splitlines()
+    if 2 * sum(map(bool, map(_ROW.search, lines))) >= len(lines):
+        return False
+    if is_cut:
+        return len(_TAG.findall(start)) >= _FEW_TAGS
+    return start.endswith(b">") and b"</" + block[1].lower() in start.lower()
+
+
+def is_json(first: str) -> bool:
+    """Whether a first line is a JSON object or a list of them, or begins one."""
+    if not first.startswith(("{", "[")):
+        return False
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return first in ("{", "[", "[{")
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, dict) for item in items)
+
+
+def _check_is_no_refusal(name: str, text: str) -> None:
+    """Refuse a short file that is a server's answer."""
+    message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
+    if text.startswith("{"):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        errors = [value[key] for key in _ERROR_KEYS & value.keys()]
+        errors += [error.get("message") for error in errors if isinstance(error, dict)]
+        if value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in errors):
+            message = text
+    if message:
+        excerpt = " ".join(message.split())[:100]
+        raise TextError(f"{name} holds a server's message, not data: “{excerpt}”. {_AGAIN}")

@@ -10,7 +10,6 @@ from typing import Any
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import tidy
 from neuralviz.words import joined, many, name_lines
 
@@ -31,6 +30,7 @@ _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
 _MOST_CODES = 300  # different values of a column of codes; there are 249 of countries
 _LOOKED_AT = 10_000  # values
+_MAX_SHOWN = 60  # characters of a cell in a message
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,6 @@ class Table:
         values: [column][row] of the rows that are not blank; what is missing is ``""``, and what
             is longer than ``MAX_CHARACTERS`` is cut one character after it.
         lines: where in the file each row begins: its line, or its number among the rows.
-        notes: sentences on what was left out or guessed.
-        unit: what ``lines`` counts, ``line`` or ``row``.
         header: the line or row that names the columns, 0 where none does; None in files of a kind
             that has a name for each column.
     """
@@ -51,8 +49,8 @@ class Table:
     columns: tuple[str, ...]
     values: tuple[Sequence[str], ...]
     lines: Sequence[int]
-    notes: tuple[str, ...] = ()
-    unit: str = "line"
+    notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
+    unit: str = "line"  # what ``lines`` counts, ``line`` or ``row``
     header: int | None = None
 
     def __len__(self) -> int:
@@ -71,6 +69,27 @@ class Table:
         """The same with the first ``n`` rows alone."""
         values = tuple(values[:n] for values in self.values)
         return replace(self, values=values, lines=self.lines[:n])
+
+
+def describe_row(row: Sequence[str]) -> str:
+    """The first cells of a row, in quotation marks and shortened."""
+    cells = [" ".join(cell.split()) for cell in row]
+    while len(cells) > 1 and not cells[-1]:
+        cells.pop()
+    cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
+    return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
+
+
+def describe_header(
+    name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
+) -> str:
+    """A sentence on the header that was taken, with the first row; empty where there is none."""
+    if not header:
+        return ""
+    return (
+        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}. The "
+        f"first row is {describe_row(first)}."
+    )
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
@@ -99,26 +118,28 @@ def check_width(name: str, n_columns: int) -> None:
 
 
 class TableBuilder:
-    """Rows that come with the names of their columns, put together into a table.
+    """Rows that come with the names of their columns, put together into tables.
 
     Args:
         name: of the file.
         unit: what its rows are counted in.
-        is_part: whether these are some of its rows, so that none of them may be good.
     """
 
-    def __init__(self, name: str, unit: str, *, is_part: bool = False) -> None:
+    def __init__(self, name: str, unit: str) -> None:
         self.name, self.unit = name, unit
-        self.is_part = is_part
-        self.columns: dict[str, list[str]] = {}
-        self.lines: list[int] = []
-        self.wrong: list[int] = []
-        self.vectors: set[str] = set()
+        self.n_rows = 0  # of all tables
+        self._columns: dict[str, list[str]] = {}
+        self._lines: list[int] = []
+        self._wrong: list[int] = []
+        self._vectors: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
     def add(self, line: int, row: Any) -> None:
         """Add an object, or a text of its own; what is neither is left out and named."""
         if isinstance(row, list):
-            self.wrong.append(line)
+            self._wrong.append(line)
             return
         if not isinstance(row, Mapping):
             row = {"text": row}
@@ -126,42 +147,65 @@ class TableBuilder:
         for key, value in row.items():
             column = tidy(str(key)) or "column"
             if _is_vector(value):
-                self.vectors.add(column)
+                self._vectors.add(column)
             else:
                 written[column] = cell_text(value)[: MAX_CHARACTERS + 1]
         if not any(map(str.strip, written.values())):
             return
         for column, value in written.items():
-            if column not in self.columns:
-                self.columns[column] = [""] * len(self.lines)
-                check_width(self.name, len(self.columns))
-            self.columns[column].append(value)
-        self.lines.append(line)
-        if len(written) < len(self.columns):
-            for column in self.columns.keys() - written.keys():
-                self.columns[column].append("")
+            if column not in self._columns:
+                self._columns[column] = [""] * len(self._lines)
+                check_width(self.name, len(self._columns))
+            self._columns[column].append(value)
+        self._lines.append(line)
+        self.n_rows += 1
+        if len(written) < len(self._columns):
+            for column in self._columns.keys() - written.keys():
+                self._columns[column].append("")
 
-    def add_all(self, rows: Iterable[tuple[int, Any]], max_rows: int | None) -> None:
-        """Add numbered rows, at most one more than wanted."""
-        for line, row in rows:
-            self.add(line, row)
-            if max_rows is not None and len(self.lines) > max_rows:
-                break
+    def take(self) -> Table:
+        """The rows as a table; they are forgotten then."""
+        columns, lines = self._columns, self._lines
+        self._columns, self._lines = {}, []
+        return Table(tuple(columns), tuple(columns.values()), lines, unit=self.unit)
 
-    def table(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
-        """All rows; ``reason`` is what is said of those that were left out."""
-        if self.wrong:
-            place = name_lines(self.wrong, self.unit)
-            sentence = f"Skipped {many(len(self.wrong), self.unit)}: {reason} ({place})."
-            if not self.lines and not self.is_part:
+    def finish(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
+        """The last rows, with the notes on all; ``reason`` is said of those left out.
+
+        Raises:
+            TextError: all were left out.
+        """
+        if self._wrong:
+            place = name_lines(self._wrong, self.unit)
+            sentence = f"Skipped {many(len(self._wrong), self.unit)}: {reason} ({place})."
+            if not self.n_rows:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)
-        notes += tuple(
-            describe_skipped(column, "lists of numbers") for column in sorted(self.vectors)
-        )
-        return Table(
-            tuple(self.columns), tuple(self.columns.values()), self.lines, notes, self.unit
-        )
+        vectors = sorted(self._vectors)
+        notes += tuple(describe_skipped(column, "lists of numbers") for column in vectors)
+        return replace(self.take(), notes=notes)
+
+
+def join_tables(name: str, blocks: Iterable[Table]) -> Table:
+    """The rows of several tables of a file, with the columns and notes of all.
+
+    Raises:
+        TextError: as of the blocks, and of `check_width`.
+    """
+    columns: dict[str, list[str]] = {}
+    lines: list[int] = []
+    joined_table = Table((), (), ())
+    for block in blocks:
+        for title, values in zip(block.columns, block.values, strict=True):
+            columns.setdefault(title, [""] * len(lines)).extend(values)
+        for title in columns.keys() - set(block.columns):
+            columns[title] += [""] * len(block)
+        lines += block.lines
+        joined_table = replace(block, notes=joined_table.notes + block.notes)
+    check_width(name, len(columns))
+    return replace(
+        joined_table, columns=tuple(columns), values=tuple(columns.values()), lines=lines
+    )
 
 
 def drop_vectors(table: Table) -> Table:

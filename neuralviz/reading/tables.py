@@ -8,22 +8,19 @@ file holds is run or fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from neuralviz.errors import TextError
-from neuralviz.reading.arrow_tables import read_arrow
-from neuralviz.reading.delimited import read_delimited
+from neuralviz.reading.arrow_tables import is_saved_data_set, read_arrow, read_parquet, read_saved
+from neuralviz.reading.columns import guess_column, names_columns
+from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.excel_tables import read_excel
-from neuralviz.reading.headers import describe_row, names_columns
 from neuralviz.reading.json_tables import read_json, read_json_lines
-from neuralviz.reading.parquet_tables import read_parquet
-from neuralviz.reading.saved_data_sets import is_saved_data_set, read_saved
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, drop_vectors
-from neuralviz.reading.text_columns import guess_column
+from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables
 from neuralviz.words import many, name_lines
 
 _ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey
@@ -31,7 +28,7 @@ _LONGEST_FOOTER = 3  # rows
 _REMARK = re.compile(
     r"(sources?|quellen?|notes?|remarks?|(grand )?total)\s*([:.]|$)|[*†‡©]|\(c\)", re.IGNORECASE
 )
-_READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
+_READERS: dict[str, Callable[[str, IO[bytes], int | None], Iterator[Table]]] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
     ".json": read_json,
@@ -64,24 +61,39 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     Raises:
         TextError: the file cannot be read, holds no such table, or is too large for its kind.
     """
+    name = source.name
+    n_wanted = None if max_rows is None else max_rows + 1
     if isinstance(source.content, Path) and is_saved_data_set(source.content):
-        table = read_saved(source.name, source.content, max_rows)
-        return _limit_rows(source.name, table, max_rows)
-    reader = _READERS.get(source.ending)
-    if reader is not None and source.header is not None:
-        raise TextError(
-            f"{source.name} names its columns itself, so no header line can be chosen for it."
-        )
+        table = join_tables(name, read_saved(name, source.content, n_wanted))
+        return _limit_rows(name, table, max_rows)
     with source.opened() as file:
-        if reader is not None:
-            table = reader(source.name, file, max_rows)
-        elif source.ending == ".xlsx":
-            table = read_excel(source.name, file, max_rows, source.header)
-        else:
-            table = read_delimited(source.name, file, max_rows, source.header)
-    table = _drop_descriptions(source.name, _drop_repeated_headers(source.name, table))
-    table = drop_vectors(_drop_footer(source.name, table))
-    return _limit_rows(source.name, table, max_rows)
+        table = join_tables(name, _read_blocks(source, file, n_wanted))
+    table = _drop_descriptions(name, _drop_repeated_headers(name, restore_cells(table)))
+    return _limit_rows(name, drop_vectors(_drop_footer(name, table)), max_rows)
+
+
+def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Iterable[Table]:
+    reader = _READERS.get(source.ending)
+    if reader is not None:
+        if source.header is not None:
+            raise TextError(
+                f"{source.name} names its columns itself, so no header line can be chosen for it."
+            )
+        return reader(source.name, file, n_wanted)
+    if source.ending == ".xlsx":
+        return [read_excel(source.name, file, n_wanted, source.header)]
+    return read_delimited(source.name, file, n_wanted, source.header)
+
+
+def _drop_rows(table: Table, places: Container[int], note: str) -> Table:
+    """A table without the rows at some places, and a note on them."""
+    kept = [place for place in range(len(table)) if place not in places]
+    return replace(
+        table,
+        values=tuple([values[place] for place in kept] for values in table.values),
+        lines=[table.lines[place] for place in kept],
+        notes=(*table.notes, note),
+    )
 
 
 def _drop_repeated_headers(name: str, table: Table) -> Table:
@@ -99,18 +111,10 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
     ]
     if not places:
         return table
-    lines = [table.lines[place] for place in places]
-    place_names = name_lines(lines, table.unit)
+    place_names = name_lines([table.lines[place] for place in places], table.unit)
     verb = "repeats" if len(places) == 1 else "repeat"
     note = f"Skipped {many(len(places), 'row')} of {name} that {verb} the header ({place_names})."
-    repeated = set(places)
-    kept = [place for place in range(len(table)) if place not in repeated]
-    return replace(
-        table,
-        values=tuple([values[place] for place in kept] for values in table.values),
-        lines=[table.lines[place] for place in kept],
-        notes=(*table.notes, note),
-    )
+    return _drop_rows(table, set(places), note)
 
 
 def _drop_descriptions(name: str, table: Table) -> Table:
@@ -132,8 +136,7 @@ def _drop_descriptions(name: str, table: Table) -> Table:
         f"Skipped {many(n, 'row')} below the header of {name} that {verb} its columns: "
         f"{describe_row(rows[0])}."
     )
-    values = tuple(values[n:] for values in table.values)
-    return replace(table, values=values, lines=table.lines[n:], notes=(*table.notes, note))
+    return _drop_rows(table, range(n), note)
 
 
 def _drop_footer(name: str, table: Table) -> Table:
@@ -159,7 +162,7 @@ def _drop_footer(name: str, table: Table) -> Table:
     note = (
         f"Skipped {many(n_left_out, 'row')} below the table in {name}: “{table.values[0][n][:60]}”."
     )
-    return replace(table.first(n), notes=(*table.notes, note))
+    return _drop_rows(table, range(n, len(table)), note)
 
 
 def _are_remarks(cells: Sequence[str], start: int) -> bool:

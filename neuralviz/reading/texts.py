@@ -1,28 +1,26 @@
-"""Texts from a file: plain text, or a column of a table; with notes on what was left out."""
+"""Texts from a file or from what was pasted: plain text, or a column of a table; with notes on
+what was left out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from itertools import count as numbers
 from typing import Literal
 
 from neuralviz.errors import LONG_TEXT, TextError
-from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
-from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
-from neuralviz.reading.headers import describe_header
-from neuralviz.reading.lines import TextLines, count_unreadable, tidy
-from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.plain_kinds import find_kind, take_head
-from neuralviz.reading.source import Source
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
+from neuralviz.reading.columns import ID_COLUMNS as ID_COLUMNS
+from neuralviz.reading.columns import TEXT_COLUMNS as TEXT_COLUMNS
+from neuralviz.reading.columns import flatten_texts, guess_column, is_usual_name, match_names
+from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
+from neuralviz.reading.lines import Line, TextLines, count_unreadable, tidy
+from neuralviz.reading.source import Source, is_json
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, describe_header
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.text_columns import guess_column
 from neuralviz.words import joined, many, name_lines
-
-Mode = Literal["line", "blank line", "one"]
 
 _DELETED = ("[deleted]", "[removed]")  # what Reddit has in place of a text
 MAX_TEXTS = 1_000_000
@@ -33,23 +31,17 @@ class ReadTexts:
     """Texts in the order they came in.
 
     Attributes:
-        texts: none of them blank.
-        notes: sentences on what was left out or changed.
-        ids: one a text, no two alike, if the file has a column of them.
-        column: the column of the table that was read.
-        columns: the columns that can be read.
         labels: the other columns, one value a text; what is missing is ``""``.
-        header, unit: as of `Table`.
     """
 
-    texts: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    ids: tuple[str, ...] | None = None
-    column: str | None = None
-    columns: tuple[str, ...] = ()
+    texts: tuple[str, ...]  # none of them blank
+    notes: tuple[str, ...] = ()  # sentences on what was left out or changed
+    ids: tuple[str, ...] | None = None  # one a text, no two alike, if the file has a column of them
+    column: str | None = None  # the column of the table that was read
+    columns: tuple[str, ...] = ()  # the columns that can be read
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    header: int | None = None
-    unit: str = "line"
+    header: int | None = None  # as of `Table`
+    unit: str = "line"  # as of `Table`
 
     def describe_header(self, name: str) -> str:
         """A sentence on the header of the file of a name; empty where it has no choice of one."""
@@ -117,49 +109,18 @@ def _read_plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     with source.opened() as file:
         lines = TextLines(source.name, file)
         with closing(iter(lines)) as numbered:
-            head = [] if mode == "one" else take_head(numbered)
-            take_texts, kind_note = find_kind(source.name, [line for _, line in head])
-            all_lines = chain(head, numbered)
-            numbered_parts = (
-                _split_texts(all_lines, mode) if take_texts is None else take_texts(all_lines)
-            )
-            for start, part in numbered_parts:
-                blank = not part or part.isspace()
-                if n_texts == limit and not blank:
+            texts, kind_note = split_texts(source.name, numbered, mode)
+            for start, part in texts:
+                is_blank = not part.strip()
+                if n_texts == limit and not is_blank:
                     limit_notes = (f"Limited to the first {many(limit, 'text')} of {source.name}.",)
                     break
                 parts.append(part[: MAX_CHARACTERS + 1])
                 starts.append(start)
-                n_texts += not blank
-        notes = lines.notes
-    texts, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
-    kind_notes = (kind_note,) if kind_note else ()
-    return ReadTexts(texts, kind_notes + notes + cut_notes + limit_notes)
-
-
-def _split_texts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
-    """What stands between two ends of a text, and the line it begins in.
-
-    A part that is far too long for a text is cut, so that it is known for one and no more is held.
-    """
-    if mode == "line":
-        yield from lines
-        return
-    held: list[str] = []
-    start, size = 1, 0
-    for number, line in lines:
-        if mode == "blank line" and not line.strip():
-            if held:
-                yield start, "\n".join(held)
-            held, size = [], 0
-        elif size <= MAX_CHARACTERS + 1:
-            start = start if held else number
-            held.append(line)
-            size += len(line) + 1
-        elif mode == "one":
-            break  # it is known for too long
-    if held:
-        yield start, "\n".join(held)
+                n_texts += not is_blank
+        notes = (kind_note, *lines.notes) if kind_note else lines.notes
+    cleaned, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
+    return ReadTexts(cleaned, notes + cut_notes + limit_notes)
 
 
 def _read_column(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:
@@ -187,8 +148,7 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
         if label != column
     }
     if id_column is None:
-        by_name = {label.strip().lower(): label for label in reversed(list(labels))}
-        id_column = next((by_name[title] for title in ID_COLUMNS if title in by_name), None)
+        id_column = next(iter(match_names(list(labels), ID_COLUMNS)), None)
     ids: tuple[str, ...] | None = None
     if id_column is not None:
         ids, id_notes = make_ids_unique(texts if id_column == column else labels[id_column])
@@ -278,3 +238,180 @@ def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[s
     if missing:
         notes.append(f"Numbered {many(missing, 'text')} without an ID.")
     return tuple(unique), tuple(notes)
+
+
+# --- plain text ----------------------------------------------------------------------------------
+
+Mode = Literal["line", "blank line", "one"]
+
+_HEAD = 100  # lines by which a kind is known
+_FEWEST_LINES = 3  # lines that may be alike by more than chance
+_TIMES = re.compile(r"\s*(?:\d+:)?\d+:\d\d[.,]\d+\s+-->\s.*")
+_TAG = re.compile(r"</?[a-z][^<>]*+>|\{\\[^{}]*+\}", re.I)
+_TOKEN = re.compile(
+    r"\d+(?:[-.]\d+)?\t(?:[^\t]*\t){8}[^\t]*|\S+(?:[ \t]\S+){0,3}[ \t](?:O|[BIES]-\w+)"
+)
+_FASTTEXT = "__label__"
+
+
+def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[Line], str]:
+    """The texts of a file, each with the line in which it begins, and a sentence on its kind.
+
+    A text that is far too long is cut, so that it is known for one and no more is held.
+
+    Args:
+        name: of the file.
+        lines: with their numbers.
+        mode: where a text ends.
+
+    Raises:
+        TextError: it is a table or JSON, which another ending would let be read as such.
+    """
+    if mode == "one":
+        return _join_lines(lines, mode), ""
+    head = list(islice(lines, _HEAD))
+    filled = [line for _, line in head if line.strip()]
+    lines = chain(head, lines)
+    if any(map(_TIMES.fullmatch, filled[:_FEWEST_LINES])) or (
+        filled[:1] and filled[0].startswith("WEBVTT")
+    ):
+        note = f"{name} holds subtitles. Each is a text, without its number and times."
+        return _take_cues(lines), note
+    _refuse_table(name, filled)
+    return lines if mode == "line" else _join_lines(lines, mode), ""
+
+
+def _refuse_table(name: str, filled: Sequence[str]) -> None:
+    """Refuse JSON, and lines of one number of fields, called plain text."""
+    reason = ""
+    rows = [line for line in filled if not line.startswith("#")]
+    n_tabs = {line.count("\t") for line in rows}
+    is_indented = any(line[0] == "\t" for line in rows)
+    if name.lower().endswith(".ipynb"):
+        reason = "is a notebook, which is not read. Save its texts as plain text or CSV."
+    elif filled and filled[0].startswith("window.YTD."):
+        reason = (
+            "is a file of a Twitter archive. Delete what stands before its first bracket, and "
+            "rename it to .json."
+        )
+    elif filled and is_json(filled[0].strip()):
+        reason = "holds JSON, not plain text. Rename it to .json, or .jsonl if a line is an object."
+    elif len(rows) >= _FEWEST_LINES and all(map(_TOKEN.fullmatch, rows)):
+        reason = "is a treebank or CoNLL data, a word a line. Save its sentences, one a line."
+    elif len(filled) > 1 and all(line.startswith(_FASTTEXT) for line in filled):
+        reason = "has a label before each text, as fastText has it. Save both as a table."
+    elif len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and 0 not in n_tabs and not is_indented:
+        reason = (
+            f"looks like a table: each line has {n_tabs.pop() + 1} fields between tabs. Rename it "
+            "to .tsv to read it as one."
+        )
+    elif any(_are_columns(filled, separator) for separator in ",;"):
+        reason = (
+            f"looks like a table with the columns {filled[0][:80]}. Rename it to .csv to read it "
+            "as one."
+        )
+    if reason:
+        raise TextError(f"{name} {reason}")
+
+
+def _are_columns(filled: Sequence[str], separator: str) -> bool:
+    """Whether the first line names columns, and the others have as many fields."""
+    titles = filled[0].split(separator) if len(filled) > 1 else []
+    are_names = len(titles) > 1 and all(is_usual_name(title.strip(' "')) for title in titles)
+    return are_names and all(line.count(separator) >= len(titles) - 1 for line in filled)
+
+
+def _join_lines(lines: Iterator[Line], mode: Mode) -> Iterator[Line]:
+    """What stands between blank lines, or all lines as one text."""
+    held: list[str] = []
+    start, size = 1, 0
+    for number, line in lines:
+        if mode == "blank line" and not line.strip():
+            if held:
+                yield start, "\n".join(held)
+            held, size = [], 0
+        elif size <= MAX_CHARACTERS + 1:
+            start = start if held else number
+            held.append(line)
+            size += len(line) + 1
+        elif mode == "one":
+            break
+    if held:
+        yield start, "\n".join(held)
+
+
+def _take_cues(lines: Iterator[Line]) -> Iterator[Line]:
+    """The texts of subtitles, each with the line in which it begins."""
+    cue: list[str] | None = None  # None outside of a cue
+    start = 0
+    for number, line in lines:
+        if _TIMES.fullmatch(line):
+            if cue is not None:  # without a blank line between, its last line may be a number
+                yield start, " ".join(cue[:-1] if cue and cue[-1].isdecimal() else cue)
+            cue, start = [], number + 1
+        elif cue is not None and line.strip():
+            cue.append(_TAG.sub("", line).strip())
+        elif cue is not None:
+            yield start, " ".join(cue)
+            cue = None
+    if cue is not None:
+        yield start, " ".join(cue)
+
+
+# --- pasted texts --------------------------------------------------------------------------------
+
+MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more
+
+
+def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
+    """Split what was pasted: a text a line, a blank line between texts, or all as one text.
+
+    Nothing at all gives no texts and no notes. A cell of several lines, as a spreadsheet copies it
+    (in quotation marks, those inside it doubled), is one line.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if mode == "line":
+        numbered = _join_cells(text.split("\n"))
+    else:
+        parts = [text] if mode == "one" else re.split(r"\n[^\S\n]*\n\s*", text)
+        numbered = list(enumerate(parts, 1))
+    starts, parts = [start for start, _ in numbered], [part for _, part in numbered]
+    texts, notes, used = clean_texts(parts, starts)
+    n_cells = sum("\n" in parts[place] for place in used) if mode == "line" else 0
+    if n_cells:
+        cells = f"{many(n_cells, 'quoted cell')} with line breaks"
+        notes = (f"Read {cells} as {'one text' if n_cells == 1 else 'one text each'}.", *notes)
+    return ReadTexts(texts, notes)
+
+
+def _join_cells(lines: Sequence[str]) -> list[Line]:
+    """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
+
+    A line that only begins with a quotation mark, as a sentence does, stays by itself: nowhere in
+    a cell is there a mark that is not doubled, until one ends the line. So do the lines of what
+    would be more than a cell can hold.
+    """
+    numbered: Iterator[Line] = ((place, line.rstrip()) for place, line in enumerate(lines, 1))
+    joined: list[Line] = []
+    for record in divide_records(numbered, Dialect(ONE_COLUMN), 1):
+        end = record.end
+        cell = record.fields[0] if record.fields else ""
+        if end - record.line > 1 and len(cell) <= MAX_CELL:
+            joined.append((record.line, cell))
+        else:
+            joined += enumerate(lines[record.line - 1 : end - 1], record.line)
+    return joined
+
+
+def join_pasted(texts: list[str]) -> tuple[str, Mode]:
+    """What to paste, and in which mode, to get ``texts`` from ``split_pasted`` again.
+
+    Blank lines inside one of several texts are lost.
+    """
+    if len(texts) == 1 and "\n" in texts[0]:
+        return texts[0], "one"
+    if any("\n" in text for text in texts):
+        return "\n\n".join(re.sub(r"\n\s*\n", "\n", text) for text in texts), "blank line"
+    if len(_join_cells(texts)) < len(texts):
+        return "\n\n".join(texts), "blank line"
+    return "\n".join(texts), "line"

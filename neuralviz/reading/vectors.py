@@ -16,6 +16,7 @@ from pyarrow import parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
+from neuralviz.reading.columns import match_names
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import MAX_TEXTS
@@ -37,14 +38,12 @@ class ReadVectors:
     """The vectors of a file, in its order.
 
     Attributes:
-        name: of the file.
-        vectors: [row, dim] float32, finite.
         columns: by name, [row] what stands beside the vectors; empty for ``.npy`` files, which
             hold nothing else.
     """
 
-    name: str
-    vectors: np.ndarray
+    name: str  # of the file
+    vectors: np.ndarray  # [row, dim] float32, finite
     columns: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
 
     @property
@@ -111,14 +110,12 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
     """The array; its header is looked at before anything is made of what it says."""
     damaged = f"{name} is damaged, or not a .npy file. Save the vectors with np.save."
     try:
-        version = np.lib.format.read_magic(file)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, _, kind = read_header(file)
-        start, end = file.tell(), file.seek(0, 2)
-    except (ValueError, KeyError) as error:
+        if np.lib.format.read_magic(file) == (1, 0):
+            shape, _, kind = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, kind = np.lib.format.read_array_header_2_0(file)
+        n_bytes = -file.tell() + file.seek(0, 2)
+    except ValueError as error:
         raise TextError(damaged) from error
     if kind.hasobject:
         raise TextError(
@@ -131,46 +128,45 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
         )
     _check_kind(name, kind)
     _check_size(name, *shape)
-    if end - start != math.prod(shape) * kind.itemsize:
+    if n_bytes != math.prod(shape) * kind.itemsize:
         raise TextError(damaged)
     file.seek(0)
-    try:
-        array: np.ndarray = np.load(file, allow_pickle=False)
-    except ValueError as error:
-        raise TextError(damaged) from error
+    array: np.ndarray = np.load(file, allow_pickle=False)
     return array
 
 
 def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
-    vectors = _find_vector_column(name, schema)
-    other_columns = dict.fromkeys(
+    title = _find_vector_column(name, schema)
+    others = dict.fromkeys(
         field.name
         for field in schema
-        if field.name != vectors and not types.is_nested(_stored(field.type))
+        if field.name != title and not types.is_nested(_stored(field.type))
     )
     n_rows = source.metadata.num_rows
     _check_size(name, n_rows, 1)
     parts: list[np.ndarray] = []
-    read: dict[str, list[pa.Array]] = {}
-    for batch in source.iter_batches(_AT_ONCE, columns=[vectors, *other_columns]):
-        columns: dict[str, pa.Array] = {}
+    columns: dict[str, list[pa.Array]] = {other: [] for other in others}
+    n_before = 0
+    for batch in source.iter_batches(_AT_ONCE, columns=[title, *others]):
+        stored: dict[str, pa.Array] = {}  # several columns may have one name
         for field_read, column in zip(batch.schema, batch.columns, strict=True):
-            is_vector = field_read.name == vectors and _is_vector(field_read.type)
-            if is_vector or (field_read.name in other_columns and not types.is_nested(column.type)):
-                columns.setdefault(field_read.name, getattr(column, "storage", column))
-        parts.append(_read_rows(name, columns.pop(vectors), sum(map(len, parts))))
+            is_nested = types.is_nested(_stored(field_read.type))
+            if _is_vector(field_read.type) if field_read.name == title else not is_nested:
+                stored.setdefault(field_read.name, getattr(column, "storage", column))
+        parts.append(_read_rows(name, stored[title], n_before))
+        n_before += len(batch)
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_not_one_length(name))
         _check_size(name, n_rows, parts[0].shape[1])
-        for title in other_columns:
-            read.setdefault(title, []).append(columns[title])
+        for other, arrays in columns.items():
+            arrays.append(stored[other])
     if not parts:
         raise TextError(f"{name} has no rows.")
-    vectors_read = _check_vectors(name, np.concatenate(parts))
+    vectors = _check_vectors(name, np.concatenate(parts))
     return ReadVectors(
-        name, vectors_read, {title: pa.chunked_array(read[title]) for title in other_columns}
+        name, vectors, {other: pa.chunked_array(arrays) for other, arrays in columns.items()}
     )
 
 
@@ -198,8 +194,7 @@ def _not_one_length(name: str) -> str:
 def _find_vector_column(name: str, schema: pa.Schema) -> str:
     """The column of lists of numbers that is called like one of vectors, else the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
-    by_name = {title.strip().lower(): title for title in reversed(lists)}
-    named = [by_name[title] for title in VECTOR_COLUMNS if title in by_name]
+    named = match_names(lists, VECTOR_COLUMNS)
     if not named and len(lists) != 1:
         raise TextError(
             f"{name} has {'no' if not lists else 'more than one'} column with lists of numbers. "

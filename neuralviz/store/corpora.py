@@ -1,7 +1,7 @@
 """Corpora that are kept: texts with their ids and labels, and their vectors.
 
-A row in ``corpora`` is written after a corpus's texts and deleted before them, so that nothing
-half-done is ever seen.
+The place of a row in its table is the text's number. A row in ``corpora`` is written after a
+corpus's texts and deleted before them, so that nothing half-done is ever seen.
 """
 
 from __future__ import annotations
@@ -9,68 +9,214 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.reading.cells import cell_text
-from neuralviz.store.database import PATIENCE, WAIT, Database, current_time, key_in
-from neuralviz.store.results import corpus_view, forget_results
-from neuralviz.store.rows import (
-    Column,
-    Rows,
-    corpus_rows,
-    corpus_schema,
-    describe_deleted,
-    encode_labels,
-    find_rows_with,
-    label_columns,
-    read_column,
-    split_batches,
-    text_ids,
-    texts_table,
-    to_numbers,
-)
-from neuralviz.store.vectors import KeptVectors, keys_of, text_keys
+from neuralviz.store.database import PATIENCE, WAIT, Database, all_rows, current_time, key_in
+from neuralviz.store.files import corpus_view, folder_error, forget_results
+from neuralviz.store.vectors import KEY_BYTES, KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts
 
+FIRST_LOOK = 1000  # numbers
+LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
+STRINGS = pa.large_string()  # in a column of others there is no room for more than 2 GiB of text
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
+
+ColumnKind = Literal["text", "number"]
+Rows = Sequence[int] | np.ndarray
 KEYS_AT_ONCE = 1 << 22  # that are counted in one pass
 MAX_NAME = 80  # characters
+_adding = threading.Lock()  # for the sessions that open the app together
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of labels: its name in the file, and whether its values are numbers."""
+
+    name: str
+    kind: ColumnKind
+
+
+def describe_deleted(corpus: Corpus) -> str:
+    return f"The corpus “{corpus.name}” was deleted in the meantime."
+
+
+def texts_table(corpus: Corpus) -> str:
+    """The name of the table of a corpus's rows, in their order."""
+    return f"texts-{corpus.id}"
+
+
+def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The columns of `texts_table`."""
+    types = {"text": STRINGS, "number": pa.float64()}
+    return pa.schema(
+        [
+            ("id", STRINGS),
+            ("text", STRINGS),
+            ("key", pa.binary(KEY_BYTES)),
+            *((f"label_{place}", types[column.kind]) for place, column in enumerate(columns)),
+        ]
+    )
+
+
+def corpus_rows(
+    texts: Sequence[str],
+    labels: Sequence[pa.Array],
+    ids: Sequence[str] | None = None,
+) -> pa.Table:
+    """Texts as rows of `texts_table`, with [column] arrays of labels."""
+    return pa.table(
+        {
+            "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
+            "text": pa.array(texts, STRINGS),
+            "key": key_array(text_keys(texts)),
+            **{f"label_{place}": values for place, values in enumerate(labels)},
+        }
+    )
+
+
+def split_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """The batches of some tables; their keys are put on ``keys`` as they go by."""
+    for block in blocks:
+        keys.extend(keys_of(chunk) for chunk in block["key"].chunks)
+        yield from block.to_batches()
+
+
+def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
+    """A column of a table in the order of the rows, or of some alone; strings are `STRINGS`."""
+    if rows is None:
+        rows_read = all_rows(table.search().select([name]).with_row_id(True))
+        place = rows_read["_rowid"].to_numpy()
+        values = rows_read[name]
+        if len(place) and (place[1:] < place[:-1]).any():
+            values = values.take(pa.array(np.argsort(place)))
+    else:
+        values = _read_rows(table, name, np.asarray(rows, dtype=np.int64))
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
+    """A column of some rows; the database has them in their own order."""
+    different, places = np.unique(rows, return_inverse=True)
+    if not len(different):
+        return table.schema.empty_table()[name]
+    values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
+    if len(values) < len(different):
+        raise StoreError("A text was deleted in the meantime. Open the corpus again.")
+    return values.take(pa.array(places))
+
+
+def find_rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
+    """Rows of a table whose texts hold all of some terms in lower case, in their order."""
+    quoted = [term.replace("'", "''") for term in terms]
+    condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
+    matches = all_rows(table.search().where(condition).select(["key"]).with_row_id(True))
+    return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
+
+
+def row_ids(table: Table) -> np.ndarray:
+    """[row] the database's own numbers of the rows of a table as it is now, rising."""
+    rows = all_rows(table.search().select(["key"]).with_row_id(True))
+    return np.sort(rows["_rowid"].to_numpy())
+
+
+def to_numbers(values: pa.Array) -> pa.Array:
+    """Doubles; what is read in blocks is kept as written, and a blank is no number."""
+    if pa.types.is_floating(values.type):
+        return values
+    return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
+
+
+def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A column of labels as numbers, as of `CorpusStore.label_codes`."""
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(float)
+        different, codes = np.unique(numbers, return_inverse=True)
+        names = [cell_text(value) for value in different.tolist()]
+        if len(different) and different[-1] != different[-1]:  # NaN comes last
+            codes[codes == len(different) - 1] = -1
+            names.pop()
+        return codes.astype(np.int32), tuple(names)
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    stripped = [value.strip() for value in encoded.dictionary.to_pylist()]
+    names = list(dict.fromkeys(value for value in stripped if value))
+    place = {value: code for code, value in enumerate(names)}
+    renamed = np.array([*(place.get(value, -1) for value in stripped), -1], dtype=np.int32)
+    return renamed[codes], tuple(names)
+
+
+def are_whole(numbers: np.ndarray) -> bool:
+    """Whether all numbers are whole, those left out that are not finite."""
+    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
+        finite = sample[np.isfinite(sample)]
+        if not (np.rint(finite) == finite).all():
+            return False
+    return True
+
+
+def text_ids(read: ReadTexts) -> tuple[str, ...]:
+    """Those of the file, else numbers from 1."""
+    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+
+
+def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
+    """The columns beside text and id."""
+    columns = read.labels.items()
+    return [_read_label(title, values) for title, values in columns if values != read.ids]
+
+
+def _read_label(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
+    """A column as numbers, where all that is not blank is one; else as strings."""
+    filled = [value.strip() for value in values]
+    if any(filled) and all(is_number(value) for value in filled if value):
+        numbers = [float(value) if value else None for value in filled]
+        return Column(title, "number"), pa.array(numbers, pa.float64())
+    return Column(title, "text"), pa.array(values, STRINGS)
+
+
+def is_number(value: str) -> bool:
+    """Whether it is a finite number as programs write it; 007 is a name."""
+    if not _NUMBER.fullmatch(value):
+        return False
+    digits = value.lstrip("+-")
+    if digits.isdigit():
+        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
+    try:
+        return bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A kept corpus; its texts stay on disk.
+    """A kept corpus; its texts stay on disk."""
 
-    Attributes:
-        id: our own, never changes.
-        name: what people call it, no two alike.
-        n_texts: rows, in the order they came in.
-        n_distinct: different texts among them.
-        created: ISO 8601, UTC.
-        columns: of labels.
-        owner: who alone sees it; empty for everybody.
-        source: hash of the files it was read from, where they were too many to compare texts.
-    """
-
-    id: str
-    name: str
-    n_texts: int
-    n_distinct: int
-    created: str
-    columns: tuple[Column, ...]
-    owner: str = ""
+    id: str  # our own, never changes
+    name: str  # what people call it, no two alike
+    n_texts: int  # rows, in the order they came in
+    n_distinct: int  # different texts among them
+    created: str  # ISO 8601, UTC
+    columns: tuple[Column, ...]  # of labels
+    owner: str = ""  # who alone sees it; empty for everybody
+    # hash of the files it was read from, where they were too many to compare texts
     source: str = ""
 
     def column(self, name: str) -> Column:
@@ -83,18 +229,12 @@ class Corpus:
 
 
 class CorpusStore:
-    """Everything of corpora that is kept in one folder.
+    """Everything of corpora that is kept in one folder, by default the user's own.
 
     Any thread may call any method; nothing is held open between calls. What is read of a corpus is
-    in the order of its rows, or of the rows that are asked for.
-
-    Args:
-        folder: made when something is first kept in it; by default the user's own.
-        owner: who looks: sees their own corpora and everybody's, and adds their own. By default
-            all are seen, and what is added is everybody's.
-
-    Raises:
-        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    in the order of its rows, or of the rows that are asked for. An owner sees their own corpora and
+    everybody's, and adds their own; without one all are seen, and what is added is everybody's. A
+    StoreError where a newer neuralviz wrote the folder, or it cannot be read.
     """
 
     def __init__(self, folder: Path | None = None, owner: str | None = None) -> None:
@@ -136,13 +276,10 @@ class CorpusStore:
         return self.add_blocks(name, [column for column, _ in labels], [rows])
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
-        """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
-
-        A name that is taken gets a number behind it; ``source`` is as of `Corpus`.
-        """
+        """A corpus that nothing is kept of yet: write its rows to `texts_table`, `announce` it."""
         return Corpus(
             id=secrets.token_hex(6),
-            name=free_name(tidy_name(name), [corpus.name for corpus in self.corpora()]),
+            name=tidy_name(name),
             n_texts=0,
             n_distinct=0,
             created=current_time(),
@@ -154,18 +291,12 @@ class CorpusStore:
     def announce(
         self,
         corpus: Corpus,
-        keep: Callable[[], object] = lambda: None,
+        keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
         wait: float = WAIT,
     ) -> Corpus:
         """Say that a corpus is there, unless another one was made of the same files meanwhile.
 
-        Args:
-            corpus: with its numbers of texts.
-            keep: writes its rows, where they are not there yet.
-            wait: seconds for others who write.
-
-        Returns:
-            The corpus that is there.
+        ``keep`` writes its rows, and returns it with its numbers of texts.
         """
 
         def write() -> Corpus:
@@ -173,38 +304,26 @@ class CorpusStore:
             if earlier:
                 self.database.drop(texts_table(corpus))
                 return earlier
-            keep()
-            self.database.registry("corpora").add([_registry_row(corpus)])
-            return corpus
+            taken = [rival.name for rival in self.corpora()]
+            kept = replace(keep(corpus), name=free_name(corpus.name, taken))
+            self.database.registry("corpora").add([_registry_row(kept)])
+            return kept
 
-        announced = self.database.write(write, wait)
-        return announced if announced.id != corpus.id else self._rename_if_taken(corpus)
+        return self.database.write(write, wait)
 
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
     ) -> Corpus:
         """`add` for more texts than memory holds: blocks of `corpus_rows`, read one by one."""
-        corpus = self.new(name, tuple(columns))
         keys_written: list[np.ndarray] = []
 
-        def write() -> None:
-            table = texts_table(corpus)
+        def write_rows(corpus: Corpus) -> Corpus:
             rows = split_batches(blocks, keys_written)
-            self.database.create(table, rows, corpus_schema(columns))
+            self.database.create(texts_table(corpus), rows, corpus_schema(columns))
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
-            counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
-            self.database.registry("corpora").add([_registry_row(counted)])
+            return replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
 
-        self.database.write(write)
-        return self._rename_if_taken(self.corpus(corpus.id))
-
-    def _rename_if_taken(self, corpus: Corpus) -> Corpus:
-        """Give a corpus another name when another process has kept one of its name meanwhile."""
-        rivals = [rival for rival in self.corpora() if rival.id != corpus.id]
-        first = (corpus.created, corpus.id)
-        if any(o.name == corpus.name and (o.created, o.id) < first for o in rivals):
-            return self.rename(corpus, free_name(corpus.name, [rival.name for rival in rivals]))
-        return corpus
+        return self.announce(self.new(name, tuple(columns)), write_rows)
 
     def check_kept(self, corpus: Corpus) -> None:
         """Raises StoreError where a corpus was deleted."""
@@ -212,17 +331,14 @@ class CorpusStore:
             raise StoreError(describe_deleted(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
-        """The corpus that `add` made of just these texts, ids and labels under this name.
-
-        One that got a number behind its name counts.
+        """The corpus that `add` made of just these texts, ids and labels, named so or with a
+        number.
         """
-        named = name_pattern(name)
         labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
-        for corpus in self.corpora():
+        for corpus in self._list_named(name):
             if (
-                named.fullmatch(corpus.name)
-                and (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
+                (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
                 and tuple(self.ids(corpus)) == text_ids(read)
                 and all(values.equals(self._label(corpus, column)) for column, values in labels)
@@ -232,11 +348,12 @@ class CorpusStore:
 
     def find_source(self, name: str, source: str) -> Corpus | None:
         """The corpus that was made of just these files under this name, as of `find`."""
-        named = name_pattern(name)
-        for corpus in self.corpora():
-            if named.fullmatch(corpus.name) and corpus.source == source:
-                return corpus
-        return None
+        return next((kept for kept in self._list_named(name) if kept.source == source), None)
+
+    def _list_named(self, name: str) -> list[Corpus]:
+        """Corpora that are called so, with a number behind it or without."""
+        pattern = re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
+        return [corpus for corpus in self.corpora() if pattern.fullmatch(corpus.name)]
 
     def rename(self, corpus: Corpus, name: str) -> Corpus:
         """Give a corpus another name; a StoreError where it is none, or taken."""
@@ -285,19 +402,16 @@ class CorpusStore:
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
-        self._forget_results(corpus)
-        remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
-        self.vectors.forget(
-            np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
-        )
-
-    def _forget_results(self, corpus: Corpus) -> None:
         try:
             forget_results(corpus_view(corpus.id))
         except OSError as error:
             raise StoreError(
                 f"The results of “{corpus.name}” could not be deleted: {error}."
             ) from error
+        remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
+        self.vectors.forget(
+            np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
+        )
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -323,19 +437,14 @@ class CorpusStore:
         return np.array(values.to_pylist(), dtype=object)
 
     def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """A column as numbers: of many millions of texts, too, it takes little room.
+        """[text] int32 which of some names each text has, -1 where there is none; and the names.
 
-        Returns:
-            [text] int32 which of the names each has, -1 where there is none; and the names, in the
-            order in which they first come. Names of numbers are as in `label_names`.
+        They are as in `label_names`, in the order in which they first come.
         """
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows of the texts that hold every word of a query, in their order.
-
-        As `neuralviz.maps.filtering.find_words`, without reading the texts into memory.
-        """
+        """`neuralviz.maps.filtering.find_words` without reading the texts into memory."""
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)
@@ -351,9 +460,11 @@ class CorpusStore:
         return keys_of(self._column(corpus, "key", rows))
 
     def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
-        """The same piece by piece, in the order of the rows."""
-        for batch in self.database.batches(texts_table(corpus), ["key"]):
-            yield keys_of(batch["key"])
+        """`keys` piece by piece, in the order of the rows."""
+        with self.database.reading():
+            table = self.database.open(texts_table(corpus))
+            for batch in table.search().select(["key"]).to_batches():
+                yield keys_of(batch["key"])
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
         """Different texts of a corpus, counted by ranges of their keys: memory stays what it is."""
@@ -388,11 +499,6 @@ def tidy_name(name: str) -> str:
     return tidied
 
 
-def name_pattern(name: str) -> re.Pattern[str]:
-    """The names that something called like this may have got: a number behind it counts."""
-    return re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
-
-
 def _read_corpus(row: Mapping[str, Any]) -> Corpus:
     content = json.loads(row["about"])
     content["columns"] = tuple(Column(name, kind) for name, kind in content["columns"])
@@ -409,3 +515,20 @@ def _registry_row(corpus: Corpus) -> dict[str, str]:
     }
     columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
     return columns | {"about": json.dumps(content)}
+
+
+def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus | None:
+    """The corpus that ``add`` makes; None where that has been done before in this store.
+
+    A mark of this name stays in its folder, also when somebody deletes the corpus.
+    """
+    mark = store.folder / f"{name}.added"
+    with _adding:
+        if mark.exists():
+            return None
+        corpus = add()
+        try:
+            mark.touch()
+        except OSError as error:
+            raise folder_error(f"Could not write {mark}: {error.strerror or error}.") from error
+    return corpus

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from neuralviz.errors import StoreError
-from neuralviz.store.refusing import folder_error
+from neuralviz.store.files import folder_error, write_bytes_beside
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -58,8 +57,7 @@ INTERVAL = 3600.0  # seconds between two looks of a process at a store
 class Database:
     """Tables by name. Any thread may call any method; nothing is held open between calls.
 
-    Raises StoreError where a newer neuralviz wrote the folder, or it cannot be read. The folder is
-    made when something is first kept in it.
+    The folder is made when something is first kept in it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -127,11 +125,6 @@ class Database:
         }:
             self.write(partial(self.drop, table))
 
-    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, piece by piece."""
-        with self.reading():
-            yield from self.open(table).search().select(list(columns)).to_batches()
-
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:
         """Errors of reading as `StoreError`; ``missing`` is said when the table is gone."""
@@ -191,10 +184,7 @@ class Database:
         """Make the folder, and say in it which format it has."""
         path = self.folder / "format.json"
         if not path.exists():
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self.folder / f"{secrets.token_hex(6)}.part"
-            part.write_text(json.dumps({"format": FORMAT}), "utf-8")
-            part.replace(path)
+            write_bytes_beside(path, json.dumps({"format": FORMAT}).encode())
 
     def _check_format(self) -> None:
         path = self.folder / "format.json"
@@ -286,10 +276,7 @@ def _start_thread(folder: Path, _hour: int) -> threading.Thread:
 
 
 def tidy(folder: Path) -> None:
-    """Delete the files of tables that compaction replaced an hour ago or earlier.
-
-    What cannot be done now, for somebody is writing, is left to another time.
-    """
+    """Delete the files that compaction replaced an hour ago, where nobody is writing."""
     with suppress(StoreError, OSError):
         database = Database(folder)
         for table in database.tables():

@@ -2,69 +2,322 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import re
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.encoding import check_batch_size
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.embedders.unread import describe_unread
-from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
+from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
-from neuralviz.store.batches import (
-    BLOCK,
-    DifferentTexts,
-    EmbeddingWork,
-    Keeper,
-    Part,
-    embed_batches,
-    keep_finished,
-)
+from neuralviz.store.vectors import text_keys
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.neural import NeuralEmbedder
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
+    from neuralviz.models.shared import Loaders
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
+PORTION = 1 << 16  # texts of a corpus that are put in order at once, on whatever machine
+BLOCK = 8192  # texts, about, whose tokens and kept vectors are in memory at once
+READ_AT_ONCE = 512  # texts that are tokenised between two looks at Stop
+MANY_PIECES = 8  # written one by one, they are put together at the end
+
+
+_PIECE = re.compile(r"\w+|[^\w\s]")
 BATCH_SIZE = 32
 LEARNT_AT_ONCE = 8  # texts: a batch where a model is tuned on every text
 KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
 
 
+def _estimate_tokens(text: str) -> float:
+    """About how many tokens a text has: of texts that go together, few are padded then."""
+    return len(_PIECE.findall(text)) + len(text) / 20
+
+
+class UniqueTexts:
+    """Texts that are embedded together, no two alike, each with its first row among ``n_texts``."""
+
+    def __init__(self, texts: Sequence[str], rows: np.ndarray, n_texts: int) -> None:
+        self.texts, self.n_texts = texts, n_texts
+        self.keys = text_keys(texts)
+        self._rows = rows
+
+    def first_places(self, indices: np.ndarray) -> np.ndarray:
+        """Where some of them come first among all."""
+        return self._rows[indices]
+
+
+class DifferentTexts(UniqueTexts):
+    """The different ones of some texts, portion by portion, the longest of each first."""
+
+    def __init__(self, texts: Sequence[str], portion: int = PORTION) -> None:
+        number: dict[str, int] = {}
+        place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
+        for start in range(0, len(texts), portion):
+            within = list(dict.fromkeys(texts[start : start + portion]))
+            keys = text_keys(within)
+            order = sorted(
+                range(len(within)), key=lambda i: (-_estimate_tokens(within[i]), keys[i])
+            )
+            for place, i in enumerate(order):
+                if within[i] not in number:
+                    number[within[i]] = len(number)
+                    place_of.append((start // portion, place))
+        self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
+        of_text = np.array([number[text] for text in texts], dtype=np.int64)
+        self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
+        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(number) + 1))
+        super().__init__(list(number), self._by_text[self._starts[:-1]], len(texts))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def batches(self, mask: np.ndarray, batch_size: int) -> list[np.ndarray]:
+        """The batches in which those of a [text] mask go, whatever was done of the others."""
+        indices = np.flatnonzero(mask)
+        portion, place = self._place[indices].T
+        batch = place // batch_size
+        ends = np.flatnonzero((np.diff(portion) != 0) | (np.diff(batch) != 0)) + 1
+        return np.split(indices, ends) if len(indices) else []
+
+    def places(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of some different texts among all, and which of ``indices`` each is."""
+        counts = (self._starts[1:] - self._starts[:-1])[indices]
+        origins = np.repeat(np.arange(len(indices)), counts)
+        within = np.arange(len(origins)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._by_text[self._starts[:-1][indices][origins] + within], origins
+
+
+class Keeper:
+    """Keeps the vectors of one embedder, at most every ``interval`` seconds, after ``before``."""
+
+    def __init__(
+        self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], interval: float
+    ) -> None:
+        self.kept = kept
+        self._store = store
+        self._before = before
+        self._interval = interval
+        self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._last = time.monotonic()
+        self._pieces = 0
+
+    def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
+        """Vectors to be kept, now if the last time is long ago."""
+        self._waiting.append((keys, vectors, loss))
+        if time.monotonic() - self._last > self._interval:
+            self.keep()
+
+    def keep(self) -> None:
+        """Keep what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._before()
+            keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+            first = np.sort(np.unique(keys, return_index=True)[1])  # of a batch that was repeated
+            self._store.put(self.kept, keys[first], vectors[first], loss[first])
+            self._pieces += 1
+        self._last = time.monotonic()
+
+    def compact(self) -> None:
+        """Tidy up at the end of a long run."""
+        if self._pieces > MANY_PIECES:
+            self._store.compact(self.kept)
+
+
+@contextmanager
+def keep_finished(keepers: Sequence[Keeper]) -> Iterator[None]:
+    """Whatever ends the work, what is finished is kept, by each keeper that can.
+
+    Raises:
+        StoreError: one cannot, and the work did not fail itself: why it did comes first.
+    """
+    failed = False
+    try:
+        yield
+    except Exception as error:
+        failed = not isinstance(error, Stopped)
+        raise
+    finally:
+        with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
+            for keeper in keepers:
+                stack.callback(keeper.keep)
+    for keeper in keepers:
+        keeper.compact()
+
+
+class Part:
+    """An embedder at work on a block of texts; the store of a part of a whole may know some."""
+
+    def __init__(
+        self, embedder: Embedder, keeper: Keeper, store: VectorStore | None = None
+    ) -> None:
+        self.keeper = keeper
+        self._embedder = embedder
+        self._store = store
+        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._read: dict[int, Any] = {}
+
+    def open(
+        self,
+        different: UniqueTexts,
+        indices: np.ndarray,
+        should_stop: ShouldStop,
+        left_out: dict[int, str] | None = None,
+    ) -> None:
+        """Look for the vectors of some texts, and read the texts that have none.
+
+        Texts that cannot be read are put into ``left_out``, with the reason; without it, the first
+        of them ends the work by an UnreadableTextError.
+        """
+        self._vectors, self._read = {}, {}
+        if self._store is not None:
+            match = self._store.find(self.keeper.kept, different.keys[indices])
+            assert match.vectors is not None
+            rows = zip(match.vectors, match.loss, strict=True)
+            self._vectors = dict(zip(indices[match.mask].tolist(), rows, strict=True))
+            indices = indices[~match.mask]
+        for start in range(0, len(indices), READ_AT_ONCE):
+            if should_stop():
+                raise Stopped
+            self._read_some(different, indices[start : start + READ_AT_ONCE], left_out)
+
+    def _read_some(
+        self, different: UniqueTexts, indices: np.ndarray, left_out: dict[int, str] | None
+    ) -> None:
+        while len(indices):
+            try:
+                read = self._embedder.read([different.texts[i] for i in indices])
+            except UnreadableTextError as error:
+                wrong = indices[error.place]
+                if left_out is None:
+                    place = int(different.first_places(np.array([wrong]))[0])
+                    raise UnreadableTextError(error.reason, place, different.n_texts) from error
+                left_out[int(wrong)] = error.reason
+                indices = indices[indices != wrong]
+            else:
+                self._read.update(zip(indices.tolist(), read, strict=True))
+                return
+
+    def embed(
+        self, different: UniqueTexts, indices: np.ndarray, should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors and [text, 2] losses of a batch of the block."""
+        lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
+        if len(lacking):
+            read = [self._read.pop(i) for i in lacking.tolist()]
+            places = different.first_places(lacking)
+            batch = self._embedder.embed_read(read, places, should_stop=should_stop)
+            self.keeper.add(different.keys[lacking], batch.vectors, batch.loss)
+            if len(lacking) == len(indices):
+                return batch.vectors, batch.loss
+            rows = zip(batch.vectors, batch.loss, strict=True)
+            self._vectors.update(zip(lacking.tolist(), rows, strict=True))
+        vectors, losses = zip(*(self._vectors.pop(i) for i in indices.tolist()), strict=True)
+        return np.stack(vectors), np.stack(losses)
+
+
+class EmbeddingWork:
+    """An embedder at work: its parts, and what keeps what they come to.
+
+    The parts of a concatenation are kept on their own, too. ``before`` and ``interval`` are those
+    of `Keeper`.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        kept: KeptEmbedder,
+        store: VectorStore,
+        before: Callable[[], None] = lambda: None,
+        interval: float = float("inf"),
+    ) -> None:
+        self._embedder = embedder
+        self._whole = Keeper(store, kept, before, interval)
+        self.parts = [Part(embedder, self._whole)]
+        if len(embedder.parts) > 1:
+            self.parts = [
+                Part(part, Keeper(store, store.register(part), before, interval), store)
+                for part in embedder.parts
+            ]
+        self.keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self.parts)]))
+
+    def combine(
+        self, keys: np.ndarray, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors and [text, 2] losses, from those of the parts; they are kept soon."""
+        combined, loss = self._embedder.combine(vectors, losses)
+        if len(self.parts) > 1:
+            self._whole.add(keys, combined, loss)
+        return combined, loss
+
+
+def embed_batches(
+    different: UniqueTexts,
+    batches: Sequence[np.ndarray],
+    parts: Sequence[Part],
+    should_stop: ShouldStop,
+    left_out: dict[int, str] | None = None,
+) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+    """Batch by batch: which of the different texts, and the vectors and losses by each part.
+
+    A batch goes without what is put into ``left_out``, as of `Part.open`.
+    """
+    for block in _group_blocks(batches):
+        for part in parts:
+            part.open(different, np.concatenate(block), should_stop, left_out)
+        for batch in block:
+            if should_stop():
+                raise Stopped
+            indices = np.array(
+                [i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64
+            )
+            if len(indices):
+                results = [part.embed(different, indices, should_stop) for part in parts]
+                yield indices, [vectors for vectors, _ in results], [loss for _, loss in results]
+
+
+def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Batches whose tokens are in memory at once."""
+    block: list[np.ndarray] = []
+    for batch in batches:
+        if block and sum(map(len, block)) + len(batch) > BLOCK:
+            yield block
+            block = []
+        block.append(batch)
+    if block:
+        yield block
+
+
 @dataclass(frozen=True, eq=False)
 class EmbeddingEvent:
-    """Vectors that are there now, and how far the texts are embedded.
-
-    Attributes:
-        embedder: under which the vectors are kept.
-        at: [new] places of the texts that this event brings, among all; equal texts come together.
-        vectors: [new, dim] float32; None where they were not asked for.
-        loss: [new, 2] as of `EmbeddedBatch`.
-        done, total: different texts.
-        found: of those done, how many had been kept before.
-        n_rose: of those done, how many have a loss that rose, or ceased to be a number.
-        unread: what is to be said of the texts, as of `describe_unread`.
-    """
+    """Vectors that are there now, and how far the texts are embedded."""
 
     __repr__ = short_repr
 
-    embedder: KeptEmbedder
+    embedder: KeptEmbedder  # under which the vectors are kept
+    # [new] places of the texts that this event brings; equal texts come together
     at: np.ndarray
-    vectors: np.ndarray | None
-    loss: np.ndarray
-    done: int
-    total: int
-    found: int
-    n_rose: int
-    unread: str = ""
+    vectors: np.ndarray | None  # [new, dim] float32; None where they were not asked for
+    loss: np.ndarray  # [new, 2] as of `EmbeddedBatch`
+    done: int  # different texts
+    total: int  # different texts
+    found: int  # of those done, how many had been kept before
+    n_rose: int  # of those done, how many have a loss that rose, or ceased to be a number
+    unread: str = ""  # what is to be said of the texts, as of `describe_unread`
 
     @property
     def is_complete(self) -> bool:
@@ -79,16 +332,11 @@ class EmbeddingEvent:
 
 @dataclass(frozen=True)
 class SharedEvent:
-    """How far several embedders that share one run are.
+    """How far several embedders that share one run are."""
 
-    Attributes:
-        embedders: places of those that share it, among all.
-        done, total: different texts, of all of them together.
-    """
-
-    embedders: tuple[int, ...]
-    done: int
-    total: int
+    embedders: tuple[int, ...]  # places of those that share it, among all
+    done: int  # different texts, of all of them together
+    total: int  # different texts, of all of them together
 
 
 def embed(
@@ -107,26 +355,16 @@ def embed(
 
     Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
     that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
-    one that was not. The parts of a concatenation are kept on their own, too.
-
-    Args:
-        texts: in any order; the same one twice is computed once.
-        method: an embedder, or what to make one of.
-        store: where vectors are looked for and kept.
-        loaders: where models come from, by kind.
-        batch_size: texts of a batch; by default 32, and 8 where a model is tuned on every text.
-        with_vectors: whether events bring the vectors; without them, only progress is told.
-        before_keeping: called each time before vectors are kept; may raise `StoreError`.
-        keep_every: seconds after which finished vectors are kept; also at the end, however it
-            comes.
-        should_stop: asked again and again, also within a batch.
+    one that was not. The parts of a concatenation are kept on their own, too. A batch has 32 texts
+    by default, and 8 where a model is tuned on every text; finished vectors are kept every
+    ``keep_every`` seconds, after ``before_keeping``, and at the end, however it comes.
 
     Yields:
         Events that bring what was kept, one at least; then one a batch. The last is complete.
 
     Raises:
         Stopped: ``should_stop`` said so; what is finished is kept.
-        UnreadableTextError: the embedder cannot read a text; with the first batches, in most cases.
+        UnreadableTextError: the embedder cannot read a text.
         StoreError: the vectors cannot be kept, and those kept before are.
         ModelError: a model cannot be had, or a vector holds what is no finite number.
         SettingsError: the settings make no sense for the model, or the batch size is none.
@@ -183,15 +421,12 @@ def embed_at_once(
     embedders: Sequence[NeuralEmbedder],
     store: VectorStore,
     *,
-    batch_size: int = LEARNT_AT_ONCE,
-    keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[SharedEvent]:
     """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
 
-    Those that lack the vectors of the same texts go together. One that lacks others than every
-    other does is left to `embed`, which finds what came of this. Arguments and errors are those of
-    `embed`; none of the embedders may be fast. There is an event after every batch.
+    Those that lack the vectors of the same texts go together; the others are left to `embed`, which
+    finds what came of this. None of the embedders may be fast. There is an event after every batch.
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
@@ -205,14 +440,14 @@ def embed_at_once(
     for together in (tuple(group) for group in lacking.values() if len(group) > 1):
         share_epochs([embedders[place] for place in together])
         parts = [
-            Part(embedders[place], Keeper(store, kept[place], lambda: None, keep_every))
+            Part(embedders[place], Keeper(store, kept[place], lambda: None, KEPT_EVERY))
             for place in together
         ]
         missing = ~masks[together[0]]
         n_finished = len(together) * int((~missing).sum())
         with keep_finished([part.keeper for part in parts]):
             for indices, _, _ in embed_batches(
-                different, different.batches(missing, batch_size), parts, should_stop
+                different, different.batches(missing, LEARNT_AT_ONCE), parts, should_stop
             ):
                 n_finished += len(together) * len(indices)
                 yield SharedEvent(together, n_finished, len(together) * len(different))
@@ -229,9 +464,8 @@ def embed_corpus(
 ) -> Generator[EmbeddingEvent]:
     """`embed` for the texts of a corpus, without the vectors in the events.
 
-    Raises:
-        As `embed`; StoreError also when the corpus was deleted meanwhile, and TextError with the
-        row and the id of a text that cannot be read.
+    A StoreError also when the corpus was deleted meanwhile, and a TextError with the row and the id
+    of a text that cannot be read.
     """
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)

@@ -34,31 +34,20 @@ _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the vectors of a file.
+    """What became of the vectors of a file."""
 
-    Attributes:
-        kept: where they are.
-        matched: a sentence on how they found their texts, and on what was passed over.
-    """
-
-    kept: KeptEmbedder
-    matched: str
+    kept: KeptEmbedder  # where they are
+    matched: str  # a sentence on how they found their texts, and on what was passed over
 
 
 def import_vectors(
     store: CorpusStore, corpus: Corpus, read: ReadVectors, *, in_order: bool = False
 ) -> Imported:
-    """Keep the vectors of a file for the texts of a corpus.
+    """Keep the vectors of a file for the texts of a corpus, every one of which must have one.
 
     Vectors go by the column that holds the texts of the corpus, else by the one that holds its
-    ids, whatever the columns are called and in whatever order the rows are. An array, which has no
-    columns, goes by its rows. Of equal texts the first vector counts.
-
-    Args:
-        store: that keeps the corpus.
-        corpus: every text of which must have a vector.
-        read: the file.
-        in_order: where a file has neither texts nor ids, its rows are those of the corpus.
+    ids, whatever the columns are called and in whatever order the rows are. An array, and a file
+    with neither if ``in_order``, goes by its rows. Of equal texts the first vector counts.
 
     Raises:
         TextError: a text has no vector, or it cannot be told which vector is whose.
@@ -84,7 +73,6 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
         raise TextError(
             f"{read.name} has no vector for {n - n_found[best]:,} of the {n:,} different texts of "
             f"the data (column “{best[:40]}”). Every text needs one."
-            + _describe_near(read, texts, keys, of_texts)
         )
     complete = {title: row_keys for title, row_keys in of_texts.items() if n_found[title] == n}
     title = _choose_text_column(read, "the data", complete)
@@ -130,15 +118,15 @@ def _match_rows(
     of_texts, n_found = _match_texts(read, keys)
     distinct = np.unique(keys)
     complete = [title for title in of_texts if n_found[title] == len(distinct)]
+    ids = store.ids(corpus) if read.columns else []
     if complete:
         title = _choose_text_column(
             read, f"“{corpus.name}”", {column: of_texts[column] for column in complete}
         )
         matched = f"Matched by the texts in the column “{title[:40]}”."
         return of_texts[title], matched + _describe_other_ids(
-            store, corpus, keys, read, title, of_texts[title]
+            read, ids, keys, title, of_texts[title]
         )
-    ids = store.ids(corpus) if read.columns else []
     for title in read.columns:
         rows = _match_ids(ids, title, read.strings(title))
         if rows is None:
@@ -167,54 +155,34 @@ def _match_rows(
                 f"{many(len(keys), 'text')}. It needs one row per text, in the same order."
             )
         return keys, "Matched by row, in the order of the corpus."
-    near = _describe_near(read, store.texts(corpus), keys, of_texts)
     best = max(n_found, key=n_found.__getitem__, default="")
     if n_found.get(best):
         raise TextError(
             f"{read.name} has no vector for {len(distinct) - n_found[best]:,} of the "
             f"{len(distinct):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
-            "text of the corpus needs one." + near
+            "text of the corpus needs one."
         )
     names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
     listed = f"the columns {names}" if names else "no column beside the vectors"
     raise TextError(
         f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {listed}. "
         "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
-        "row." + near
+        "row."
     )
 
 
 def _describe_other_ids(
-    store: CorpusStore,
-    corpus: Corpus,
-    keys: np.ndarray,
-    read: ReadVectors,
-    text_column: str,
-    of_rows: np.ndarray,
+    read: ReadVectors, ids: Sequence[str], keys: np.ndarray, text_column: str, of_rows: np.ndarray
 ) -> str:
     """A sentence on IDs that are those of other texts than beside them; empty for none."""
-    titles = [  # of columns that may hold the ID of every text
-        title
-        for title in read.columns
-        if title != text_column and len(set(read.strings(title))) >= len(keys)
-    ]
-    ids = store.ids(corpus) if titles else []
-    for title in titles:
-        column = read.strings(title)
-        rows = _match_ids(ids, title, column)
-        if rows is None:
-            continue
-        differing = np.flatnonzero((rows >= 0) & (keys[rows] != of_rows))
-        if not len(differing):
-            return ""
-        row = differing[0]
-        (text,) = store.texts(corpus, [int(rows[row])])
-        return (
-            f" But the IDs in the column “{title[:40]}” are those of other texts in "
-            f"{many(len(differing), 'row')}: in row {row + 1:,}, “{column[row][:40]}” is the ID of "
-            f"“{text[:60]}” in the corpus, not of "
-            f"“{read.strings(text_column)[row][:60]}”. The texts count."
-        )
+    for title in read.columns:
+        rows = _match_ids(ids, title, read.strings(title)) if title != text_column else None
+        if rows is not None and (differ := (rows >= 0) & (keys[rows] != of_rows)).any():
+            return (
+                f" But the IDs in the column “{title[:40]}” are those of other texts in "
+                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
+                "The texts count."
+            )
     return ""
 
 
@@ -222,44 +190,17 @@ def _describe_other_texts(
     read: ReadVectors, id_column: str, of_rows: np.ndarray, of_texts: Mapping[str, np.ndarray]
 ) -> str:
     """A sentence on rows with another text than their ID has in the corpus; empty for none."""
+    is_wanted = of_rows != np.zeros(1, of_rows.dtype)
     for title, texts in of_texts.items():
-        is_wanted = of_rows != np.zeros(1, of_rows.dtype)
-        differing = np.flatnonzero(is_wanted & (texts != of_rows))
-        n_equal = int((is_wanted & (texts == of_rows)).sum())
-        if title == id_column or not len(differing) or not n_equal:
-            continue  # it holds no texts of the corpus, or these
-        row = differing[0]
-        return (
-            f" But the column “{title[:40]}” has another text than the corpus in "
-            f"{many(len(differing), 'row')}, such as “{read.strings(title)[row][:60]}” in row "
-            f"{row + 1:,}. The IDs count."
-        )
+        differ = is_wanted & (texts != of_rows)
+        holds_texts = title != id_column and (is_wanted & ~differ).any()
+        if holds_texts and differ.any():
+            return (
+                f" But the column “{title[:40]}” has another text than the corpus in "
+                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. The IDs "
+                "count."
+            )
     return ""
-
-
-def _describe_near(
-    read: ReadVectors,
-    texts: Sequence[str],
-    keys: np.ndarray,
-    of_texts: Mapping[str, np.ndarray],
-) -> str:
-    """A sentence on texts that a column has with other capitals or blanks alone; empty for none."""
-    n_near: dict[str, int] = {}
-    for title, of_rows in of_texts.items():
-        missing = {texts[index] for index in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}
-        folded = set(map(_fold, read.strings(title)))
-        n_near[title] = sum(_fold(text) in folded for text in missing)
-    title = max(n_near, key=n_near.__getitem__, default="")
-    if not n_near.get(title):
-        return ""
-    return (
-        f" The column “{title[:40]}” has {n_near[title]:,} of them with other capitals or blanks. "
-        "Texts must be equal."
-    )
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted_keys: np.ndarray) -> bool:
@@ -348,10 +289,7 @@ def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderS
 
 
 def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
-    """The imported vectors that all texts of some keys have, by label, the oldest first.
-
-    Files of one name have a number behind it, from the second on: ``file: rows.npy (2)``.
-    """
+    """The imported vectors that all texts have, the oldest first: ``file: rows.npy (2)``."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in vectors.embedders():
         try:
@@ -368,9 +306,7 @@ def find_imported(
 ) -> tuple[KeptVectors, KeptEmbedder]:
     """The first store that has the imported vectors of the texts of some keys, and their place.
 
-    Raises:
-        TextError: a text has no vector in any of them.
-        StoreError: the vectors were deleted, or a store cannot be read.
+    A TextError where a text has no vector in any of them, a StoreError where they were deleted.
     """
     keys = np.unique(keys)
     spec_json, fewest = spec.to_json(), len(keys) + 1

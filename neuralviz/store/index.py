@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.store.corpora import describe_deleted, row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,
@@ -30,7 +31,6 @@ from neuralviz.store.database import (
     rows_of,
     rows_with_keys,
 )
-from neuralviz.store.rows import describe_deleted, row_ids, texts_table
 from neuralviz.store.vectors import keys_of, match_keys, vectors_table
 
 if TYPE_CHECKING:
@@ -56,21 +56,13 @@ _Work = Literal["none", "measure", "extend", "build"]
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """How vectors are searched by their index, and how well that goes.
+    """How vectors are searched by their index, and how well that goes."""
 
-    Attributes:
-        n_rows: vectors when it was made.
-        n_groups: that they were divided into.
-        probes: groups that a query looks through.
-        refine: times as many vectors as wanted that are compared by their values.
-        recall: 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors.
-    """
-
-    n_rows: int
-    n_groups: int
-    probes: int
-    refine: int
-    recall: float
+    n_rows: int  # vectors when it was made
+    n_groups: int  # that they were divided into
+    probes: int  # groups that a query looks through
+    refine: int  # times as many vectors as wanted that are compared by their values
+    recall: float  # 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors
 
 
 def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
@@ -89,9 +81,8 @@ def build_index(
 ) -> VectorIndex | None:
     """Make the index of an embedder's vectors, or bring it up to date; None where they are few.
 
-    What is there already stays, and what came later is put in. Others that write wait meanwhile,
-    and readers do not; others that would build it wait too, and find it there. When it is killed
-    nothing is lost: the next call does what is left.
+    Others that write wait meanwhile, and readers do not. When it is killed nothing is lost: the
+    next call does what is left.
     """
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":
@@ -188,10 +179,7 @@ def rows_of_keys(
 
 @lru_cache(maxsize=4)
 def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the `row_ids` that rise by one, and its row, for each run of such ids.
-
-    Another version of the table may have others. There are few runs, however many rows.
-    """
+    """The first of the `row_ids` that rise by one, and its row, for each run of such ids."""
     table = Database(folder).open(name)
     table.checkout(version)
     ids = row_ids(table)

@@ -28,12 +28,12 @@ from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR
-from neuralviz.store.vectors import KEY_BYTES, vector_rows, vectors_table
+from neuralviz.store.vectors import KEY_BYTES, KeptVectors, vector_rows, vectors_table
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.store.database import Database
-    from neuralviz.store.vectors import KeptEmbedder, KeptVectors, StoredVectors
+    from neuralviz.store.vectors import KeptEmbedder
 
 ROWS_OF_FILE = 1 << 20
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
@@ -41,27 +41,11 @@ _WRITERS = "writers"  # folder of locked files, one for each process that has pi
 
 @dataclass(frozen=True)
 class Piece:
-    """Vectors that are written and not yet committed.
+    """Vectors that are written and not yet committed."""
 
-    Attributes:
-        embedder: id of whose they are.
-        fragment: what Lance knows of it, as JSON.
-        keys: of the texts, one after the other.
-    """
-
-    embedder: str
-    fragment: str
-    keys: bytes
-
-    def to_json(self) -> str:
-        """The piece as text, for going from one process to another."""
-        return json.dumps([self.embedder, self.fragment, self.keys.hex()])
-
-    @classmethod
-    def from_json(cls, text: str) -> Piece:
-        """The piece that `to_json` wrote."""
-        embedder, fragment, keys = json.loads(text)
-        return cls(embedder, fragment, bytes.fromhex(keys))
+    embedder: str  # id of whose they are
+    fragment: str  # what Lance knows of it, as JSON
+    keys: bytes  # of the texts, one after the other
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
@@ -85,30 +69,19 @@ def make_table(database: Database, table: str, schema: pa.Schema, fragments: Seq
     lance.LanceDataset.commit(database.place(table), overwrite)
 
 
-class PieceVectors:
-    """A `VectorStore` for one of many processes: looks in the store, and writes ``pieces``."""
+class PieceVectors(KeptVectors):
+    """The vectors of a database for one of many processes, which writes its own as ``pieces``."""
 
-    def __init__(self, database: Database, vectors: KeptVectors) -> None:
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.pieces: list[Piece] = []
-        self._database = database
-        self._vectors = vectors
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """The place of an embedder's vectors, which must have been made before."""
-        kept = self._vectors.find_embedder(embedder)
+        kept = self.find_embedder(embedder)
         if kept is None:
             raise StoreError(f"No place was made for the embeddings by {embedder.name}.")
         return kept
-
-    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text] whether there is a vector."""
-        return self._vectors.find(embedder, keys, with_vectors=False).mask
-
-    def find(
-        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
-    ) -> StoredVectors:
-        """What is kept of these texts, without what is in pieces."""
-        return self._vectors.find(embedder, keys, with_vectors=with_vectors)
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
@@ -130,10 +103,8 @@ def commit_pieces(
 ) -> None:
     """Put pieces into the tables of some embedders, by one commit each, and nothing twice.
 
-    A piece whose file is gone is left out: its texts are missing as before.
-
-    Raises:
-        StoreError: they cannot be put in; what was there is still there.
+    A piece whose file is gone is left out: its texts are missing as before. A StoreError where they
+    cannot be put in; what was there is still there.
     """
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]
@@ -197,10 +168,7 @@ def writing(database: Database) -> Iterator[Path]:
 
 
 def sweep(database: Database, but: str = "") -> None:
-    """Delete what was written and never committed, unless somebody may still commit it.
-
-    ``but`` names a writer who has nothing under way.
-    """
+    """Delete what was written and never committed, unless another writer may still do so."""
 
     def clean() -> None:
         if _has_other_writers(database.folder / _WRITERS, but):

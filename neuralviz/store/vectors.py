@@ -38,39 +38,25 @@ MAX_BYTES = 1 << 28  # of vectors in memory
 
 @dataclass(frozen=True)
 class KeptEmbedder:
-    """A way to embed of which vectors are kept.
+    """A way to embed of which vectors are kept."""
 
-    Attributes:
-        id: hash of the embedder's `cache_key`; imported vectors have one of their own.
-        spec: of `EmbedderSpec.to_json`; empty for an embedder that was made by hand.
-        dim: values of a vector.
-    """
-
-    id: str
-    spec: str
-    dim: int
+    id: str  # hash of the embedder's `cache_key`; imported vectors have one of their own
+    spec: str  # of `EmbedderSpec.to_json`; empty for an embedder that was made by hand
+    dim: int  # values of a vector
 
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
-    """What is kept of some texts.
+    """What is kept of some texts."""
 
-    Attributes:
-        mask: [text] whether there is a vector.
-        vectors: [found, dim] float32, those of ``mask``; None when they were not asked for.
-        loss: [found, 2] as of `EmbeddedBatch`.
-    """
-
-    mask: np.ndarray
+    mask: np.ndarray  # [text] whether there is a vector
+    # [found, dim] float32, those of `mask`; None when they were not asked for
     vectors: np.ndarray | None
-    loss: np.ndarray
+    loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
 
 class VectorStore(Protocol):
-    """Where `neuralviz.store.embedding.embed` keeps vectors, by embedder and key of a text.
-
-    Any thread may call any method. `KeptVectors` keeps them on disk, `MemoryVectors` in memory.
-    """
+    """Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
@@ -89,7 +75,7 @@ class VectorStore(Protocol):
         """Keep the [text, dim] vectors and [text, 2] losses of some texts, no two alike."""
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Put what came in many small pieces together."""
+        """Put many small pieces together, unless somebody else is just writing."""
 
 
 class KeptVectors:

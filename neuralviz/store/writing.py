@@ -12,7 +12,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from pyarrow import parquet
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.reading.cells import escape_formula as escape_formula
+from neuralviz.store.files import write_beside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,10 +35,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_destination(path: Path, *other_endings: str) -> None:
-    """Raises NeuralvizError where no table can be written to ``path``, before the work.
-
-    Other endings than those of tables may be good, too.
-    """
+    """Raises NeuralvizError where no table, or other ending, can be written to ``path``."""
     endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
         raise NeuralvizError(
@@ -61,20 +59,16 @@ def write_vectors(
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table of strings, numbers and lists of numbers.
+    """Write strings, numbers and lists of numbers to a ``.parquet``, ``.csv`` or ``.jsonl`` file.
 
-    The ending of ``path`` is ``.parquet``, ``.csv`` (lists as JSON) or ``.jsonl``. Raises
-    NeuralvizError where it cannot be written; what was at ``path`` is still there then.
+    A NeuralvizError where it cannot be written; what was at ``path`` is still there then.
     """
     write_pieces(path, [table])
 
 
 def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
-    """`write_table` of a table that comes in pieces, one at least, which are written as they come.
-
-    What was at ``path`` is still there where ``pieces`` raises an error.
-    """
-    with write_beside(path) as file:
+    """`write_table` of a table in pieces, one at least, which are written as they come."""
+    with explain_write_errors(path), write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
 
 
@@ -135,23 +129,17 @@ def check_folder(path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, as `write_table`."""
-    with write_beside(path) as file:
+    with explain_write_errors(path), write_beside(path) as file:
         file.write(text.encode("utf-8"))
 
 
 @contextmanager
-def write_beside(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside ``path`` that takes its place when all is written."""
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """A context in which a file is written that the user named: errors are sentences."""
     try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
+        yield
     except OSError as error:
         raise NeuralvizError(f"Could not write {path}: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:

@@ -10,46 +10,36 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.training.callback import SnapshotCallback
-    from neuralviz.training.checkpoints import identity
-    from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
-    from neuralviz.training.folders import read_folder
-    from neuralviz.training.learner import make_learner
-    from neuralviz.training.loop import restore_training, train
-    from neuralviz.training.saving import check_family_can_be_saved, save_encoder
-    from neuralviz.training.snapshots import Watch
-    from neuralviz.training.untrained import measure_untrained
+    from neuralviz.training.callback import SnapshotCallback as SnapshotCallback
+    from neuralviz.training.checkpoints import identity as identity
+    from neuralviz.training.folders import read_folder as read_folder
+    from neuralviz.training.learner import make_learner as make_learner
+    from neuralviz.training.learner import measure_untrained as measure_untrained
+    from neuralviz.training.loop import restore_training as restore_training
+    from neuralviz.training.loop import train as train
+    from neuralviz.training.record import TrainingEnded as TrainingEnded
+    from neuralviz.training.record import TrainingStarted as TrainingStarted
+    from neuralviz.training.record import TrainingStep as TrainingStep
+    from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
+    from neuralviz.training.saving import save_encoder as save_encoder
+    from neuralviz.training.snapshots import Watch as Watch
 
 _MODULES = {
     "SnapshotCallback": "callback",
-    "TrainingEnded": "events",
-    "TrainingStarted": "events",
-    "TrainingStep": "events",
+    "TrainingEnded": "record",
+    "TrainingStarted": "record",
+    "TrainingStep": "record",
     "Watch": "snapshots",
     "check_family_can_be_saved": "saving",
     "identity": "checkpoints",
     "make_learner": "learner",
-    "measure_untrained": "untrained",
+    "measure_untrained": "learner",
     "read_folder": "folders",
     "restore_training": "loop",
     "save_encoder": "saving",
     "train": "loop",
 }
-__all__ = [
-    "SnapshotCallback",
-    "TrainingEnded",
-    "TrainingStarted",
-    "TrainingStep",
-    "Watch",
-    "check_family_can_be_saved",
-    "identity",
-    "make_learner",
-    "measure_untrained",
-    "read_folder",
-    "restore_training",
-    "save_encoder",
-    "train",
-]
+__all__ = [*_MODULES]
 
 __getattr__, __dir__ = lazy_names(
     __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}

@@ -13,7 +13,7 @@ import torch
 from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
-from neuralviz.errors import NeuralvizError, StoreError, TextError, never
+from neuralviz.errors import NeuralvizError, TextError, never
 from neuralviz.training.folders import (
     SHOWN_CHARACTERS,
     has_snapshots,
@@ -49,8 +49,7 @@ class SnapshotCallback(TrainerCallback):
         folder: new or empty; or that of the same training, which goes on from a checkpoint.
         texts: to be watched; of more than ``n_texts``, a sample.
         labels: one a text, ``""`` for none; None where there are none at all.
-        every: steps between two snapshots; None for ten snapshots in all.
-        n_texts: texts that are watched.
+        every_steps: between two snapshots; None for ten snapshots in all.
         pairs: what the training's pairs are most like, which the page calls it by.
 
     Raises:
@@ -80,12 +79,7 @@ class SnapshotCallback(TrainerCallback):
         self._is_warned = False
 
     def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **_: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
         """The snapshot before the first step.
 
@@ -94,6 +88,7 @@ class SnapshotCallback(TrainerCallback):
         """
         if not state.is_world_process_zero:
             return
+        encoder = _plain(context["model"])
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         settings = _settings(self._lesson.settings, args)
         self._lesson = replace(Lesson(settings), steps=state.max_steps, first=state.global_step)
@@ -102,46 +97,32 @@ class SnapshotCallback(TrainerCallback):
         elif state.global_step:  # what was before is not known
             self._learn(state.global_step)
         texts, labels = self._watched()
-        name = getattr(getattr(_plain(model), "model_card_data", None), "base_model", None) or ""
+        name = getattr(getattr(encoder, "model_card_data", None), "base_model", None) or ""
         self._write(lambda: write_texts(self.folder, texts, labels, name))
-        self._look(_plain(model), state.global_step)
+        self._look(encoder, state.global_step)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **_: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
         """The loss, which is a mean of the steps since the one before."""
+        logs = context.get("logs")
         if state.is_world_process_zero and logs and "loss" in logs:
             self._learn(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
 
     def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **_: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
         """A snapshot every so many steps."""
         if state.is_world_process_zero and state.global_step % self._every == 0:
-            self._look(_plain(model), state.global_step)
+            self._look(_plain(context["model"]), state.global_step)
 
     def on_train_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **_: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
         """The snapshot after the last step."""
         if state.is_world_process_zero:
             self._lesson = replace(self._lesson, is_over=True)
-            self._look(_plain(model), state.global_step)
+            self._look(_plain(context["model"]), state.global_step)
 
     def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         """The texts that are watched, and their labels."""
@@ -201,7 +182,7 @@ class SnapshotCallback(TrainerCallback):
     def _write(self, write: Callable[[], None]) -> None:
         try:
             write()
-        except StoreError as error:
+        except NeuralvizError as error:
             self._warn(str(error))
 
     def _warn(self, sentence: str) -> None:
@@ -271,7 +252,6 @@ def _plain(model: Any) -> SentenceTransformer:
 
 
 def _settings(settings: TrainingSettings, args: TrainingArguments) -> TrainingSettings:
-    """What the page says of a training."""
     return replace(
         settings,
         batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),

@@ -11,19 +11,63 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.store.refusing import folder_error
+from neuralviz.store.files import folder_error
 from neuralviz.training.kept import STEP
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from neuralviz.models import TextModel
-    from neuralviz.training.best import BestWeights
     from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
+
+
+STEPS_BETWEEN = 10  # steps, over which the loss is averaged, too
+MARGIN = 0.25  # in nats and as a share of the first loss: batches alone differ by less
+
+
+class BestWeights:
+    """A copy of the trained weights from where the loss was lowest, looked at every few steps.
+
+    ``loss`` is the mean of the steps that led to ``weights``, or the first step's.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.weights = trained_weights(network)
+        self.loss = np.inf
+
+    def look(self, network: nn.Module, loss: Sequence[float]) -> None:
+        """Take the weights as they are after the steps with this loss, if they are the best."""
+        if len(loss) == 1:  # what the weights of the start gave
+            self.loss = loss[0]
+        elif (
+            len(loss) % STEPS_BETWEEN == 0
+            and (mean := float(np.mean(loss[-STEPS_BETWEEN:]))) < self.loss
+        ):
+            self.weights, self.loss = trained_weights(network), mean
+
+
+def has_diverged(loss: Sequence[float]) -> bool:
+    """Whether the loss ended clearly above where it began, or is no number."""
+    if not np.isfinite(loss).all():
+        return True
+    return bool(np.mean(loss[-STEPS_BETWEEN:]) > MARGIN + loss[0] * (1 + MARGIN))
+
+
+def trained_weights(network: nn.Module) -> dict[str, Tensor]:
+    """Copies of the weights that are trained, by name."""
+    return {
+        name: parameter.detach().clone()
+        for name, parameter in network.named_parameters()
+        if parameter.requires_grad
+    }
+
 
 _FORMAT = 2  # of what is written; another one is not read
 
@@ -39,13 +83,9 @@ def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings)
 
 
 class Checkpoints:
-    """The newest checkpoint of one training, in a folder of its own.
+    """The newest checkpoint of one training (its `identity`), in a folder of its own.
 
     Written beside and moved into place: whenever the process is killed, there is a whole one.
-
-    Args:
-        folder: made when it is needed.
-        training: what `identity` gave.
     """
 
     def __init__(self, folder: Path, training: str) -> None:
@@ -56,12 +96,6 @@ class Checkpoints:
         self, learner: Learner, adam: torch.optim.Adam, best: BestWeights, loss: Sequence[float]
     ) -> None:
         """Write where the training is, and delete the checkpoint before.
-
-        Args:
-            learner: as it is now.
-            adam: its optimiser.
-            best: weights so far.
-            loss: of all steps so far.
 
         Raises:
             StoreError: there is no room, or no right to write; what was there is kept.

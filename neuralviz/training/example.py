@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import add_once
+from neuralviz.store.corpora import add_once
 
 if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
@@ -18,24 +18,15 @@ NAME = "Example: textbooks"
 
 
 def add_textbooks_once(store: CorpusStore) -> Corpus | None:
-    """Keep the example, unless that has been done before; None then.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Keep the example, unless that has been done before; None then."""
     return add_once(store, "textbooks", lambda: add_textbooks(store))
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:
-    """Keep the example; what is there of it already is used.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Keep the example; what is there of it already is used."""
     read = textbooks()
     return store.find(NAME, read) or store.add(NAME, read)
 
 
 def textbooks() -> ReadTexts:
-    """The example's texts and labels."""
     return read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))

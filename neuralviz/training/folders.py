@@ -8,14 +8,14 @@ that a training can be looked at while it runs.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError
+from neuralviz.store.files import write_bytes_beside
+from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 
 MOST_BYTES = 1 << 29  # of a file, unpacked
@@ -26,12 +26,10 @@ _FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class RecordedTraining:
-    """What a folder of snapshots holds.
+    """A training in a folder of snapshots, and the beginnings of the texts that are watched.
 
     Attributes:
-        lesson: as far as the training is.
-        texts: the beginnings of those that are watched.
-        labels: of each, ``""`` for none; None where there are none at all.
+        labels: of each text, ``""`` for none; None where there are none at all.
         model: what was trained, in its owner's words; may be empty.
     """
 
@@ -44,11 +42,7 @@ class RecordedTraining:
 def write_texts(
     folder: Path, texts: Sequence[str], labels: Sequence[str] | None, model: str
 ) -> None:
-    """Write what stays the same while a training goes on.
-
-    Raises:
-        StoreError: the folder cannot be written.
-    """
+    """Write what stays the same while a training goes on; NeuralvizError where that cannot be."""
     header = {
         "format": _FORMAT,
         "model": model,
@@ -59,16 +53,11 @@ def write_texts(
 
 
 def write_lesson(folder: Path, lesson: Lesson) -> None:
-    """Write how far a training is, in place of what was there.
-
-    Raises:
-        StoreError: the folder cannot be written; what was there is kept.
-    """
+    """Write how far a training is. Raises as `write_texts`; what was there is kept then."""
     _write(folder / _TRAINING, LESSONS_FORMAT.pack([lesson]))
 
 
 def has_snapshots(folder: Path) -> bool:
-    """Whether somebody's training has been recorded there."""
     return (folder / _TRAINING).exists()
 
 
@@ -113,13 +102,5 @@ def _unpacked(path: Path) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"Could not write {path}: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    with explain_write_errors(path):
+        write_bytes_beside(path, content)

@@ -10,8 +10,7 @@ from filelock import FileLock, Timeout
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
-from neuralviz.store.refusing import folder_error
-from neuralviz.store.results import prune
+from neuralviz.store.files import folder_error, prune
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +23,9 @@ _TABLES = "tables"
 
 
 def training_folder(name: str, *, makes_room: bool = True) -> Path:
-    """The folder of a training's checkpoints.
+    """The folder of a training's checkpoints, by its name.
 
-    Args:
-        name: of the folder.
-        makes_room: whether old trainings of others are deleted, as before a training begins.
+    Old trainings of others are deleted before, unless ``makes_room`` is False.
     """
     folder = _trainings()
     if makes_room:
@@ -38,7 +35,7 @@ def training_folder(name: str, *, makes_room: bool = True) -> Path:
 
 
 def kept_steps(folder: Path) -> int:
-    """After how many steps the newest checkpoint of a training was made; 0 where there is none."""
+    """Steps after which the newest checkpoint of a training was made; 0 where there is none."""
     steps = (path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*"))
     return max((int(step) for step in steps if step.isdecimal()), default=0)
 

@@ -15,11 +15,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 from neuralviz.models.passes import seeded
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.store.embedding import embed
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.layers.states import LayerStates
     from neuralviz.models import TextModel
+    from neuralviz.store.vectors import VectorStore
     from neuralviz.training.settings import TrainingPooling, TrainingSettings
+    from neuralviz.training.snapshots import Watch
+
 
 TOGETHER = 16  # texts of a forward pass
 SEVENTH = 6  # place of the token that stands for any
@@ -63,10 +68,7 @@ class Learner(nn.Module, ABC):
     ) -> Tensor:
         """[text, dim] of texts; those of like length go through together, to spare padding.
 
-        Args:
-            texts: at least one.
-            masked: share of the texts' own tokens that ``[MASK]`` replaces.
-            draw: which; only read where some are masked.
+        ``[MASK]`` replaces the share ``masked`` of the texts' own tokens, as ``draw`` says.
         """
         rows = self._read(texts)
         if masked and draw is not None:
@@ -83,14 +85,8 @@ class Learner(nn.Module, ABC):
     ) -> np.ndarray:
         """[layer, text, dim] float32 vectors without dropout, of every layer.
 
-        Args:
-            texts: those that are longer than the window are read in chunks; one without a token
-                has zeros.
-            should_stop: asked after every pass.
-            is_whole: False cuts off what is behind the window, as `vectors` does.
-
-        Raises:
-            Stopped: ``should_stop`` said so.
+        Texts that are longer than the window are read in chunks, or cut off where not ``is_whole``;
+        one without a token has zeros. Raises Stopped where ``should_stop`` said so.
         """
         was_training = self.training
         self.eval()
@@ -124,10 +120,6 @@ class Learner(nn.Module, ABC):
 
 class TransformerLearner(Learner):
     """A copy of a model with its dropout on, pooled as the settings say.
-
-    Args:
-        model: it is copied, never changed.
-        settings: of the training.
 
     Raises:
         SettingsError: all its blocks are frozen, or more than it has.
@@ -187,14 +179,10 @@ class TransformerLearner(Learner):
 
 
 class TableLearner(Learner):
-    """A model's table of token embeddings alone: a text's vector is the mean of its tokens'.
+    """A copy of a model's token embeddings alone: a text's vector is the mean of its tokens'.
 
     Special tokens do not count. A table has no dropout of its own; where dropout alone tells pairs
     apart, a tenth of the values read from it are left out while it is trained.
-
-    Args:
-        model: its table is copied, never changed.
-        settings: of the training.
     """
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
@@ -288,3 +276,52 @@ def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
     return [
         weight for weight, gradient in zip(parameters, met, strict=True) if gradient is not None
     ]
+
+
+def measure_untrained(
+    model: TextModel,
+    settings: TrainingSettings,
+    watch: Watch,
+    store: VectorStore,
+    should_stop: ShouldStop = never,
+) -> float | None:
+    """10-NN accuracy of the whole model by mean pooling of its last layer, before any training.
+
+    Args:
+        store: where vectors are found and kept: they are the same for all trainings.
+
+    Returns:
+        0 … 1; None without labels, and where the training itself begins with that.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+        StoreError: the vectors cannot be kept.
+    """
+    is_less = settings.part == "table" or settings.start == "random" or settings.pooling != "mean"
+    if not (is_less and watch.has_labels):
+        return None
+    accuracy = watch.look(_LastLayer(model, store), 0, should_stop).accuracy
+    return None if accuracy is None else float(accuracy[-1])
+
+
+class _LastLayer:
+    """The last layer of a model as it is."""
+
+    def __init__(self, model: TextModel, store: VectorStore) -> None:
+        self._model, self._store = model, store
+
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
+    ) -> list[np.ndarray]:
+        """[text, dim] of that layer; a text without a token has zeros."""
+        encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
+        readable = [i for i, encoding in enumerate(encoded) if encoding.ids and texts[i].strip()]
+        embedder = PooledEmbedder(self._model, "mean")
+        vectors = np.zeros((len(readable), embedder.dim), np.float32)
+        read = [texts[i] for i in readable]
+        for event in embed(read, embedder, self._store, should_stop=should_stop):
+            if event.vectors is not None:
+                vectors[event.at] = event.vectors
+        all_vectors = np.zeros((len(texts), embedder.dim), np.float32)
+        all_vectors[readable] = vectors
+        return [all_vectors]

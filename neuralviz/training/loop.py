@@ -14,12 +14,11 @@ from torch.nn import functional
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.models.passes import seeded
-from neuralviz.training.best import BestWeights, has_diverged
-from neuralviz.training.checkpoints import Checkpoints, identity
-from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.checkpoints import BestWeights, Checkpoints, has_diverged, identity
 from neuralviz.training.kept import hold_training
 from neuralviz.training.learner import Learner, make_learner
 from neuralviz.training.pairs import PairSource, steps_of_epoch
+from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.pairs import Pair
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import TrainingOptions
     from neuralviz.training.snapshots import Snapshot, Watch
 
@@ -202,12 +201,8 @@ def _left_behind(
 class Schedule:
     """How many steps there are, and how the learning rate goes: up to its peak, then down to 0.
 
-    The warm-up takes a tenth of *one* epoch, as in the authors' program.
-
-    Attributes:
-        batch_size: pairs of a step; fewer than asked for where there are not so many.
-        per_epoch: steps of an epoch.
-        steps: of the training.
+    The warm-up takes a tenth of *one* epoch, as in the authors' program. ``batch_size`` is less
+    than asked for where there are not so many pairs.
     """
 
     batch_size: int
@@ -231,14 +226,9 @@ class Schedule:
 
 
 def contrastive_loss(anchors: Tensor, positives: Tensor, temperature: float) -> Tensor:
-    """InfoNCE: each anchor has to tell its positive from the others' (crops paper, Eq. 1).
+    """InfoNCE in nats, the mean over the pairs (crops paper, Eq. 1).
 
-    Args:
-        anchors, positives: [pair, dim], of any length.
-        temperature: divides the cosines.
-
-    Returns:
-        Cross entropy in nats, mean over the pairs.
+    Each anchor of [pair, dim] has to tell its positive from the others'.
     """
     a = functional.normalize(anchors, dim=1)
     p = functional.normalize(positives, dim=1)

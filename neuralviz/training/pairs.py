@@ -20,11 +20,9 @@ _TRIED = 2000  # texts, of a corpus that is larger
 
 @dataclass(frozen=True)
 class Pair:
-    """Two chunks of one text that should be near each other.
+    """Two chunks of one text, by its number, that should be near each other.
 
-    Attributes:
-        text: its number in the corpus.
-        anchor, positive: different for crops and masking; the same for dropout.
+    They are different for crops and masking, the same for dropout.
     """
 
     text: int
@@ -63,13 +61,8 @@ class PairSource:
     """The pairs of a corpus, a pair a text and epoch.
 
     Chunks are made anew when they are drawn, so that memory is that of the batch: what is kept of
-    the corpus is a number a text.
-
-    Args:
-        texts: the corpus; read again and again, never changed.
-        settings: how pairs are made.
-        seed: decides what is drawn: with the same one, each kind of pairs has the same anchors in
-            the same batches.
+    the corpus is a number a text. With the same ``seed``, each kind of pairs has the same anchors
+    in the same batches.
 
     Attributes:
         used: [used text] numbers of the texts that have two chunks or more.
@@ -107,13 +100,7 @@ class PairSource:
         return [(int(text), int(anchor), int(positive)) for text, anchor, positive in rows]
 
     def batches(self, number: int, batch_size: int, first: int = 0) -> Iterator[list[Pair]]:
-        """The pairs of an epoch, ``batch_size`` at a time; a last pair that is alone is left out.
-
-        Args:
-            number: of the epoch, from 0.
-            batch_size: at least 2.
-            first: batches before it are left out.
-        """
+        """The pairs of an epoch, from a batch on; a last pair that is alone is left out."""
         drawn = self.epoch(number)
         for start in range(first * batch_size, len(drawn) - 1, batch_size):
             yield [self.pair(*row) for row in drawn[start : start + batch_size]]
@@ -160,12 +147,7 @@ class PairSource:
 
 
 def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
-    """Batches of an epoch; a last pair that is alone is left out.
-
-    Args:
-        n_pairs: of the epoch, at least 2.
-        batch_size: at least 2; one batch has all pairs where there are not so many.
-    """
+    """Batches of an epoch; a last pair that is alone is left out."""
     return -(-(n_pairs - 1) // min(batch_size, n_pairs))
 
 

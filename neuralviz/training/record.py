@@ -1,10 +1,10 @@
-"""A training as it is watched: what is known so far of one or two ways to make pairs."""
+"""What a training tells, and what is known so far of one or two ways to make pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,102 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted, TrainingStep
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
+from neuralviz.words import short_repr
+
+if TYPE_CHECKING:
+    from neuralviz.training.learner import Learner
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training leaves behind.
+
+    Attributes:
+        step, steps: steps that were made, and those that were asked for.
+        loss: [step] of all steps made.
+        diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
+            rate was too high. The weights are then the best that there were.
+    """
+
+    __repr__ = short_repr
+
+    learner: Learner
+    settings: TrainingSettings
+    step: int
+    steps: int
+    loss: np.ndarray
+    diverged: bool
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it can go on: there are steps left, and the loss is still a number."""
+        return self.step < self.steps and bool(np.isfinite(self.loss[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStarted:
+    """Before the first step, or where a training goes on.
+
+    Attributes:
+        step, steps: steps made before, and how many there are in all.
+        loss: [step] of those made before.
+        n_pairs: texts that a pair is made of in every epoch.
+        skipped: what to know of all others, in words; empty where there are none.
+        measured: what snapshots are of, in words; empty where none are taken.
+        snapshot: of the encoder before any step; None unless asked for.
+    """
+
+    __repr__ = short_repr
+
+    step: int
+    steps: int
+    loss: np.ndarray
+    n_pairs: int
+    skipped: str
+    measured: str
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStep:
+    """One step.
+
+    Attributes:
+        step, steps, epoch, epochs: this one, counted from 1, and how many there are in all.
+        loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
+        alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
+        uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
+        snapshot: of the encoder after the step; None but every so many steps, and where its weights
+            give no numbers any more.
+    """
+
+    __repr__ = short_repr
+
+    step: int
+    steps: int
+    epoch: int
+    epochs: int
+    loss: float
+    learning_rate: float
+    alignment: float
+    uniformity: float
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingEnded:
+    """After the last step, also where the training was stopped or had ended before."""
+
+    __repr__ = short_repr
+
+    result: Trained
+    snapshot: Snapshot | None
+
+
+TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
+
 
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 
@@ -50,22 +143,14 @@ class SnapshotRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """The end of a training, without its weights.
-
-    Attributes:
-        diverged: whether the loss did.
-    """
+    """The end of a training, without its weights."""
 
     diverged: bool
 
 
 @dataclass(frozen=True)
 class UntrainedRecord:
-    """Accuracy of the whole untrained model, where only a part of it is trained.
-
-    Attributes:
-        accuracy: 0 … 1, at the last layer.
-    """
+    """Accuracy, 0 … 1, of the whole untrained model, where only a part of it is trained."""
 
     accuracy: float
 
@@ -91,16 +176,12 @@ class Lesson:
     """The training of one encoder so far.
 
     Attributes:
-        settings: how.
         n_pairs: texts that a pair is made of; 0 before the start is known.
-        skipped: what to know of all others, in words.
-        measured: what snapshots are of, in words; empty where that is not known.
+        skipped, measured: as of `TrainingStarted`.
         first: steps that were made before, of which only the loss is known.
-        steps: in all.
         loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
             those before ``first``.
         snapshots: in the order of their steps.
-        diverged: whether the loss did.
         is_over: whether the last step was made, or the training stopped.
         untrained: 0 … 1 accuracy of the whole model as it is; None without labels, and where the
             training begins with it.
@@ -181,37 +262,40 @@ def read_lessons(content: bytes) -> tuple[Lesson, ...]:
     try:
         if all(map(_is_valid, lessons)):
             return tuple(lessons)
-    except (AttributeError, TypeError, SettingsError) as error:
+    except (AttributeError, LookupError, TypeError, SettingsError) as error:
         raise ValueError("This is no file of a training.") from error
     raise ValueError("This is no file of a training.")
 
 
 def _is_valid(lesson: Lesson) -> bool:
     """Whether a lesson from a file, which may be somebody else's, can be shown."""
-    snapshots = lesson.snapshots
-    return (
-        _has_numbers(lesson) and all(map(_is_snapshot, snapshots)) and _fit(snapshots, lesson.maps)
-    )
-
-
-def _has_numbers(lesson: Lesson) -> bool:
-    """Whether curves and counts are what they are called."""
-    counts = (lesson.n_pairs, lesson.first, lesson.steps)
+    snapshots, maps = lesson.snapshots, lesson.maps
+    curves = [getattr(lesson, name) for name in _CURVES]
+    counts = [lesson.n_pairs, lesson.first, lesson.steps, *(each.step for each in snapshots)]
+    steps = [snapshot.step for snapshot in snapshots]
+    shapes = {(each.nearest.shape, _shape(each.accuracy)) for each in snapshots}
     return (
         all(type(count) is int and count >= 0 for count in counts)
-        and isinstance(lesson.skipped, str)
-        and isinstance(lesson.measured, str)
+        and all(isinstance(text, str) for text in (lesson.skipped, lesson.measured))
         and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
         and all(type(flag) is bool for flag in (lesson.diverged, lesson.is_over))
-        and all(getattr(lesson, name).shape == (lesson.step,) for name in _CURVES)
-        and all(getattr(lesson, name).dtype.kind == "f" for name in _CURVES)
+        and all(curve.shape == (lesson.step,) and curve.dtype.kind == "f" for curve in curves)
+        and all(map(_is_snapshot, snapshots))
+        and steps == sorted(set(steps))
+        and len(shapes) <= 1  # of the same texts and layers
+        and (maps is None or maps.shape == (len(snapshots), len(snapshots[0].nearest), 2))
+        and (maps is None or maps.dtype.kind == "f")
     )
+
+
+def _shape(array: np.ndarray | None) -> tuple[int, ...]:
+    return () if array is None else array.shape
 
 
 def _is_snapshot(snapshot: SnapshotRecord) -> bool:
     """Whether arrays have the shapes and the numbers that a snapshot has."""
     accuracy, right = snapshot.accuracy, snapshot.right
-    if snapshot.step < 0 or snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
+    if snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
         return False
     if accuracy is None or right is None:
         return True
@@ -219,22 +303,36 @@ def _is_snapshot(snapshot: SnapshotRecord) -> bool:
     return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
-def _fit(snapshots: Sequence[SnapshotRecord], maps: np.ndarray | None) -> bool:
-    """Whether snapshots are of the same texts and layers, one after the other, and so are maps."""
-    shapes = {
-        (snapshot.nearest.shape, None if snapshot.accuracy is None else snapshot.accuracy.shape)
-        for snapshot in snapshots
-    }
-    steps = [snapshot.step for snapshot in snapshots]
-    if len(shapes) > 1 or steps != sorted(set(steps)):
-        return False
-    return maps is None or (
-        maps.dtype.kind == "f"
-        and bool(snapshots)
-        and maps.shape == (len(snapshots), len(snapshots[0].nearest), 2)
-    )
-
-
 LESSONS_FORMAT = RecordFormat(
     "a training", version=5, classes=(Lesson, PairSettings, SnapshotRecord, TrainingSettings)
 )
+
+
+@dataclass(frozen=True)
+class NewNeighbours:
+    """A watched text: how many of its ten nearest it kept, and its nearest before and after."""
+
+    text: int
+    kept: int
+    before: int
+    after: int
+
+
+def kept_neighbours(lesson: Lesson) -> np.ndarray:
+    """[watched text] how many of a text's ten nearest at the end were so before, too."""
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    was_near = (first[:, :, None] == last[:, None, :]).any(axis=2)
+    return was_near.sum(axis=1)
+
+
+def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
+    """The texts whose ten nearest changed most from the first snapshot to the last."""
+    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].nearest) < 3:
+        return []
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    kept = kept_neighbours(lesson)
+    return [
+        NewNeighbours(int(i), int(kept[i]), int(first[i, 0]), int(last[i, 0]))
+        for i in np.argsort(kept, kind="stable")
+        if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
+    ][:n]

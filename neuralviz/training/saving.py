@@ -27,8 +27,8 @@ from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.training.events import Trained
     from neuralviz.training.learner import Learner
+    from neuralviz.training.record import Trained
     from neuralviz.training.settings import TrainingSettings
 
 UNFINISHED = ".unfinished-encoder"
@@ -53,10 +53,7 @@ _PROBES = (
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
     """Write a SentenceTransformer folder, beside and moved into place.
 
-    Args:
-        trained: the training.
-        model: that it began with; its tokenizer goes with the encoder.
-        folder: that is made.
+    The tokenizer of the ``model`` that it began with goes with the encoder.
 
     Raises:
         NeuralvizError: there is such a folder, or as of `check_can_be_saved`.

@@ -137,14 +137,7 @@ class TrainingSettings:
 
 
 class TrainingOptions(TypedDict, total=False):
-    """Settings by name as people give them.
-
-    Attributes:
-        pairs: ``crops``, ``dropout``, ``masking``, or all settings of the pairs.
-        sentences, shortest, longest, splitting, masked: as of `PairSettings`.
-        part, start, frozen_blocks, pooling, batch_size, epochs, max_steps, learning_rate,
-            temperature, seed: as of `TrainingSettings`.
-    """
+    """Settings by name as people give them, as of `PairSettings` and `TrainingSettings`."""
 
     pairs: PairKind | PairSettings
     sentences: int

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, never
-from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right, why_no_votes
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.neighbours import check_vectors, find_neighbours
 from neuralviz.words import many, short_repr
 
 if TYPE_CHECKING:
@@ -25,10 +24,9 @@ FEWEST_TEXTS = 100  # that are watched where there are so many, however long the
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An encoder after some steps.
+    """An encoder after some steps; 0 is before.
 
     Attributes:
-        step: how many; 0 is before.
         accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
             None without labels. Layer 0 is the embedding output.
         right: [labelled text] whether its neighbours vote for its label at the last layer; None
@@ -66,12 +64,10 @@ class Watch:
         texts: the corpus.
         labels: one a text, ``""`` for none; None where there are none at all. Fewer than two
             different ones tell nothing apart, and are as none.
-        n_texts: texts that are watched, drawn from those with a label where there are labels; all,
-            where there are no more.
+        n_texts: texts that are watched, drawn from those with a label where there are labels.
         characters: of all watched texts together, at most; None for any number.
         is_whole: False cuts off what is behind the learner's window.
         k: neighbours that vote.
-        seed: of the draw.
 
     Attributes:
         watched: [watched text] numbers of the texts, ascending.

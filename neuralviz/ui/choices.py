@@ -1,16 +1,37 @@
-"""A choice among a few options, which a link restores."""
+"""Widgets that pages share: one of a few options, a row of a table, a precision, a header."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
+import pandas as pd
 import streamlit as st
 
+from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS
+from neuralviz.reading.source import WITHOUT_NAMES
+from neuralviz.ui.page import plain
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.micro_tuning.settings import Precision
+    from neuralviz.reading.source import Source
+
 T = TypeVar("T")
+DETECTED = "detect automatically"
+ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
+_LINES = 20
+_CHOICES: dict[str, int | None] = {
+    DETECTED: None,
+    "none": 0,
+    **{f"line {number}": number for number in range(1, _LINES + 1)},
+}
 
 
 def choose_one(
@@ -34,3 +55,105 @@ def choose_one(
     if chosen is None:  # *Back* to an address without the key empties the session's value
         return settings.get("default", options[0])
     return chosen
+
+
+def show_choosable_table(
+    table: Mapping[str, Any],
+    key: str,
+    choose: Callable[[int], None],
+    columns: Mapping[str, Any],
+    order: Sequence[str] | None = None,
+) -> None:
+    """A table without empty rows, of which a long one scrolls; ticking a row chooses it.
+
+    Args:
+        table: values by the names of columns.
+        key: of the widget.
+        choose: is called with the place of the ticked row.
+        columns: how they are shown, as of ``st.dataframe``.
+        order: names of the columns that are shown; by default all are.
+    """
+
+    def choose_ticked() -> None:
+        for place in st.session_state[key]["selection"]["rows"]:
+            choose(place)
+
+    frame = pd.DataFrame(table)
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
+        key=key,
+        on_select=choose_ticked,
+        selection_mode="single-row",
+        column_config=columns,
+        column_order=order,
+    )
+
+
+def choose_precision(label: str, key: str, first: str) -> Precision:
+    """Widget for the precision; one that the machine would have to emulate is not offered.
+
+    Args:
+        label, key: of the widget; a link brings its value back.
+        first: chosen at the start, ``exact`` or ``fast``.
+    """
+    offered = [name for name in PRECISIONS if "bf16" not in name or _computes_in_bf16(key)]
+    requested = st.query_params.get(key, first)
+    if requested not in offered:
+        st.toast(
+            plain(
+                f"The precision “{requested[:40]}” in this link is not available here. Using "
+                f"{first} instead."
+            ),
+            icon=":material/warning:",
+            duration="long",
+        )
+    return st.selectbox(
+        label,
+        offered,
+        index=[str(name) for name in offered].index(first),
+        key=key,
+        bind="query-params",
+        help="\n".join(f"- **{name}**: {PRECISION_LINES[name]}" for name in offered),
+    )
+
+
+def _computes_in_bf16(key: str) -> bool:
+    """Whether the machine computes in bfloat16, as far as is known.
+
+    Only torch can tell, and it is not imported for that unless a link asks for bfloat16.
+    """
+    is_requested = "bf16" in st.query_params.get(key, "")
+    return (is_requested or "torch" in sys.modules) and _native_bf16()
+
+
+@cache
+def _native_bf16() -> bool:
+    import torch
+
+    from neuralviz.micro_tuning.products import has_native_bf16
+
+    return has_native_bf16("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
+    """Ask which line names the columns; nothing is asked where the format names them.
+
+    Args:
+        source: the file.
+        key: of the widget.
+        place: it is drawn; by default where the page is.
+
+    Returns:
+        The file to be read so.
+    """
+    if source.ending not in WITHOUT_NAMES:
+        return source
+    chosen = (place or st).selectbox(
+        "Header",
+        list(_CHOICES),
+        key=key,
+        help="The line with the names of the columns; in a workbook, the row.",
+    )
+    return replace(source, header=_CHOICES.get(chosen))

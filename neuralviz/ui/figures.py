@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import streamlit as st
 
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
@@ -13,9 +14,9 @@ from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import pandas as pd
+    import numpy as np
     import plotly.graph_objects as go
 
     from neuralviz.plots.corpus_map import PointColumns
@@ -83,6 +84,14 @@ def show_figure(
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
+
+
+def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.DataFrame:
+    """A row for every cell of arrays: its place on each axis, by name, and the ``values`` there."""
+    index = pd.MultiIndex.from_product([list(axis) for axis in axes.values()], names=list(axes))
+    return pd.DataFrame(
+        {name: cells.ravel() for name, cells in values.items()}, index
+    ).reset_index()
 
 
 def download_table(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from streamlit import config
+from streamlit import config, runtime
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.server_settings import PREFIX, ServerSettings, server_settings
-from neuralviz.ui.session import is_served
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 class TooMuchError(NeuralvizError):
     """The input exceeds a limit of this server."""
+
+
+def is_served() -> bool:
+    """Whether a server with browsers runs the script, rather than a test or plain Python."""
+    return runtime.exists() and not config.get_option("global.appTest")
 
 
 def begin_serving() -> ServerSettings:
@@ -76,12 +81,8 @@ def n_within_limits(texts: Sequence[str]) -> int:
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
     if most_characters is None:
         return n
-    remaining = most_characters
-    for place in range(n):
-        remaining -= len(texts[place])
-        if remaining < 0:
-            return place
-    return n
+    characters = accumulate(map(len, texts[:n]))
+    return sum(n_characters <= most_characters for n_characters in characters)
 
 
 def row_limit(limit: int, texts_in_row: int = 1) -> int:

@@ -1,25 +1,128 @@
-"""What a link restores: the address holds settings and the id of a view, never its texts."""
+"""What a link restores: the address holds settings and the id of a view, never its texts.
+
+A view is saved on this machine under an id that cannot be guessed. What came of it is kept under
+the same id (`store.files`).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import secrets
 import threading
 import time
+from base64 import urlsafe_b64encode
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from neuralviz.store.results import is_of_corpus
-from neuralviz.ui.views import View, load_view, save_view
+from neuralviz.paths import home
+from neuralviz.reading.source import Source
+from neuralviz.store.files import COMMON_VIEW, prune, write_bytes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RUN = "run"  # query parameter: the id of a run
-COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
-_drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
 LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
+KEPT_VIEWS = 5000
+KEPT_BYTES = 1 << 30  # of all views; the views opened longest ago are deleted first
+KEPT_DAYS = 365  # since a view was last opened
+LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
+_making_key = threading.Lock()  # two sessions may need the first key together
+_drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Texts, and the file they were read from.
+
+    Attributes:
+        choices: how the file was read, by name: the column of the texts, for example.
+    """
+
+    texts: tuple[str, ...] = ()  # as they are used
+    file: Source | None = None  # what was uploaded, if anything was
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+def save_view(view: View, view_id: str | None = None) -> str:
+    """Save a view and return its id; deletes the views opened longest ago.
+
+    Args:
+        view: texts and file.
+        view_id: of the view to write over; by default a new one.
+
+    Raises:
+        OSError: the folder cannot be written.
+        ValueError: ``view_id`` is not one.
+    """
+    view_id = view_id or secrets.token_urlsafe(9)
+    if not _VIEW_ID.fullmatch(view_id):
+        raise ValueError(f"{view_id} is not a valid view ID")
+    folder = home() / "views"
+    record: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
+    content = view.file.content if view.file is not None else None
+    if view.file is not None and isinstance(content, bytes) and len(content) <= LARGEST_FILE:
+        record["file"] = view.file.name
+        write_bytes_beside(folder / f"{view_id}.file", content)
+    write_bytes_beside(folder / f"{view_id}.json", json.dumps(record).encode())
+    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=attrgetter("stem"))
+    return view_id
+
+
+def save_once(view: View) -> str:
+    """Save a view under an id computed from it: the same view has the same id on this machine.
+
+    A secret of the machine goes into it, so that nobody can work it out from the texts.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
+    digest = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
+    return save_view(view, urlsafe_b64encode(digest.digest()).decode())
+
+
+def _secret() -> bytes:
+    """32 bytes that only this machine knows."""
+    path = home() / "views.key"
+    with _making_key:
+        if not path.exists():
+            write_bytes_beside(path, secrets.token_bytes(32))
+            path.chmod(0o600)
+    return path.read_bytes()
+
+
+def load_view(view_id: str) -> View | None:
+    """The view saved under ``view_id``; None when there is none or the id is not valid."""
+    if not _VIEW_ID.fullmatch(view_id):
+        return None
+    path = home() / "views" / f"{view_id}.json"
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        texts = tuple(record["texts"])
+        choices = tuple((str(name), str(value)) for name, value in record["choices"])
+        file = None
+        if "file" in record:
+            content = path.with_suffix(".file")
+            file = Source(str(record["file"]), content.read_bytes())
+            content.touch()
+        path.touch()
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return View(texts, file, choices) if all(isinstance(text, str) for text in texts) else None
+
+
+# --- the address ---------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -65,12 +168,11 @@ def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
         except OSError:
             st.toast("The texts could not be saved, so the link does not include them.")
             return
+    st.session_state[f"{key}-own-view"] = (view, view_id)
+    st.session_state[f"{key}-view"] = view_id
     before = st.query_params.get("view")
     if before != view_id:
         st.session_state[f"{key}-replaced"] = (before, time.monotonic())
-    st.session_state[f"{key}-own-view"] = (view, view_id)
-    st.session_state[f"{key}-view"] = view_id
-    if before != view_id:
         set_query_params({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
 
 
@@ -96,11 +198,6 @@ def open_view(key: str) -> View | None:
     if view is None:
         st.toast("The texts in this link are not saved here. Showing an example instead.")
     return view
-
-
-def is_shared(view: str) -> bool:
-    """Whether everybody on this machine can open the results under an id."""
-    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def result_view_id(key: str) -> str:

@@ -17,7 +17,7 @@ import streamlit.components.v2
 
 from neuralviz.plots.standalone import file_name
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
-from neuralviz.ui.scripts import script
+from neuralviz.ui.stage import script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,18 +47,13 @@ MOST_AREAS = 100  # in one selection
 class Handlers:
     """Callbacks for clicks, selections and hovering, called before the script or fragment reruns.
 
-    Attributes:
-        click: called with the click on a point or a cell; ``"rerun"`` runs the script alone.
-        select: called with the ``customdata`` of all points within a lasso or a box, which are
-            whole numbers; with none after a double click. Drawing with the mouse is then a lasso,
-            unless ``layout.dragmode`` says otherwise. When the figure changes, what it says is
-            selected takes the lasso's place.
-        hover: called with the ``customdata``, a whole number, of the point on which the pointer
-            rests; the next one waits until that is done.
-        areas: called with the lassos and boxes themselves in place of ``select``, as [corner, 2]
-            each, in the units of the axes; with none after a double click.
-        window: called with what is seen after zooming or panning: ``(left, right, bottom, top)``,
-            or None for the whole figure.
+    ``click`` is called with the click on a point or a cell; ``"rerun"`` runs the script alone.
+    ``select`` is called with the ``customdata`` of all points within a lasso or a box, which are
+    whole numbers; with none after a double click. When the figure changes, what it says is selected
+    takes the lasso's place. ``hover`` is called with the ``customdata``, a whole number, of the
+    point on which the pointer rests. ``areas`` is called with the lassos and boxes themselves in
+    place of ``select``, as [corner, 2] each, in the units of the axes. ``window`` is called with
+    what is seen after zooming: ``(left, right, bottom, top)``, or None for the whole figure.
     """
 
     click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore"
@@ -80,16 +75,10 @@ NO_HANDLERS = Handlers()
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure as JSON for the browser.
+    """A figure for the browser."""
 
-    Attributes:
-        content: its data and layout as JSON; megabytes, when there are many points.
-        digest: differs from that of any other content.
-        uirevision, title: of its layout.
-    """
-
-    content: bytes
-    digest: str
+    content: bytes  # data and layout as JSON; megabytes, when there are many points
+    digest: str  # of the content
     uirevision: str | None
     title: str | None
 
@@ -104,13 +93,7 @@ class DrawnFigure:
 def draw_once(
     key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
 ) -> DrawnFigure:
-    """A figure that is made again only when its dependencies have changed.
-
-    Args:
-        key: names the figure in this session.
-        dependencies: all that the figure depends on.
-        make: makes it.
-    """
+    """The figure of a ``key``, made again only when its dependencies have changed."""
     kept = st.session_state.get(f"{key}-drawn")
     if kept is None or kept[0] != dependencies:
         kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())

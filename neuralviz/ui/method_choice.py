@@ -10,14 +10,15 @@ from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import check_may_load
+from neuralviz.models.shared import check_may_load, is_loaded
+from neuralviz.models.trained import is_at_hand
+from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.page import plain
-from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.methods import Option
@@ -158,3 +159,9 @@ def _ask(key: str, option: Option, default: str) -> str:
         help=f"{option.line}: {option.expects}.",
     )
     return (typed or "").strip() or default
+
+
+def needs_asking(specs: Iterable[EmbedderSpec]) -> bool:
+    """Whether loading a model needs the user's consent: it is neither at hand nor loaded."""
+    models = {part.model_id for spec in specs for part in spec.singles}
+    return any(not is_at_hand(model) and not is_loaded(model) for model in models)

@@ -16,7 +16,6 @@ from neuralviz.models.shared import (
     find_device,
     is_loaded,
     shared_model,
-    shared_text_model,
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.limits import effective_settings
@@ -26,9 +25,10 @@ from neuralviz.ui.page import plain, show_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neuralviz.models import LanguageModel, TextModel
+    from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelKind
 
+OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
 _log = logging.getLogger(__name__)
@@ -38,16 +38,17 @@ _DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
 
 def show_model_sidebar() -> None:
     """Offer the models in the sidebar and say where the chosen one computes."""
+    is_demo = effective_settings().demo
     with st.sidebar:
         model_id = st.selectbox(
             "Model",
-            [*suggest_model_ids(), *trained_names("text")],
+            [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
             key="model",
             bind="query-params",
-            accept_new_options=not effective_settings().demo,
+            accept_new_options=not is_demo,
             help=(
                 "“bundled” is the only masked language model of this demo."
-                if effective_settings().demo
+                if is_demo
                 else "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
                 "masked language model, or the path of a local folder with one. Encoders that "
                 "you trained cannot be micro-tuned."
@@ -58,11 +59,6 @@ def show_model_sidebar() -> None:
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."
         )  # fmt: skip
-
-
-def suggest_model_ids() -> list[str]:
-    """Masked language models to choose from."""
-    return SUGGESTIONS[:1] if effective_settings().demo else SUGGESTIONS
 
 
 def trained_names(kind: ModelKind) -> list[str]:
@@ -84,28 +80,55 @@ def chosen_model_id() -> str:
     return st.session_state.get("model") or BUNDLED
 
 
-def load_model_or_stop(model_id: str) -> LanguageModel:
+def choose_text_model(
+    key: str = "layers-model",
+    hint: str = (
+        "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The "
+        "model in the sidebar is the one used for micro-tuning."
+    ),
+) -> str:
+    """A box with encoders and the sidebar's model; the id of the chosen model."""
+    choice = st.selectbox(
+        "Model",
+        [MINILM, *trained_names("text"), OF_SIDEBAR],
+        key=key,
+        bind="query-params",
+        accept_new_options=not effective_settings().demo,
+        persist_state="session",
+        help=hint,
+    )
+    return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
+
+
+def load_model_or_stop(model_id: str, load: Callable[[str], M]) -> M:
     """The model for a page; where it is not available, the page says why and ends there."""
-    model = load_model_or_none(model_id)
+    model = load_model_or_none(model_id, load)
     if model is None:
         st.stop()
     return model
 
 
-def load_model_or_none(model_id: str) -> LanguageModel | None:
+def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     """The model for a page, or None: then the page has said why, or offered to load it.
 
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
     any model.
+
+    Args:
+        model_id: see `chosen_model_id`.
+        load: `shared_model`, or `shared_text_model` for any model that reads texts.
     """
-    return _load_or_none(model_id, shared_model)
-
-
-def load_text_model_or_stop(model_id: str) -> TextModel:
-    """`load_model_or_stop` for any model that reads texts, sentence encoders included."""
-    model = _load_or_none(model_id, shared_text_model)
-    if model is None:
-        st.stop()
+    was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
+    if not _is_wanted(model_id):
+        return None
+    try:
+        with let_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
+            model = load(model_id)
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+    if not was_at_hand:
+        st.rerun()  # so that the offer goes and the sidebar names the device
     return model
 
 
@@ -151,21 +174,6 @@ def _describe_source(model_id: str) -> str:
     if "/" in model_id or model_id in SUGGESTIONS:
         return download_note
     return f"You have no trained encoder of this name. {download_note}"
-
-
-def _load_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
-    was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
-    if not _is_wanted(model_id):
-        return None
-    try:
-        with let_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
-            model = load(model_id)
-    except NeuralvizError as error:
-        show_error(error)
-        return None
-    if not was_at_hand:
-        st.rerun()  # so that the offer goes and the sidebar names the device
-    return model
 
 
 def _freeze_loaded() -> None:

@@ -7,12 +7,10 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import live_figure  # noqa: F401  registers its files before other threads start
-from neuralviz.ui.leaving import send_before_leaving
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.model_choice import load_bundled, show_model_sidebar
-from neuralviz.ui.pace import slot
-from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import show_stage_switch
-from neuralviz.ui.warming import WARMING, import_pages_soon, open_large_map
+from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
+from neuralviz.ui.stage import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES = app_folder() / "pages"

@@ -1,66 +1,61 @@
-"""How often live runs are redrawn: when there is news, and less often with more runs.
+"""Who draws when: pages take turns, live runs are drawn less often the more there are, and what is
+prepared in the background waits until no page is drawn.
 
 All pages of all sessions are drawn by one process, whose work is done by one core at a time.
 """
 
 from __future__ import annotations
 
+import atexit
+import logging
 import math
+import pkgutil
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import streamlit as st
 
+from neuralviz import ui
 from neuralviz.errors import never
 from neuralviz.jobs import run_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from neuralviz.errors import ShouldStop
     from neuralviz.jobs import Run
 
 SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
 NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean
-AT_FIRST = 0.03  # seconds: the mean before the first drawing
 LOOK_EVERY = 0.1  # seconds between two checks for news, at least
 LOOKS = 20  # checks for news between two drawings, where the time is long
+WITHOUT_NEWS = 2.0  # seconds until a redraw without news: the place in the queue changes
 DRAWN_AT_ONCE = 2
 SLOT_SECONDS = 10.0  # until a page is drawn without a slot
 CALM_SECONDS = 2.0  # since the last drawing: by then the browser has it, too
 LONGEST_CALM = 15.0  # seconds that background work waits for calm, at most
-WITHOUT_NEWS = 2.0  # seconds until a redraw without news: the place in the queue changes
+AFTER = 2.0  # seconds: the first page is drawn before background work begins
+END_SECONDS = 10.0  # for background work to end with the process
+
+_log = logging.getLogger(__name__)
 
 
-class Drawings:
-    """The mean time that a core takes to draw a live run."""
-
-    def __init__(self) -> None:
-        self._mean = AT_FIRST
-        self._lock = threading.Lock()
-
-    def note(self, seconds: float) -> None:
-        """Note how long a core has drawn."""
-        with self._lock:
-            self._mean += NEWEST_COUNTS * (seconds - self._mean)
-
-    def pace(self, n_watched: int) -> float:
-        """Seconds between two drawings of each of some runs."""
-        return n_watched * self._mean / SHARE
-
-
-DRAWINGS = Drawings()
+# --- whether a page is drawn ---------------------------------------------------------------------
 
 
 class DrawingTracker:
-    """Tracks whether pages are being drawn; background work waits until none is."""
+    """Tracks whether pages are being drawn."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._n_drawn = 0
-        self._since = -math.inf
+        self._last_end = -math.inf
         self._first = threading.Event()
 
     @contextmanager
@@ -73,7 +68,7 @@ class DrawingTracker:
         finally:
             with self._lock:
                 self._n_drawn -= 1
-                self._since = time.monotonic()
+                self._last_end = time.monotonic()
             self._first.set()
 
     def wait_for_first(self, seconds: float) -> bool:
@@ -82,9 +77,8 @@ class DrawingTracker:
         Args:
             seconds: after which nobody is waited for; a page that is being drawn then is.
         """
-        end = time.monotonic() + seconds
-        while not self._first.wait(LOOK_EVERY):
-            if time.monotonic() >= end and not self._n_drawn:
+        while not self._first.wait(seconds):
+            if not self._n_drawn:
                 return False
         return True
 
@@ -97,13 +91,15 @@ class DrawingTracker:
         end = time.monotonic() + LONGEST_CALM
         while (clock := time.monotonic()) < end and not should_stop():
             with self._lock:
-                rest = CALM_SECONDS - (0 if self._n_drawn else clock - self._since)
+                rest = CALM_SECONDS - (0 if self._n_drawn else clock - self._last_end)
             if rest <= 0:
                 return
             time.sleep(min(rest, LOOK_EVERY))
 
 
 CALM = DrawingTracker()
+
+# --- pages take turns ----------------------------------------------------------------------------
 
 _NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
@@ -147,6 +143,21 @@ def pause(seconds: float) -> None:
     st.session_state.get(_NO_KEY)  # reading the session state lets Streamlit stop the script
 
 
+# --- live runs -----------------------------------------------------------------------------------
+
+_mean_seconds = 0.03  # that a core takes to draw a live run
+
+
+@contextmanager
+def draw_live() -> Iterator[None]:
+    """A context in which a live run is drawn, which is timed."""
+    global _mean_seconds
+    with slot():
+        began = time.thread_time()
+        yield
+    _mean_seconds += NEWEST_COUNTS * (time.thread_time() - began - _mean_seconds)
+
+
 def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     """Return when a live run that was just drawn needs a redraw; at once if there are few runs.
 
@@ -159,9 +170,9 @@ def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
         interval: seconds after which the browser asks for the next drawing.
     """
     began = time.monotonic()
-    while (pace := _pace()) > interval and not _is_due(
-        run, n_events, time.monotonic() - began, pace
-    ):
+    while (pace := run_queue().n_unfinished() * _mean_seconds / SHARE) > interval:
+        if _is_due(run, n_events, time.monotonic() - began, pace):
+            return
         pause(max(LOOK_EVERY, pace / LOOKS))
 
 
@@ -173,5 +184,79 @@ def _is_due(run: Run[Any], n_events: int, passed: float, pace: float) -> bool:
     return passed >= pace and (run.n_events != n_events or passed >= WITHOUT_NEWS)
 
 
-def _pace() -> float:
-    return DRAWINGS.pace(run_queue().n_unfinished())
+# --- in the background ---------------------------------------------------------------------------
+
+
+class Warming:
+    """Calls functions in the background, one after the other, each once, while no page is drawn."""
+
+    def __init__(self) -> None:
+        self._asked: WeakSet[Callable[[], object]] = WeakSet()
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._lock = threading.Lock()
+        self._is_ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        atexit.register(self.end)
+
+    def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
+        """Call a function in the background, once a process.
+
+        Args:
+            work: is called without arguments; what it raises is logged.
+            first: call it before those that wait.
+        """
+        with self._lock:
+            if work in self._asked or self._is_ending.is_set():
+                return
+            self._asked.add(work)
+            (self._waiting.appendleft if first else self._waiting.append)(work)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="warming", daemon=True)
+                self._thread.start()
+
+    def end(self) -> None:
+        """Wait a while for what is under way: a thread that is still inside torch, or compiles,
+        crashes a process that ends.
+        """
+        self._is_ending.set()
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(END_SECONDS)
+
+    def _run(self) -> None:
+        self._is_ending.wait(AFTER)
+        while True:
+            CALM.wait(self._is_ending.is_set)
+            with self._lock:
+                if self._is_ending.is_set() or not self._waiting:
+                    self._thread = None
+                    return
+                work = self._waiting.popleft()
+            try:
+                work()
+            except BaseException:  # also of native code; the next function is still called
+                if threading.main_thread().is_alive():  # imports fail once Python has begun to end
+                    _log.exception("Could not prepare in the background")
+
+
+WARMING = Warming()
+PAGE_DEPTH = 2  # dots in the name of a page's package; its modules have more
+
+
+@cache
+def import_pages_soon() -> None:
+    """Import the pages in the background, and the database that some of them read.
+
+    Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
+    browsers only there.
+    """
+    modules = pkgutil.walk_packages(ui.__path__, f"{ui.__name__}.")
+    parts = [module.name for module in modules if module.name.count(".") > PAGE_DEPTH]
+    for name in ("lancedb", *parts):
+        WARMING.call_soon(partial(import_module, name))
+
+
+def open_large_map() -> None:
+    """Read a large map ahead: see `neuralviz.ui.corpus.opened.open_ahead`."""
+    import_module(f"{ui.__name__}.corpus.opened").open_ahead()

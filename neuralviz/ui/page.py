@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.questions import show_question_card
-from neuralviz.ui.tour import show_tour_card
+from neuralviz.ui.tour import show_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ def show_page_header(title: str, line: str, formula_md: str, reading_md: str, so
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
-    if not (show_tour_card(title) or show_question_card(title)):
+    if not show_card(title):
         st.markdown(line)
 
 

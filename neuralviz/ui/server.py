@@ -33,12 +33,11 @@ from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.paths import home
-from neuralviz.store.refusing import why_not_writable
+from neuralviz.store.files import why_not_writable
 from neuralviz.ui.corpora import BROWSER
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
-from neuralviz.ui.pace import CALM
-from neuralviz.ui.warming import WARMING
+from neuralviz.ui.pace import CALM, WARMING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
-MAX_SHARING = 64  # runs at once that share their work on workers
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
 BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
@@ -71,13 +69,12 @@ class Server:
         self._queue = run_queue(
             lambda: RunQueue(
                 max_running=n or 1,
-                max_sharing=MAX_SHARING if n else 0,
                 workers=self._workers,
                 max_of_owner=settings.max_runs,
                 spare_mb=settings.spare_memory_mb,
             )
         )
-        self._metrics = Metrics(self._queue, self._workers)
+        self.metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
         self._why_not_kept = ""
@@ -90,26 +87,21 @@ class Server:
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why the server cannot work yet, or any more; empty where it can."""
+        """Why the server cannot work yet, or any more; empty where it can.
+
+        Why nothing can be saved is logged once.
+        """
         if self.is_ending:
             return "The server is ending."
-        if self._cannot_keep():
-            return "The server cannot write to its data folder."
-        if self._workers is None:
-            return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
-        return "" if self._workers.is_ready() else "No worker is ready."
-
-    def _cannot_keep(self) -> bool:
-        """Whether nothing can be saved; logs the reason once."""
         reason = why_not_writable(home())
         if reason and reason != self._why_not_kept:
             _log.error("%s", reason)
         self._why_not_kept = reason
-        return bool(reason)
-
-    def metrics(self) -> bytes:
-        """The counts in Prometheus' text format."""
-        return self._metrics.text()
+        if reason:
+            return "The server cannot write to its data folder."
+        if self._workers is None:
+            return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
+        return "" if self._workers.is_ready() else "No worker is ready."
 
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
@@ -165,7 +157,7 @@ def _answer_ready(_request: Request) -> Response:
 
 
 def _answer_metrics(_request: Request) -> Response:
-    return Response(_server().metrics(), media_type=CONTENT_TYPE)
+    return Response(_server().metrics.text(), media_type=CONTENT_TYPE)
 
 
 def _heed_signals(server: Server) -> set[int]:

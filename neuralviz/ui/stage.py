@@ -1,17 +1,35 @@
-"""The stage: a page without its controls, one slide at a time, as large as the screen."""
+"""The stage, a page without its controls, one slide at a time, as large as the screen; and the
+app's own scripts for the browser.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
-
-from neuralviz.ui.scripts import script
+import streamlit.components.v2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamlit.components.v2.types import ComponentRenderer
+
+ASSETS = Path(__file__).with_name("assets")
+
+
+def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
+    """Register the component that runs ``assets/NAME.js``; call it once, at import."""
+    return streamlit.components.v2.component(
+        f"neuralviz_{name}",
+        html=html,
+        js=(ASSETS / f"{name}.js").read_text("utf-8"),
+        isolate_styles=False,
+    )
+
+
+_leaving = script("leaving")
 _switch = script(
     "stage", "<button class='neuralviz-stage-switch' title='Full screen (S)'>Stage</button>"
 )
@@ -26,6 +44,12 @@ def show_stage_switch() -> None:
     one with ``tour-next``; before the first, *Left* presses ``stage-back`` or ``tour-back``.
     """
     _switch(key="stage-switch")
+
+
+def send_before_leaving() -> None:
+    """Make links between pages wait until the text typed in a field has been sent."""
+    with st.sidebar:
+        _leaving(key="leaving")
 
 
 @contextmanager
@@ -57,13 +81,28 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
         yield
 
 
+def show_headline(sentence: str, *, key: str) -> None:
+    """Say what the figures below show, in large type; on the stage, it is their headline.
+
+    Args:
+        sentence: one or two, made from the numbers that are shown; what is said in a paragraph
+            after them is in small type. Markdown, so that texts of users go through `plain`.
+            Nothing is shown when it is empty.
+        key: names it on the page.
+    """
+    if sentence:
+        with st.container(key=f"headline-{key}"):
+            st.markdown(sentence)
+
+
 @contextmanager
-def slide(key: str) -> Iterator[None]:
-    """A slide of the stage: a main sentence and the figures that prove it.
+def slide(key: str, headline: str = "") -> Iterator[None]:
+    """A slide of the stage: a headline (see `show_headline`) and the figures that prove it.
 
     Off the stage it is a part of the page like any other. On the stage slides follow each other in
     the order of the page; widgets, captions and downloads within them are not seen, and their
     figures share the height of the screen.
     """
     with st.container(key=f"slide-{key}"):
+        show_headline(headline, key=key)
         yield

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.guessing import guess_columns, guess_roles
+from neuralviz.evaluation.tables import guess_columns, guess_roles
+from neuralviz.reading.labelled import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.pairs import read_pairs
-from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.ui.choices import choose_one
-from neuralviz.ui.header import choose_header
+from neuralviz.ui.choices import choose_header, choose_one
 from neuralviz.ui.limits import describe_destination, row_limit
-from neuralviz.ui.links import open_view, put_in_address
+from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.views import LARGEST_FILE, View
 
 if TYPE_CHECKING:
+    from neuralviz.reading.labelled import Kind
     from neuralviz.reading.pairs import ScoredPairs
-    from neuralviz.reading.roles import Kind
     from neuralviz.reading.table import Table
 
 MAX_ROWS = 20_000

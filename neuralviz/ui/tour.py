@@ -1,103 +1,69 @@
-"""The tour: five stops over the pages, on one corpus, in ten minutes."""
+"""Cards at the top of pages: the five stops of the tour, and the answers to ten questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.paths import app_folder
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import ASSETS, script, slide
 
-_STOP = "tour"  # query parameter: the number of a stop, during the tour
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_STOP, _QUESTION = "tour", "asked"  # query parameters: the number of a stop, of a question
 _OPENED = "tour-opened"  # session state: the number of the last opened stop
+_LIST = "questions"  # session state: whether the list of questions is open
+_HOW_IT_WORKS = "How it works"
+_pointer = script("pointer")
 
 
 @dataclass(frozen=True)
-class TourStop:
-    """A page of the tour.
+class Card:
+    """A question, the page that answers it, and what to look at or to do there.
 
     Attributes:
-        page: its file.
-        title: as it is in the list of pages.
-        question: that the page answers.
-        instructions: what to say and to do there, in markdown.
+        page: title.
+        text: markdown.
         address: what the page opens with.
-        texts: key of the page's texts, where it has some: its examples are shown.
-        fields: what is in fields of the page, by their keys.
+        session: what its widgets hold, by their keys.
+        selectors: CSS, of the answer at first, then when the visitor has done what the text says.
     """
 
     page: str
-    title: str
     question: str
-    instructions: str
+    text: str
     address: Mapping[str, str] = field(default_factory=dict)
-    texts: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    session: Mapping[str, str | bool | int] = field(default_factory=dict)
+    selectors: Sequence[str] = ()
 
 
-STOPS = (
-    TourStop(
-        "pages/micro_tuning.py",
-        "Micro-tuning",
-        "What does a language model learn from a text?",
-        "Three texts of a small corpus: two questions and a headline. The model trains on "
-        "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
-        "in its weights is the text's **neural embedding**. Below, it fills in a "
-        "blank, before and after; press **Predict** to try another sentence.",
-        {"micro-tuning-example": "From the corpus"},
-        texts="micro-tuning",
-    ),
-    TourStop(
-        "pages/compare.py",
-        "Compare",
-        "Do all methods find the same texts similar?",
-        "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
-        "and a complaint. **mean** puts every text next to one on the same topic. Now order the "
-        "texts **by form**: which methods see it?",
-        {"compare-example": "From the corpus", "order": "By topic"},
-        texts="compare",
-    ),
-    TourStop(
-        "pages/corpus_map.py",
-        "Corpus map",
-        "Do two methods sort a corpus alike?",
-        "All 480 texts, each a point. By **mean**, nearly every text lies among texts on its "
-        "topic; by **neural** embedding, seven in ten do. Type a sentence of your own and press "
-        "Enter: where does it land?",
-        fields={"corpus-how": "By meaning"},
-    ),
-    TourStop(
-        "pages/evaluation.py",
-        "Evaluation",
-        "Which method is better, and how sure is that?",
-        "It depends on the question: here it is the **form**. The sentence says who is ahead and "
-        "whether the data decide it; the intervals are the proof. Switch to the topics: "
-        "another method wins. Here **neural** takes ten epochs, on the map it took five: the more "
-        "epochs, the more the form counts.",
-    ),
-    TourStop(
-        "pages/layers.py",
-        "Layer dynamics",
-        "What does a layer do?",
-        "A question of the corpus. Inside the model, each layer changes every word's vector. See "
-        "which words change most, and where. Then try a sentence of your own.",
-        texts="followed",
-        fields={
-            "followed-text": "Does the front half or the rear half of this train go to the coast?"
-        },
-    ),
-)
+_CARDS = tomllib.loads((ASSETS / "tour.toml").read_text("utf-8"))
+STOPS = [Card(**card) for card in _CARDS["stops"]]
+QUESTIONS = [Card(**card) for card in _CARDS["questions"]]
 
 
-def show_tour_card(title: str) -> bool:
-    """Show the tour's card on the page with this title, with *Back* and *Next*.
+def find_page(title: str) -> Path:
+    """The file of the page with a title."""
+    name = "layers" if title == "Layer dynamics" else re.sub("[ -]", "_", title.lower())
+    return app_folder() / f"pages/{name}.py"
 
-    Returns:
-        Whether the tour goes on, and the page is one of its stops.
-    """
+
+def show_card(title: str) -> bool:
+    """Show the tour's card, or the question that the address names, on the page with this title."""
+    return _show_tour_card(title) or _show_question_card(title)
+
+
+# --- the tour ------------------------------------------------------------------------------------
+
+
+def _show_tour_card(title: str) -> bool:
+    """Show the tour's card, with *Back* and *Next*, if the page is one of its stops."""
     number = _number(title)
     if number is None:
         return False
@@ -107,14 +73,13 @@ def show_tour_card(title: str) -> bool:
         st.query_params.update({_STOP: str(number), **address})
         st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
-        with slide("tour"):
-            show_headline(f"{number}\\. {stop.question}", key="tour")
-            st.markdown(stop.instructions)
+        with slide("tour", f"{number}\\. {stop.question}"):
+            st.markdown(stop.text)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
                 open_tour_stop(number - 1)
             is_last = number == len(STOPS)
-            label = "How it works, step by step" if is_last else f"Next: {STOPS[number].title}"
+            label = "How it works, step by step" if is_last else f"Next: {STOPS[number].page}"
             if st.button(label, icon=":material/arrow_forward:", type="primary", key="tour-next"):
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
@@ -139,22 +104,18 @@ def show_start_button() -> None:
 def open_tour_stop(number: int) -> None:
     """Open a stop with its example; after the last stop, the How it works page."""
     if number > len(STOPS):
-        st.switch_page(app_folder() / "pages/how_it_works.py")
-    address = _prepare(number)
-    page = app_folder() / STOPS[number - 1].page
-    st.switch_page(page, query_params={_STOP: str(number), **address})
+        st.switch_page(find_page(_HOW_IT_WORKS))
+    address = {_STOP: str(number), **_prepare(number)}
+    st.switch_page(find_page(STOPS[number - 1].page), query_params=address)
 
 
 def _prepare(number: int) -> dict[str, str]:
     """Fill a stop's widgets in the session state; the rest of its settings, for the address."""
     st.session_state[_OPENED] = number
     stop = STOPS[number - 1]
-    if stop.texts:
-        st.session_state[f"{stop.texts}-source"] = "Example"
-        st.session_state.pop(f"{stop.texts}-view", None)
-    st.session_state.update(stop.fields)
+    st.session_state.update(stop.session)
     address = dict(stop.address)
-    if stop.title == "Corpus map" and (example := _example_corpus()):
+    if stop.page == "Corpus map" and (example := _example_corpus()):
         address["corpus"] = example
     return address
 
@@ -176,7 +137,66 @@ def _number(title: str) -> int | None:
     Any stop's number in the address says that it does: behind *Back* of the browser, a page has the
     number of the stop that it led to.
     """
-    numbers = {str(number): stop.title for number, stop in enumerate(STOPS, 1)}
+    numbers = {str(number): stop.page for number, stop in enumerate(STOPS, 1)}
     if st.query_params.get(_STOP) not in numbers:
         return None
     return next((int(number) for number, page in numbers.items() if page == title), None)
+
+
+# --- the questions -------------------------------------------------------------------------------
+
+
+def show_questions() -> None:
+    """A popover with all questions, each with a link to its answer."""
+    with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
+        for number, question in enumerate(QUESTIONS, 1):
+            if st.button(
+                f"**{question.question}**",
+                type="tertiary",
+                on_click=_close_list,
+                help=question.text,
+            ):
+                _open_answer(number, question)
+
+
+def _show_question_card(title: str) -> bool:
+    """Show the question that the address names, and point to its answer, if this page has it.
+
+    The card stays in sight until it is closed or another page is opened; what answers is framed,
+    and the page scrolls to it, also when it comes later.
+    """
+    typed = st.query_params.get(_QUESTION, "")
+    number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
+    if number is None or QUESTIONS[number - 1].page != title:
+        st.session_state.pop(_QUESTION, None)
+        return False
+    question = QUESTIONS[number - 1]
+    if st.session_state.get(_QUESTION) != number:
+        st.session_state[_QUESTION] = number
+        st.session_state.update(question.session)
+    with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{question.question}** {question.text}")
+        if st.button("All questions", type="tertiary", key="asked-list"):
+            st.session_state[_LIST] = True
+            if title != _HOW_IT_WORKS:
+                st.switch_page(find_page(_HOW_IT_WORKS))
+            del st.query_params[_QUESTION]
+            st.rerun()
+        if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
+            del st.query_params[_QUESTION]
+            st.rerun()
+    _pointer(key="pointer", data={"at": list(question.selectors)})
+    return True
+
+
+def _open_answer(number: int, question: Card) -> None:
+    """Open the page that answers a question, with the question."""
+    if question.page == _HOW_IT_WORKS:  # the list is on this page
+        st.query_params[_QUESTION] = str(number)
+        st.rerun()
+    address = {_QUESTION: str(number), **question.address}
+    st.switch_page(find_page(question.page), query_params=address)
+
+
+def _close_list() -> None:
+    st.session_state[_LIST] = False

@@ -161,13 +161,15 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
     expect(answer).to_have_css("outline-style", "none")
 
 
-def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(
+def test_tuning_a_text_keeps_zoom_and_places_and_a_link_brings_the_text_back(
     page: Page, address: str
 ) -> None:
+    """The text is never run as HTML."""
+    text = "The old bridge <img src=x onerror=window.hacked=1> & <script>window.hacked=1</script>"
     page.goto(f"{address}/?epochs=100")
     expect(page.get_by_text("Recorded run")).to_be_visible(timeout=MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    paste(page, "The old bridge over the river was closed because of the flood last winter.")
+    paste(page, text)
     tune(page)
     page.get_by_text(re.compile(r"[Ee]poch \d+ of 100")).wait_for(timeout=2 * MINUTE)
     watch_places(page)
@@ -190,32 +192,16 @@ def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(
     expect(page.get_by_text("Which words shaped the embedding").first).to_be_visible()
     assert_stayed(page)
     assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
-    assert "view=" in page.url
-    assert "bridge" not in page.url
-
-
-def assert_nothing_was_run(page: Page) -> None:
-    assert page.locator("img[src=x]").count() == 0
-    assert page.evaluate("window.hacked") is None
-
-
-def test_user_text_is_never_run_as_html_and_a_link_brings_it_back(page: Page, address: str) -> None:
-    text = "<img src=x onerror=window.hacked=1> <script>window.hacked=1</script> & bold"
-    page.goto(f"{address}/?epochs=2")
-    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    paste(page, text)
-    tune(page)
-    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
-    settled(page)
-    assert_nothing_was_run(page)
     words = page.evaluate(
         "() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot =>"
         " [...plot.querySelectorAll('.ytick text, .xtick text')].map(tick => tick.textContent))"
     )
-    assert {"<", "img", "script", ">", "/", "&", "bold"} <= set(words)  # each word as it is
+    assert {"<", "img", "script", ">", "/", "&", "bridge"} <= set(words)  # each word as it is
     link = page.url
+    assert "bridge" not in link
     page.goto("about:blank")
     page.goto(link)
     field = page.get_by_role("textbox", name="Your texts")
     expect(field).to_have_value(text, timeout=MINUTE)
-    assert_nothing_was_run(page)
+    assert page.locator("img[src=x]").count() == 0
+    assert page.evaluate("window.hacked") is None

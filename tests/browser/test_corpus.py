@@ -1,4 +1,4 @@
-"""The corpus map as a person meets it: upload, project, search, lasso, place, export, stop."""
+"""The corpus map as a person meets it: upload, project, search, lasso, place, export."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neuralviz.plots.standalone import About
 from tests.support.app import LOOKS, look, looks, problems, settled
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Page
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"
@@ -97,10 +97,6 @@ def lasso(page: Page, figure: str) -> None:
     settled(page)
 
 
-def panel(page: Page, name: str) -> Locator:
-    return page.get_by_role("radio", name=name, exact=True)
-
-
 def search(page: Page, text: str) -> None:
     field = page.get_by_role("textbox", name="Search")
     field.fill(text)
@@ -115,8 +111,14 @@ def download(page: Page, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
+def test_texts_are_selected_read_found_and_placed(page: Page, address: str) -> None:
     opened(page, address)
+    a_lasso_selects_on_both_maps(page)
+    opened(page, address, "?map-b=none")
+    a_text_is_read_words_are_found_and_a_sentence_is_placed(page)
+
+
+def a_lasso_selects_on_both_maps(page: Page) -> None:
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
@@ -143,11 +145,7 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
-@pytest.mark.slow
-def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
-    page: Page, address: str
-) -> None:
-    opened(page, address, "?map-b=none")
+def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
     with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in (3, 258):  # no other point lies on them
@@ -179,9 +177,7 @@ def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
 
 
 @pytest.mark.slow
-def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
-    page: Page, address: str, tmp_path: Path
-) -> None:
+def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:
     path = tmp_path / "places.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -222,33 +218,6 @@ def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
     page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
     settled(page)
     assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
-
-    stop_keeps_what_is_embedded(page)
-
-
-def stop_keeps_what_is_embedded(page: Page) -> None:
-    page.get_by_role("button", name="Add a corpus").click()
-    page.get_by_role("radio", name="Paste").click()
-    field = page.get_by_role("textbox", name="Texts")
-    field.fill("\n".join(f"{text} It was {i} o'clock." for i, text in enumerate(TEXTS * 5)))
-    field.press("Control+Enter")
-    page.get_by_role("textbox", name="Name").fill("To be stopped")
-    page.get_by_role("button", name="Save and make a map").click()
-    page.wait_for_function(
-        f'() => document.querySelector("{MEAN}")?._fullData'
-        "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 120",
-        timeout=3 * MINUTE,
-    )
-    page.get_by_role("combobox", name="Map", exact=True).fill("neural")
-    page.get_by_role("option", name="neural", exact=True).click()
-    page.get_by_role("button", name=re.compile("Make the")).click()
-    page.get_by_text(
-        re.compile(r"neural, fast, 5 epochs: (?:embedded )?(?!120)[1-9]\d* of 120 different")
-    ).wait_for(timeout=3 * MINUTE)
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
-    said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
-    said.wait_for(timeout=MINUTE)
-    expect(page.get_by_role("button", name=re.compile("Make the"))).to_be_visible()
 
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:

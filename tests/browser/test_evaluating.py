@@ -25,10 +25,6 @@ PAIRS = [("a", "b", "score")] + [
     (f"The {i}th boat left. {EVIL}", f"A boat, number {i * 7 % N_PAIRS}, is gone.", i % 11 / 2)
     for i in range(N_PAIRS)
 ]
-GROUPS = [("text", "group")] + [
-    (f"The {i}th boat of the harbour left with {i + 3} men on board.", i // 3) for i in range(36)
-]
-
 pytestmark = pytest.mark.browser
 
 
@@ -133,42 +129,7 @@ def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
     assert_report_stands_alone(page, browser, tmp_path)
     look_at(page, "Similar and dissimilar", "Cosines by mean", "Cosines by cls")
     look_at(page, "Shared errors", "Shared errors: triplets", "Shared errors: pairs")
-
-
-@pytest.mark.slow
-def test_an_upload_is_evaluated_stopped_and_goes_on(
-    page: Page, address: str, written: Callable[..., Path]
-) -> None:
-    query = "methods=mean&methods=neural&options=epochs%3D3&example=Scored+pairs"
-    page.goto(f"{address}/evaluation?{query}")
-    page.get_by_text("599 different texts, 2 methods").wait_for()
-    assert page.locator(".js-plotly-plot").count() == 0
-    upload(page, written("boats.csv", GROUPS))
-    page.get_by_text("36 texts in 12 groups; 2,376 triplets").wait_for()
-    page.get_by_role("button", name="Evaluate", exact=True).dblclick()
-    page.get_by_text("embedding by neural, exact, 3 epochs").wait_for()
-    stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
-    assert stops.count() == 1
-    expect(page.get_by_text("Figures appear when all methods are finished")).to_be_visible()
-    stops.click()
-    said = page.get_by_text(re.compile(r"Stopped after \d+ of 72 embeddings\. The"))
-    said.wait_for()
-    n = int(re.search(r"after (\d+) of", said.inner_text())[1])
-    assert 36 <= n < 72
-    bars = page.locator("[aria-label='Broken triplets (of 2,376)']")
-    bars.locator(".main-svg").first.wait_for()
-    assert bars.evaluate("f => [...f._fullData[0].y]") == ["mean"]
-    expect(stops).to_have_count(0)
-    page.get_by_role("button", name="Run again").click()
-    measured(page, 72)
-    page.wait_for_function(
-        "() => document.querySelector(\"[aria-label='Broken triplets (of 2,376)']\")"
-        "?._fullData?.[0].y.length === 2"
-    )
-    expect(said).to_have_count(0)
-    assert "neural" in page.url
     assert "boat" not in page.url
     page.reload()  # the uploaded table and what was measured are there again
-    page.get_by_text("36 texts in 12 groups; 2,376 triplets").wait_for()
-    bars.locator(".main-svg").first.wait_for()
-    expect(page.get_by_text(re.compile(r"Result of .* UTC"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Result of .* UTC"))).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text(f"{MARKUP_NAME}: {N_PAIRS} scored pairs")).to_be_visible()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from neuralviz.maps.settings import MOST_WHOLE
+from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.store.corpora import CorpusStore
 from tests.browser.test_corpus import MEAN, MINUTE, click_point, search

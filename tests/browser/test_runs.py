@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from neuralviz.errors import WorkerEndedError
-from neuralviz.jobs.returning import REASONS
+from neuralviz.jobs.results import REASONS
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled
 
@@ -114,7 +114,7 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
         expect(other.get_by_role("heading", name="Run 2")).to_be_visible()
         other.get_by_role("link", name="Layer dynamics", exact=True).click()
         # a text is not kept waiting by the run
-        expect(other.get_by_text("SBERT-WK gives most weight")).to_be_visible()
+        expect(other.get_by_text("of this embedding comes from")).to_be_visible()
         other.get_by_role("link", name="Micro-tuning", exact=True).click()
         expect(other.get_by_role("heading", name="Run 2")).to_be_visible()
         stop(other)

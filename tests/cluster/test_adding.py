@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 
 from neuralviz import cli
 from neuralviz.cli import ray_work
-from neuralviz.cluster.adding import AddedCorpus, add_on_cluster
+from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, block_rows, find_layout
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.text_blocks import block_rows, find_layout
+from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_folder
 from neuralviz.store.corpora import CorpusStore
 from tests.support.flaky_files import flaky_files
@@ -100,13 +99,8 @@ def test_patterns_limits_columns_and_ids(store: CorpusStore, folder: Path, clust
     assert store.texts(corpus, [0, 8, 699]) == ["t0", "t1", "t6"]
     assert store.ids(corpus, [8]) == ["Parquet row 8, with “signs”"]
     assert [column.name for column in corpus.columns] == ["year"]
-    everything = add(store, f"{folder}/**/*.csv", folder / "b.jsonl", name="two files")
+    everything = add(store, f"{folder}/**/*.csv", (folder / "b.jsonl").as_uri(), name="two")
     assert everything.corpus.n_texts == 80
-
-
-def test_urls_are_read(store: CorpusStore, folder: Path, cluster: Cluster):
-    added = add(store, (folder / "a.parquet").as_uri())
-    assert added.corpus.n_texts == ROWS
 
 
 def test_files_that_break_off_are_read_up_to_there_and_named(
@@ -129,16 +123,6 @@ def test_files_that_break_off_are_read_up_to_there_and_named(
     texts = store.texts(added.corpus)
     assert {"fine", "fine too", "Line 49"} <= set(texts)
     assert sum(text.startswith("Parquet") for text in texts) > ROWS  # of the spoilt one, some
-
-
-def test_files_of_one_name_in_several_folders(store: CorpusStore, tmp_path: Path, cluster: Cluster):
-    for folder, column, rows in (("jan", "topic", "cold"), ("feb", "year", "1999")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "data.csv").write_text(f"text,{column}\n{folder},{rows}\n")
-    added = add(store, tmp_path / "jan" / "data.csv", tmp_path / "feb" / "data.csv")
-    assert store.texts(added.corpus) == ["jan", "feb"]
-    assert store.labels(added.corpus, "topic").tolist() == ["cold", ""]
-    assert [name.split("/")[-2] for name in store.labels(added.corpus, "file")] == ["jan", "feb"]
 
 
 def test_rows_that_only_say_something_do_not_count(
@@ -164,6 +148,7 @@ def test_what_cannot_be_read_is_said(
         (["missing.csv"], "No such file"),
         ([f"{tmp_path}/none*.csv"], "No file matches"),
         ([f"{tmp_path}/notes.txt"], "only .parquet, .*are read"),
+        (["https://example.org/x.csv"], "cannot be read in pieces: .* Download the file"),
         (["nothing://there/a.csv"], "Could not read nothing://there"),
         ([f"{tmp_path}/blank.csv"], "no column with texts"),
     ):
@@ -175,19 +160,13 @@ def test_what_cannot_be_read_is_said(
     assert not [table for table in store.database.tables() if table.startswith("texts-")]
 
 
-@pytest.mark.slow
 def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, cluster: Cluster):
     parts = find_parts([str(folder)])
     layout = find_layout(parts, None, None)
-
-    def behind(reads: int) -> AddedCorpus:
-        files = tuple(replace(part, files=flaky_files(reads)) for part in parts.parts)
-        return add_on_cluster(store, "corpus", replace(parts, parts=files), layout)
-
-    with pytest.raises(NeuralvizError, match=r"The connection to .* was lost: connection reset"):
-        behind(0)
+    flaky = tuple(replace(part, files=flaky_files(0)) for part in parts.parts)
+    with pytest.raises(NeuralvizError, match=r"Could not read .*: connection reset.*Nothing was"):
+        add_on_cluster(store, "corpus", replace(parts, parts=flaky), layout)
     assert not store.corpora()
-    assert behind(2).corpus.n_texts == add(store, folder, name="other").corpus.n_texts
 
 
 def test_a_file_that_one_machine_cannot_open_is_not_left_out(
@@ -201,33 +180,18 @@ def test_a_file_that_one_machine_cannot_open_is_not_left_out(
     assert not store.corpora()
 
 
-def test_pieces_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
-    for name, length in (("short", 10), ("long", 100_000)):
-        (tmp_path / f"{name}.csv").write_text("text\n" + f"{'x' * length}\n" * 10)
-    short, long = (
-        find_layout(find_parts([str(tmp_path / name)]), None, None).rows_of_piece
-        for name in ("short.csv", "*.csv")
-    )
-    assert short == 1 << 17
-    assert 2000 < long < 3000
-
-
 def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,topic\none,t\n")
     (tmp_path / "b.csv").write_text("body,lang\nother,en\n")
     parts = find_parts([str(tmp_path)])
     layout = find_layout(parts, None, None)
     assert (layout.text, layout.labels) == ("text", ("topic",))
-    rows = [block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()]
-    notes = [note for one in rows for note in one["note"].to_pylist() if note]
-    assert [json.loads(note) for note in notes] == [
-        [["b.csv has no column “text”: its rows were skipped."], ""]
+    found = [
+        block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()
     ]
-
-
-def test_a_web_address_is_told_what_to_do() -> None:
-    with pytest.raises(TextError, match=r"Web addresses cannot be read in pieces: .* Download"):
-        find_parts(["https://example.org/x.csv"])
+    assert [text for rows, _ in found for text in rows["text"].to_pylist()] == ["one"]
+    notes = [note for _, notes in found for note in notes]
+    assert notes == ["b.csv has no column “text”: its rows were skipped."]
 
 
 def test_a_finished_command_starts_no_ray(

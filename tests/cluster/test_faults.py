@@ -227,9 +227,9 @@ def test_files_that_are_larger_than_the_object_store(tmp_path: Path):
     add = (
         "import sys\nfrom pathlib import Path\n"
         "from neuralviz.cluster.adding import add_on_cluster\n"
-        "from neuralviz.cluster.text_blocks import find_layout\n"
+        "from neuralviz.cluster.adding import find_layout\n"
         "from neuralviz.cluster.connecting import connected\n"
-        "from neuralviz.reading.blocks import find_parts\n"
+        "from neuralviz.cluster.files import find_parts\n"
         "from neuralviz.store.corpora import CorpusStore\n"
         "parts = find_parts([sys.argv[2]])\n"
         "with connected(sys.argv[3]):\n"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from neuralviz.cluster import rows
-from neuralviz.cluster.rows import iterate_rows
+from neuralviz.cluster import connecting
+from neuralviz.cluster.connecting import iterate_rows
 
 
 class FakeDataset:
@@ -34,14 +34,6 @@ class FakeDataset:
             raise
         finally:
             self.ended.set()
-
-
-def test_what_the_dataset_raises_is_raised():
-    def fail() -> None:
-        raise OSError("no disk")
-
-    with pytest.raises(OSError, match="no disk"):
-        list(iterate_rows(FakeDataset(fail)))
 
 
 @pytest.fixture
@@ -66,7 +58,7 @@ def test_an_interrupt_is_raised_where_rows_are_waited_for_and_not_in_the_dataset
 
 
 def test_a_dataset_that_hangs_is_left_alone(monkeypatch):
-    monkeypatch.setattr(rows, "PATIENCE", 0.2)
+    monkeypatch.setattr(connecting, "ROWS_PATIENCE", 0.2)
     let_go = threading.Event()
     dataset = FakeDataset(let_go.wait)
     found = iterate_rows(dataset)

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.ladder import train_ladder
-from neuralviz.evaluation.ladder_events import FLOOR, Ladder, RungResult, TestPairs
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.ladder_table import ladder_lines
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    Ladder,
+    LadderSettings,
+    RungResult,
+    TestPairs,
+    ladder_lines,
+)
 from neuralviz.models import load_text_model
 from neuralviz.plots.ladder import ladder_figure
-from neuralviz.reading.pairs import read_pairs
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import split_pairs
-from neuralviz.training.similarity.events import SimilarityEnded
-from neuralviz.training.similarity.settings import SimilaritySettings
+from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec, make_embedder
@@ -23,7 +24,7 @@ from tests.support.waiting import wait_until
 
 def finish(page: AppTest, wait: float = 240) -> AppTest:
     """Wait for the comparison that is under way, and show the page after it."""
-    wait_until(lambda: "compare-runs" not in page.session_state or comparison(page).is_over, wait)
+    wait_until(lambda: "compare-runs" not in page.session_state or last_run(page).is_over, wait)
     return page.run()
 
 
@@ -33,24 +34,18 @@ def home(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
 
 
-def opened(**address: str) -> AppTest:
-    """``opened(m2="cls")``: the page at an address, with its comparison under way."""
+def open_page(**address: str) -> AppTest:
+    """``open_page(m2="cls")``: the page at an address, with its comparison under way."""
     return page_at("compare", **address).run()
-
-
-@pytest.fixture
-def page() -> AppTest:
-    """The example's comparison, by one epoch in place of ten: most tests ask about the page."""
-    return finish(opened(m2_neural_epochs="1"))
 
 
 @pytest.fixture
 def quick() -> AppTest:
     """The example's comparison by two methods that learn nothing."""
-    return finish(opened(m2="cls", m3="none"))
+    return finish(open_page(m2="cls", m3="none"))
 
 
-def pasted(text: str, **address: str) -> AppTest:
+def paste(text: str, **address: str) -> AppTest:
     """The page at an address with pasted texts, which wait for *Compare*: no example runs."""
     page = page_at("compare", **address)
     page.session_state["compare-source"] = "Paste"
@@ -58,228 +53,168 @@ def pasted(text: str, **address: str) -> AppTest:
     return page.run()
 
 
-def paste(page: AppTest, text: str) -> AppTest:
-    """Paste texts and press *Compare*."""
-    page.segmented_control(key="compare-source").set_value("Paste").run()
-    page.text_area(key="compare-pasted").set_value(text).run()
-    press(page)
-    return finish(page)
-
-
 def press(page: AppTest) -> AppTest:
     return next(button for button in page.button if button.label == "Compare").click().run()
 
 
-def said(page: AppTest) -> str:
+def read_page(page: AppTest) -> str:
     kinds = (page.error, page.warning, page.info, page.caption)
     return " ".join(element.value for kind in kinds for element in kind)
 
 
-def comparison(page: AppTest):
+def last_run(page: AppTest):
     return page.session_state["compare-runs"][-1]
 
 
-def titles(page: AppTest) -> list[str]:
-    return [element.value for element in page.subheader]
-
-
 def test_opens_with_an_example_compared_by_three_methods() -> None:
-    page = opened()
+    page = open_page()
     assert not page.exception
-    by_itself = comparison(page)
+    by_itself = last_run(page)
     assert by_itself.task.specs[1] == embedder_spec("neural", {"precision": "fast"})
     by_itself.stop()
     assert page.text_input(key="m2-neural-epochs").value == "10"
     page.text_input(key="m2-neural-epochs").set_value("1").run()
     finish(page)
     assert not page.exception
-    done = comparison(page)
-    assert done.status == "done"
-    assert done.task.methods == ("mean", "neural, fast, 1 epoch", "sbert-wk")
-    assert titles(page) == [
+    run = last_run(page)
+    assert run.status == "done"
+    assert run.task.methods == ("mean", "neural, fast, 1 epoch", "sbert-wk")
+    assert [element.value for element in page.subheader] == [
         "How neural sees these two texts",
         "Two methods compared",
         "Where the methods disagree",
         "Distribution of cosine similarities",
     ]
-    said_first = "the nearest text has the same topic for"
-    assert any(said_first in element.value for element in page.markdown)
+    first_headline = "the nearest text has the same topic for"
+    assert any(first_headline in element.value for element in page.markdown)
     pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
-    ranks = [f"{method}: rank" for method in done.task.methods]
+    ranks = [f"{method}: rank" for method in run.task.methods]
     assert list(pairs.proto.column_order) == ["difference", "text A", "text B", *ranks]
-    for method in range(3):
-        products = done.result[method].similarity.products
-        np.testing.assert_allclose(np.diagonal(products), 1, atol=1e-5)
+    for part in run.result:
+        np.testing.assert_allclose(np.diagonal(part.similarity.products), 1, atol=1e-5)
     assert_opened_on_what_differs_most(page)
+    for key, value, sentence in (
+        ("m2-neural-epochs", "many", "epochs” must be a whole number"),
+        ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
+    ):
+        page.text_input(key=key).set_value(value).run()
+        assert not page.exception
+        assert sentence in read_page(page)
+        assert page.subheader, "what was compared before stays"
+        page.text_input(key=key).set_value("")
 
 
 def assert_opened_on_what_differs_most(page: AppTest) -> None:
     """The two methods that agree least are chosen, and the pair of texts on which they differ."""
-    done = [one.similarity for one in comparison(page).result]
+    results = [part.similarity for part in last_run(page).result]
     methods = page.selectbox(key="compare-a").value, page.selectbox(key="compare-b").value
-    correlations = rank_correlations(done)
+    correlations = rank_correlations(results)
     assert correlations[methods] == correlations.min()
-    apart = np.abs(done[methods[0]].ranks - done[methods[1]].ranks)
+    apart = np.abs(results[methods[0]].ranks - results[methods[1]].ranks)
     pair = page.selectbox(key="compare-first").value, page.selectbox(key="compare-second").value
     assert apart[pair] == np.nanmax(apart)
-    two = describe_agreement([done[place] for place in methods])
-    assert f"texts {pair[0] + 1} and {pair[1] + 1}" in two
-    assert any(element.value == plain(two) for element in page.markdown)
+    headline = describe_agreement([results[place] for place in methods])
+    assert f"texts {pair[0] + 1} and {pair[1] + 1}" in headline
+    assert any(element.value == plain(headline) for element in page.markdown)
 
 
-def test_pasted_texts_wait_for_the_button(quick: AppTest) -> None:
-    page = quick
-    before = comparison(page)
+def test_pasted_texts_wait_for_the_button_and_the_text_of_an_error_is_named(
+    quick: AppTest,
+) -> None:
+    page, before = quick, last_run(quick)
     page.segmented_control(key="compare-source").set_value("Paste").run()
+    page.text_area(key="compare-pasted").set_value("Only one.").run()
+    assert "at least two" in read_page(press(page))
     page.text_area(key="compare-pasted").set_value("A cat.\nA dog.\nRain again.").run()
-    assert comparison(page) is before
-    assert "Press **Compare** to update" in said(page)
+    assert last_run(page) is before
+    assert "Press **Compare** to update" in read_page(page)
     finish(press(page))
-    assert comparison(page).task.texts == ("A cat.", "A dog.", "Rain again.")
+    assert last_run(page).task.texts == ("A cat.", "A dog.", "Rain again.")
     assert "view" in page.query_params
+    page.text_area(key="compare-pasted").set_value("A cat.\nA dog.\nRain again.\n\ufffd").run()
+    finish(press(page))
+    assert "Text 4 has no character that the model can read" in read_page(page)
 
 
 def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> None:
-    page = opened(m2="cls", m3="none")
+    page = open_page(m2="cls", m3="none")
     table = b"kind,said\nanimal,A cat sleeps.\nweather,It rains.\nanimal,A dog barks.\n"
     page.session_state["compare-source"] = "Upload"
     page.session_state["compare-kept-file"] = Source("kinds.csv", table)
     page.run().selectbox(key="order").set_value("By kind").run()
     page = finish(press(page))
     shared = {**page.query_params, "order": "By kind"}  # a browser's address has the order, too
-    before = comparison(page)
+    before = last_run(page)
     wait_until(lambda: list((tmp_path / "results").glob(f"{shared['view']}.*")), 10)
 
     other = page_at("compare", **shared).run()  # nothing is pressed in the second browser
-    after = comparison(other)
+    after = last_run(other)
     assert after.is_reopened
     assert after.task == before.task
     assert other.selectbox(key="order").value == "By kind"
-    kept = other.session_state[LABELS][comparison(other).id]
-    assert kept == {"kind": ("animal", "weather", "animal")}
+    assert other.session_state[LABELS][after.id] == {"kind": ("animal", "weather", "animal")}
     np.testing.assert_array_equal(after.result[0].vectors, before.result[0].vectors)
-    assert f"Result of {datetime.now(UTC):%d %B %Y}" in told(other)
-    assert "Press **Compare**" not in said(other)
+    beside_bar = " ".join(str(element.proto) for element in other.caption)
+    assert f"Result of {datetime.now(UTC):%d %B %Y}" in beside_bar
+    assert "Press **Compare**" not in read_page(other)
 
 
-def told(page: AppTest) -> str:
-    """What is said beside the bar, or in its place."""
-    beside = [*page.get("progress"), *page.caption]
-    return " ".join(str(element.proto) for element in beside)
-
-
-def test_one_text_is_refused_with_a_sentence(quick: AppTest) -> None:
-    page = quick
-    page.segmented_control(key="compare-source").set_value("Paste").run()
-    page.text_area(key="compare-pasted").set_value("Only one.").run()
-    assert "at least two" in said(page)
-    press(page)
-    assert "at least two" in said(page)
-
-
-def test_identical_texts_and_single_tokens() -> None:
-    page = finish(press(pasted("a\na\na", m2_neural_epochs="1")))
+def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others() -> None:
+    page = paste("a\na\na", m2_neural_epochs="1")
+    page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
+    finish(press(page))
     assert not page.exception
-    done = comparison(page)
-    assert done.status == "done"
-    for method in range(3):
-        np.testing.assert_allclose(done.result[method].similarity.products, 1, atol=1e-4)
-    assert "The texts contain 2 duplicates." in said(page)
+    run = last_run(page)
+    assert run.status == "done"
+    for part in run.result[:2]:
+        np.testing.assert_allclose(part.similarity.products, 1, atol=1e-4)
+    assert run.result[2].similarity is None
+    assert "the first layer cannot be 40" in read_page(page)
+    assert "The texts contain 2 duplicates." in read_page(page)
     assert any("so few different pairs" in element.value for element in page.markdown)
 
 
-def test_settings_that_make_no_sense(page: AppTest) -> None:
-    for key, value, sentence in (
-        ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
-        ("m2-neural-epochs", "many", "epochs” must be a whole number"),
-        ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
-    ):
-        page.text_input(key=key).set_value(value).run()
-        assert not page.exception
-        assert sentence in said(page)
-        assert titles(page), "what was compared before stays"
-        page.text_input(key=key).set_value("")
-
-
-def test_a_method_that_fails_leaves_the_others() -> None:
-    page = opened(m2="cls")
-    page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
-    finish(page)
-    assert "the first layer cannot be 40" in said(page)
-    assert comparison(page).result[0].similarity is not None
-    assert comparison(page).result[2].similarity is None
-
-
-def test_a_model_that_nobody_asked_for_is_not_loaded(quick: AppTest, tmp_path: Path) -> None:
-    page = quick
-    folder = save_family("bert", tmp_path / "bert")
-    before = comparison(page)
-    page.selectbox(key="m1-mean-model").set_value(str(folder)).run()
-    assert comparison(page) is before
-    finish(press(page))
-    done = comparison(page)
-    assert done.result[0].vectors.shape[1] == 32
-    assert not any(one.error for one in done.result)
-
-
-def test_nan_from_a_broken_model_is_said(quick: AppTest, tmp_path: Path) -> None:
-    page = quick
-    from safetensors.torch import load_file, save_file
-
+def test_a_model_that_nobody_asked_for_is_not_loaded_and_a_broken_one_is_named(
+    quick: AppTest, tmp_path: Path
+) -> None:
+    page, before = quick, last_run(quick)
     folder = save_family("bert", tmp_path / "broken")
     tensors = load_file(folder / "model.safetensors")
     name = next(name for name in tensors if name.endswith("layer.1.output.dense.bias"))
     tensors[name] = tensors[name] * float("nan")
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     page.selectbox(key="m1-mean-model").set_value(str(folder)).run()
+    assert last_run(page) is before
     finish(press(page))
     assert not page.exception
-    assert "infinite or NaN values" in said(page)
+    assert "infinite or NaN values" in read_page(page)
+    assert last_run(page).result[1].similarity is not None
 
 
-def test_stopping_keeps_what_is_done() -> None:
-    lines = "\n".join(f"{n}. {sentence}" for n in range(12) for sentence in SENTENCES)
-    page = press(pasted(lines, m2_neural_epochs="1", m3="none"))
-    running = comparison(page)
-    wait_until(lambda: running.result[1].n_done > 0)
+def test_stopping_acts_within_a_batch_and_keeps_what_is_done() -> None:
+    lines = "\n".join(f"{n}. {SENTENCES[n % len(SENTENCES)]}" for n in range(24))
+    page = press(paste(lines, m2_neural_epochs="30", m3="none"))
+    run = last_run(page)
+    wait_until(lambda: run.result[1].n_done > 0, 60)
     page.run()
-    page.button(key=f"compare-stop-{running.id}").click().run()
-    finish(page)
-    assert running.status == "stopped"
-    assert 0 < running.result[1].n_done < 96
-    assert running.result[0].n_done == 96
+    page.button(key=f"compare-stop-{run.id}").click().run()
+    assert run.wait(30), "still at work half a minute after Stop"
+    page.run()
+    assert run.status == "stopped"
+    assert 0 < run.result[1].n_done < 24
+    assert run.result[0].n_done == 24
     assert not page.exception
-    assert titles(page)
-    finished = [one.similarity for one in running.result if one.n_done == 96]
-    points = [element.value for element in page.markdown]
-    assert (
-        plain(describe_similar_texts(finished)) in points
-    )  # nothing of the one that is not finished
-
-
-def test_stop_acts_within_a_batch_of_long_texts() -> None:
-    text = " ".join(SENTENCES)
-    lines = "\n".join(f"{number} {text}" for number in range(8))
-    page = press(pasted(lines, m2_neural_epochs="500"))
-    running = comparison(page)
-    wait_until(lambda: running.result[2].n_done == 8)
-    running.stop()
-    assert running.wait(30), "still at work half a minute after Stop"
-    assert running.result[1].n_done < 8
-
-
-def test_an_error_names_the_text_whatever_is_kept(quick: AppTest) -> None:
-    page = quick
-    lines = ["A cat.", "A dog.", "Rain again."]
-    paste(page, "\n".join(lines))
-    paste(page, "\n".join([*lines, "\ufffd"]))
-    assert "Text 4 has no character that the model can read" in said(page)
+    finished = [part.similarity for part in run.result if part.n_done == 24]
+    headline = plain(describe_similar_texts(finished))  # nothing of the one that is not finished
+    assert headline in [element.value for element in page.markdown]
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     text = "<b>bold</b> claims\nquiet words\nsome more"
-    page = pasted(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
+    page = paste(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
     finish(press(page))
+    headlines = [element.value for element in page.markdown if "rankings of" in element.value]
+    assert len(headlines) == 2  # the second is shown on the stage alone
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
@@ -290,21 +225,19 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     words = [words for words, _ in pair.result.words]
     assert words[0][:3] == ("<", "b", ">")
     assert words[1] == ("quiet", "words")
-    assert pair.result.products.mean() == pytest.approx(
-        comparison(page).result[0].similarity.products[0, 1], abs=1e-6
-    )
+    products = last_run(page).result[0].similarity.products
+    assert pair.result.products.mean() == pytest.approx(products[0, 1], abs=1e-6)
     table = next(frame.value for frame in page.dataframe if "rank" in frame.value)
-    products = comparison(page).result[0].similarity.products
     assert table["cosine"][0] == number(float(products[0, 1]), ".3f")
     page.selectbox(key="compare-second").set_value(0).run()
-    assert "Choose two different texts" in said(page)
+    assert "Choose two different texts" in read_page(page)
 
 
 @pytest.mark.slow
 def test_the_tour_says_what_the_comparison_shows() -> None:
     """Its second stop: how many of the twelve texts lie next to one of their topic, or form."""
-    page = finish(opened(tour="2", compare_example="From the corpus", order="By topic"))
-    done = comparison(page)
+    page = finish(open_page(tour="2", compare_example="From the corpus", order="By topic"))
+    done = last_run(page)
     assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
     labels = _read_corpus_examples().labels
     counts = []
@@ -328,12 +261,12 @@ def test_the_tour_says_what_the_comparison_shows() -> None:
 def test_two_models_by_one_method_are_compared_and_a_link_brings_them_back(tmp_path: Path) -> None:
     other = save_family("bert", tmp_path / "other", seed=1)
     address = {"m1": "mean@bundled", "m2": f"mean@{other},layer=1", "m3": "none"}
-    page = pasted("\n".join(SENTENCES[:6]), **address)
+    page = paste("\n".join(SENTENCES[:6]), **address)
     assert [page.selectbox(key=key).value for key in ("m1", "m2")] == list(address.values())[:2]
     assert "m1-mean-model" not in {one.key for one in page.selectbox}  # its name says it
     finish(press(page))
     assert not page.exception
-    done = comparison(page).result
+    done = last_run(page).result
     assert [one.method for one in done] == ["mean (bundled)", "mean (layer 1, other)"]
     for one, method in zip(done, address.values(), strict=False):
         expected = make_embedder(embedder_spec(method)).encode(SENTENCES[:6])

@@ -22,7 +22,6 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui import corpora, limits
 from neuralviz.ui.evaluation import choose
-from neuralviz.ui.evaluation.data import DataChoice
 from neuralviz.ui.limits import check_within_limits, effective_settings, n_within_limits, row_limit
 from tests.support.pages import page_at
 
@@ -109,15 +108,15 @@ def test_where_an_uploaded_file_goes(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui.evaluation import data
-        from neuralviz.ui.frozen_features import main
+        from neuralviz.ui.evaluation.choose import choose_upload
+        from neuralviz.ui.frozen_features.choose import choose_scored_pairs
         from neuralviz.ui.layers import pairs
         from neuralviz.ui.texts import ask_texts
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"
-        data._choose_upload()
-        main._choose_pairs()
+        choose_upload()
+        choose_scored_pairs()
         pairs._choose_pairs()
         ask_texts("t", {"One": ["a"]})
 
@@ -200,7 +199,7 @@ def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
     import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
     for browser, is_offered in (("one browser", True), ("another browser", False)):
         come_as(monkeypatch, browser)
-        assert ("file: mine.npy" in choose._find_imported(DataChoice(data))) == is_offered
+        assert ("file: mine.npy" in choose.find_imported(data)) == is_offered
 
 
 @pytest.mark.usefixtures("private")

@@ -23,7 +23,7 @@ from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
@@ -135,15 +135,11 @@ def refuses(page: AppTest) -> bool:
     return len(runs(page)) == before and "Choose data and at least one method" in said(page)
 
 
-def is_ready(page: AppTest) -> bool:
-    """Whether the button would start something."""
-    return "Embeddings are saved" in said(page) and not page.error
-
-
 def said(page: AppTest) -> str:
     """Errors, warnings and captions, without the backslashes that keep markup from working."""
     kinds = (page.error, page.warning, page.info, page.caption)
-    return " ".join(one.value for kind in kinds for one in kind).replace("\\", "")
+    bars = [bar.proto.text for bar in page.get("progress")]
+    return " ".join([one.value for kind in kinds for one in kind] + bars).replace("\\", "")
 
 
 def views(page: AppTest) -> list[str]:
@@ -253,7 +249,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert not page.exception
     assert not runs(page)
     assert "topics.csv, forms: 480 texts with 6 labels" in said(page)
-    assert re.search(r"Recorded on 20\d\d-\d\d-\d\d with neuralviz", said(page))
+    assert "Recorded run. Press “Evaluate” to see it live." in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("**sbert-wk** is ahead of **mean** by 26.7 percentage points")
     assert [title(figure) for figure in drawn(page)][:2] == [
@@ -270,66 +266,24 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert not runs(page)
 
 
-def test_the_example_is_measured_and_has_its_views(opened) -> None:
-    page = opened(example="Texts in groups", options="epochs=1, blueprints=(1,1)")
+def test_an_example_is_measured_and_has_its_views(opened) -> None:
+    page = opened(example="Texts in groups", methods=["mean", "cls"])
     assert not runs(page)
     evaluate(page)
-    assert not page.exception
-    assert not page.error
-    assert runs(page)[-1].status == "done"
-    assert "246 embeddings in" in said(page)
-    assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact, 1 epoch"]
+    assert "164 embeddings in" in said(page)
+    assert list(table(page).index) == ["mean", "cls"]
     assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
     assert views(page) == ["Similar and dissimilar", "Shared errors"]
     errors = proof(page)
-    broken = [results(page).measured(0, at).triplets.error for at in range(3)]
+    broken = [results(page).measured(0, at).triplets.error for at in range(2)]
     assert title(errors) == "Broken triplets (of 11,856)"
-    assert 0 < min(broken) < max(broken) < 0.3
     assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
-    assert titles(page, "Similar and dissimilar") == [
-        f"Cosines by {label}" for label in ("mean", "sbert-wk", "neural, exact, 1 epoch")
-    ]
+    assert titles(page, "Similar and dissimilar") == ["Cosines by mean", "Cosines by cls"]
     (common,) = of_view(page, "Shared errors")
-    assert len(common["data"][0]["x"]) == 3
+    assert len(common["data"][0]["x"]) == 2
     assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
         one.label for one in page.get("download_button")
     }
-
-
-@pytest.mark.slow
-def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
-    page = opened(methods=["mean", "cls"])
-    assert not runs(page)
-    assert not drawn(page)
-    assert "300 scored pairs, 87 of them similar (≥ 4), 128 dissimilar (≤ 2)" in said(page)
-    assert "599 different texts, 2 methods" in said(page)
-    evaluate(page)
-    assert not page.exception
-    assert not page.error
-    assert "tau-b" not in table(page)
-    page.toggle(key="all-numbers").set_value(True).run()
-    row = table(page).loc["mean"]
-    low, high = map(float, row["Spearman, 95% interval"].split(" to "))
-    assert low < float(row["Spearman"]) < high
-    assert float(row["Spearman"]) > 0.2
-    assert row["pairs broken"].endswith(f" of {87 * 128:,}")
-    assert row["triplets broken"].endswith(f" of {174 * 172:,}")
-    assert views(page) == ["Pair by pair", "Similar and dissimilar", "Shared errors"]
-    for name in ("tau-c", "tau-b", "Pearson", "Spearman"):
-        figure = proof(page, name)
-        assert figure["data"][0]["x"][0] == pytest.approx(float(row[name]), abs=5e-4)
-        assert title(drawn(page)[1]).startswith("Lead of ")
-    assert "the Spearman correlation with people's scores is 0." in headline(page)
-    assert title(proof(page, "Pair error")) == "Broken comparisons (of 11,136)"
-    assert "of 11,136 comparisons, against" in headline(page)
-    assert title(proof(page, "Triplet error")) == "Broken triplets (of 29,928)"
-    (scatter,) = of_view(page, "Pair by pair")
-    assert len(scatter["data"][0]["customdata"]) == 300
-    assert len(worst(page)) == 20
-    assert "The worst 20" in [one.label for one in page.expander]
-    assert [len(one) for one in worst_shown(page)] == [3, 3]
-    assert titles(page, "Similar and dissimilar") == ["Cosines by mean", "Cosines by cls"]
-    assert "Published" not in said(page)
 
 
 # --- uploads -----------------------------------------------------------------------------------
@@ -387,50 +341,23 @@ def column(page: AppTest, label: str):
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:
     lines = "".join(f"{i},A dog {i},A cat {9 - i},{i % 6}\n" for i in range(10))
     upload(page, "nr,question,answer,rating\n" + lines)
-    assert not page.error
-    assert (
-        "Columns guessed from their content (first text: question, second text: answer, score: "
-        "rating). Correct them below."
-    ) in said(page)
-    assert "10 scored pairs" in said(page)
+    assert "(first text: question, second text: answer, score: rating)" in said(page)
     column(page, "Score").set_value("nr").run()
     assert "10 scored pairs, 2 of them similar (≥ 8)" in said(page)
     assert "The scores lie between 0 and 9" in said(page)
     page.number_input(key="similar-of-0-10").set_value(7.0).run()
     assert "10 scored pairs, 3 of them similar (≥ 7)" in said(page)
     assert "The scores lie between" not in said(page)
-    upload(page, "body,section\n" + "".join(f"Dog number {i} barks.,{i % 2}\n" for i in range(9)))
-    assert "(text: body, label: section)" in said(page)
-    assert "9 texts with 2 labels" in said(page)
-
-
-def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
+    evaluate(page)
+    assert results(page).measured(0, 0).pairs.total == 3 * results(page).data[0].is_dissimilar.sum()
     upload(page, "text,group,topic,role\nA.,1,x,anchor\nB.,1,y,\nC.,2,y,\nD.,2,x,anchor\n")
+    assert "The results below are of other data or settings." in said(page)
     assert "4 texts in 2 groups, 2 of them anchors; 2 triplets" in said(page)
-    assert column(page, "Role").value == "role"
     column(page, "Role").set_value("").run()
     assert "4 texts in 2 groups; 8 triplets" in said(page)
     column(page, "The table contains").set_value("labels").run()
     assert column(page, "Label").value == "topic"
     assert "4 texts with 2 labels" in said(page)
-    lines = "".join(f"A dog {i},A cat {9 - i},t{i % 2},{i % 6}\n" for i in range(10))
-    upload(page, "question,answer,topic,rating\n" + lines.replace(",5\n", ",n/a\n"))
-    assert "9 scored pairs" in said(page)
-    column(page, "The table contains").set_value("groups").run()
-    assert (column(page, "Text").value, column(page, "Group").value) == ("question", "topic")
-
-
-def test_bounds_say_what_is_similar(page: AppTest) -> None:
-    evaluate(upload(page, SCORED))
-    assert results(page).measured(0, 0).pairs.total == 2 * 5
-    page.number_input(key="similar").set_value(3.0).run()
-    page.number_input(key="dissimilar").set_value(1.0).run()
-    assert len(runs(page)) == 1  # the button is waited for
-    assert "The faded results below are those of own.csv." in said(page)
-    assert "4 of them similar (≥ 3), 3 dissimilar (≤ 1)" in said(page)
-    evaluate(page)
-    assert results(page).measured(0, 0).pairs.total == 4 * 3
-    assert len(runs(page)) == 2
 
 
 def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,7 +424,7 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     kept = home / "results"
     wait_until(lambda: len(list(kept.glob(f"corpus-{corpus.id}.*"))) == 2, 10)
     store.delete(corpus)  # and with it what holds its texts
-    assert list(kept.iterdir()) == []
+    assert not list(kept.glob("corpus-*"))
 
 
 # --- what cannot be measured -------------------------------------------------------------------
@@ -522,7 +449,7 @@ def test_a_file_that_cannot_be_used_gets_a_sentence(
     assert page.multiselect(key="methods").value == ["mean", "cls"]
     page.segmented_control(key="evaluation-source").set_value("Example").run()
     assert not page.error
-    assert is_ready(page)
+    assert " different texts, " in said(page)
 
 
 def test_what_cannot_be_measured_is_said_beside_what_can(page: AppTest) -> None:
@@ -541,38 +468,24 @@ def test_what_cannot_be_measured_is_said_beside_what_can(page: AppTest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"),
+    ("methods", "options", "says"),
     [
-        ("window=3", "None of the methods “mean”, “cls” has an option “window”"),
-        ("layer", "NAME=VALUE"),
+        ([], "", "Choose at least one method"),
+        (["mean", f"no {EVIL}"], "", f"Unknown method “no {EVIL}"[:50]),
+        (["mean", "mean "], "", "named twice"),
+        (["mean"], "window=3", "The method “mean” has no option “window”"),
+        (["mean"], "layer", "NAME=VALUE"),
     ],
 )
-def test_options_that_make_no_sense(page: AppTest, typed: str, says: str) -> None:
-    page.text_input(key="options").set_value(typed).run()
-    assert not page.exception
-    assert says in said(page)
-    assert refuses(page)
-    assert page.text_input(key="options").value == typed
-    assert page.multiselect(key="methods").value == ["mean", "cls"]
-    page.text_input(key="options").set_value("").run()
-    assert not page.error
-    assert is_ready(page)
-
-
-@pytest.mark.parametrize(
-    ("methods", "says"),
-    [
-        ([], "Choose at least one method"),
-        (["mean", f"no {EVIL}"], f"Unknown method “no {EVIL}"[:50]),
-        (["mean", "mean "], "named twice"),
-    ],
-)
-def test_methods_that_make_no_sense(page: AppTest, methods: list[str], says: str) -> None:
+def test_methods_and_options_that_make_no_sense(
+    page: AppTest, methods: list[str], options: str, says: str
+) -> None:
+    page.text_input(key="options").set_value(options)
     page.multiselect(key="methods").set_value(methods).run()
-    assert not page.exception
     assert says in said(page)
     assert refuses(page)
     assert page.multiselect(key="methods").value == methods
+    assert page.text_input(key="options").value == options
 
 
 def test_two_models_by_one_method_and_a_link_brings_them_back(opened, home, intervals) -> None:
@@ -645,13 +558,6 @@ def test_no_model_of_an_address_is_loaded_without_being_asked_for(
     assert asked == []
 
 
-def test_a_loss_that_rose_is_said_when_the_vectors_were_kept_before(opened) -> None:
-    for _ in range(2):
-        page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
-        evaluate(upload(page, GROUPS))
-    assert "neural, exact, 2 epochs: The run diverged on 5 of 5 texts" in said(page)
-
-
 # --- experiments and addresses -----------------------------------------------------------------
 
 
@@ -712,19 +618,6 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
 # --- work that goes on -------------------------------------------------------------------------
 
 
-def test_what_was_measured_comes_back_at_once(page: AppTest) -> None:
-    evaluate(upload(page, GROUPS))
-    (first,) = runs(page)
-    page.multiselect(key="methods").set_value(["mean"]).run()
-    assert "The faded results below are those of own.csv." in said(page)
-    evaluate(page)
-    assert len(runs(page)) == 2
-    page.multiselect(key="methods").set_value(["mean", "cls"]).run()
-    assert drawn(page)
-    assert runs(page)[-1] is first
-    assert len(runs(page)) == 2
-
-
 def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -761,7 +654,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     bars = proof(page)
     assert title(bars) == "Broken triplets (of 5,600)"
-    assert headline(page).endswith("Left out: **cls** (not finished).")
+    assert headline(page).endswith("Left out: **cls**.")
     assert bars["data"][0]["y"] == ["mean"]
 
     monkeypatch.setattr(lab, "embed", watched)
@@ -798,21 +691,6 @@ def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:
     assert "**evil** &lt;script&gt;1&lt;b&gt; $x$.csv" in report
     assert "<script>1" not in report
     assert "<script>window.x" not in report
-
-
-def test_results_to_take_away_have_the_settings_and_the_numbers(page: AppTest) -> None:
-    page.text_input(key="options").set_value("mean.layer=all").run()
-    evaluate(upload(page, SCORED, "=1+1.csv"))
-    known = results(page)
-    record = json.loads(json.dumps(known.as_record(), allow_nan=False))
-    assert record["data"][0]["name"] == "=1+1.csv"
-    assert record["settings"]["rows"][0]["options"]["mean"]["layer"] == "all"
-    spearman = known.measured(0, 0).correlations.spearman
-    assert record["data"][0]["results"]["mean"]["spearman"] == spearman
-    lines = known.csv().splitlines()
-    assert lines[1].startswith("'=1+1.csv,mean,all-MiniLM-L6-v2,,spearman,")
-    assert float(lines[1].split(",")[5]) == spearman
-    assert "layer all" in report_html(known)
 
 
 def _nowhere(name: str):

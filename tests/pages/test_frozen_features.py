@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.evaluation.ladder_table import best_rung
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
 from tests.support.models import save_causal
@@ -15,6 +14,7 @@ from tests.support.waiting import wait_until
 
 NOUNS = "harbour gull baker bread square market letter brother ship north child boat".split()
 RUNGS = ["MLP over cosines", "Siamese encoders"]
+SIDEBAR = "Model in the sidebar"
 
 
 def table(n: int = 40, score: str | None = None) -> bytes:
@@ -26,35 +26,27 @@ def table(n: int = 40, score: str | None = None) -> bytes:
     return "\n".join(lines).encode()
 
 
-def page_of(content: bytes | None = None, name: str = "own.csv", **address) -> AppTest:
-    """The page with the bundled model, and a file at once."""
-    page = page_at("frozen_features", 120, frozen_model="Model in the sidebar", **address)
-    if content is not None:
-        page.session_state["frozen-source"] = "Upload"
-        page.session_state["frozen-kept"] = Source(name, content)
+def page_of(content: bytes, **address) -> AppTest:
+    """The page with an uploaded file, by default of the bundled model."""
+    page = page_at("frozen_features", 120, **{"frozen_model": SIDEBAR} | address)
+    page.session_state["frozen-source"] = "Upload"
+    page.session_state["frozen-kept"] = Source("own.csv", content)
     return page
+
+
+def finish(page: AppTest, kind: str) -> AppTest:
+    """Wait for the last run of a kind, and show the page after it."""
+    wait_until(lambda: page.session_state[f"{kind}-runs"][-1].is_over)
+    return page.run()
 
 
 def look(page: AppTest) -> AppTest:
     """Run the page until its layers are there."""
-    page.run()
-    wait_until(lambda: page.session_state["frozen-layers-runs"][-1].is_over)
-    return page.run()
+    return finish(page.run(), "frozen-layers")
 
 
 def press(page: AppTest, label: str) -> AppTest:
     return next(button for button in page.button if button.label == label).click().run()
-
-
-def train(page: AppTest) -> AppTest:
-    """Press *Train*, wait for the end, and show the page after it."""
-    press(page, "Train")
-    wait_until(lambda: runs(page)[-1].is_over)
-    return page.run()
-
-
-def runs(page: AppTest) -> list:
-    return page.session_state["frozen-runs"]
 
 
 def said(page: AppTest) -> str:
@@ -66,38 +58,32 @@ def said(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> None:
     page = page_at("frozen_features", 120).run()
     assert "Recorded run. Press “Train” to see it live." in said(page)
-    assert "(the best rung on the dev pairs)" in said(page)
+    assert "(chosen on the dev pairs)" in said(page)
     assert "Spearman with people's scores is" in said(page)
-    assert "is furthest off on" in said(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state
-    (two,) = page.session_state["frozen-two-runs"]
-    wait_until(lambda: two.is_over)
-    assert "The paper's model gives this pair 0.47 of 1" in said(page.run())
+    assert "In the FREEZE paper, this pair gets 0.47" in said(finish(page, "frozen-two"))
     page.segmented_control(key="frozen-seeds").set_value("Three").run()
-    assert "The results below are of other pairs or settings" in said(page)
-    page.pills(key="frozen-rung").set_value("siamese").run()
+    assert "The results below are of other data or settings" in said(page)
+    rung = next(group for group in page.get("button_group") if group.label == "Rung")
+    rung.set_value("siamese").run()
     assert "**Siamese encoders** is furthest off on" in said(page)
 
 
-def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> None:
+def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled) -> None:
     page = look(page_of(table(), frozen_rungs=RUNGS))
     assert "40 pairs from own.csv." in said(page)
-    assert "Spearman with people's scores is" in said(page)
-    assert "(the best rung" not in said(page)
-    page = train(page)
-    run = runs(page)[-1]
+    page = finish(press(page, "Train"), "frozen")
+    run = page.session_state["frozen-runs"][-1]
     assert run.status == "done", run.error
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
     assert "24 train pairs, 8 dev pairs, 8 test pairs." in said(page)
-    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
-    page.run()
+    page = finish(page, "frozen-two")
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
-    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
-    page.run()
+    page = finish(page, "frozen-two")
     scores = page.session_state["frozen-two-runs"][-1].result
     assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
-    assert "the highest score that there is" in said(page)
+    assert "the score of two identical texts" in said(page)
     assert "<b>" not in said(page)
 
     page.text_input(key="frozen-name").set_value("a b").run()
@@ -106,42 +92,20 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     assert "Saved as “mine”" in said(press(page, "Save"))
     assert [one.name for one in similarity_models()] == ["mine"]
     assert "Saved as “mine”" in said(press(page, "Save"))  # the second click of two
-    best = best_rung(run.result)
-    assert page.pills(key="frozen-rung").value == best  # no longer the recorded ladder's
-    assert page.pills(key="frozen-save-of").value == best
-    (other,) = {*page.pills(key="frozen-save-of").options} - {
-        page.pills(key="frozen-save-of").format_func(page.pills(key="frozen-save-of").value)
-    }
-    page.pills(key="frozen-save-of").set_value(
-        "siamese" if other == "Siamese encoders" else "cosines"
-    ).run()
+    rung = next(group for group in page.get("button_group") if group.label == "Rung")
+    rung.set_value("siamese" if rung.value == "cosines" else "cosines").run()
     assert "already a model called" in said(press(page, "Save"))
 
-    link = page.query_params["view"]
-    view = link[0] if isinstance(link, list) else link
-    again = look(page_at("frozen_features", 120, frozen_model="Model in the sidebar", view=view,
+    view = page.query_params["view"]
+    view = view[0] if isinstance(view, list) else view
+    again = look(page_at("frozen_features", 120, frozen_model=SIDEBAR, view=view,
                          frozen_rungs=RUNGS))  # fmt: skip
-    assert runs(again)[-1].is_reopened
+    reopened = again.session_state["frozen-runs"][-1]
+    assert reopened.is_reopened
     np.testing.assert_array_equal(
-        runs(again)[-1].result.results["cosines", 42].predicted,
+        reopened.result.results["cosines", 42].predicted,
         run.result.results["cosines", 42].predicted,
     )
-
-
-@pytest.mark.slow
-def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
-    page = look(page_of(table(60)))
-    press(page, "Train")
-    first = runs(page)[-1]
-    press(page, "Train")
-    assert runs(page) == [first]
-    wait_until(lambda: first.result.curves or first.is_over)
-    first.stop()
-    wait_until(lambda: first.is_over)
-    page.run()
-    assert not page.exception
-    assert first.status == "stopped"
-    assert "Run again" in [button.label for button in page.button]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +117,7 @@ def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
     ids=["constant", "one text twice"],
 )  # fmt: skip
 def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answer) -> None:
-    page = train(look(page_of(content)))
-    assert answer in said(page)
-    assert not page.exception
+    assert answer in said(finish(press(look(page_of(content)), "Train"), "frozen"))
 
 
 @pytest.mark.parametrize(
@@ -175,25 +137,10 @@ def test_what_is_no_table_of_pairs_is_told_in_a_sentence(bundled, content, answe
 
 def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:
     folder = save_causal(tmp_path / "small")
-    page = page_of(table(), frozen_rungs=RUNGS[:1])
-    page.query_params["frozen-model"] = "bundled"
-    page.run()
+    page = page_of(table(), frozen_rungs=RUNGS[:1], frozen_model="bundled").run()
     page.selectbox(key="frozen-model").set_value(str(folder)).run()
     assert "is not loaded yet" in said(page)
-    press(page, "Load")
-    page = train(look(page))
-    run = runs(page)[-1]
+    page = look(press(page, "Load"))
+    run = finish(press(page, "Train"), "frozen").session_state["frozen-runs"][-1]
     assert run.status == "done", run.error
     assert "neural embedding" not in run.result.baselines
-
-
-def test_columns_of_any_name_are_guessed_and_can_be_assigned() -> None:
-    rows = table(24).decode().splitlines()[1:]
-    content = "\n".join(["left,right,gold", *rows]).encode()
-    page = look(page_of(content))
-    assert "guessed from their content" in said(page)
-    boxes = {box.label: box for box in page.selectbox}
-    assert (boxes["Score"].value, boxes["Header"].value) == ("gold", "detect automatically")
-    assert "The table contains" not in boxes
-    boxes["Score"].set_value("right").run()
-    assert "The column “right” has two roles. Give it one." in said(page)

@@ -5,25 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import re
-import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.maps import searching, settings
+from neuralviz.maps import projection, searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui.corpus import choose, large
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead
-from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.corpus import choose, show
+from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_ahead
 from tests.support.large_corpus import keep_large, points_of, topics_of
 from tests.support.waiting import wait_until
 
@@ -31,8 +29,7 @@ PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
 N, DRAWN, DRAWN_3D = 2500, 200, 300
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     store: CorpusStore
     corpus: Corpus
     map: KeptMap
@@ -42,9 +39,9 @@ class Kept:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     """A corpus that is large already, of which few points are drawn."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    for module in (settings, choose):
+    for module in (projection, choose):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
-    monkeypatch.setattr(large, "MOST_DRAWN", DRAWN)
+    monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
     monkeypatch.setattr(shared, "_models", {})  # a loaded one would see that it made no vector here
     _open_corpus.clear()
@@ -64,10 +61,9 @@ def never_read_whole(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
             return read(self, corpus, rows)
 
         monkeypatch.setattr(CorpusStore, name, some)
-    monkeypatch.setattr(OpenCorpus, "categories", property(lambda _: pytest.fail("all labels")))
 
 
-def opened(kept: Kept, **query: str) -> AppTest:
+def open_page(kept: Kept, **query: str) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params.update({"corpus": kept.corpus.id, "map-b": "none", **query})
     page.run()
@@ -76,12 +72,12 @@ def opened(kept: Kept, **query: str) -> AppTest:
     return page.run()
 
 
-def said(page: AppTest) -> str:
+def read_page(page: AppTest) -> str:
     elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
     return "\n".join(str(element.value) for element in elements).replace("\\", "")
 
 
-def parts(page: AppTest) -> tuple[dict, dict, dict, bytes]:
+def read_map(page: AppTest) -> tuple[dict, dict, dict, bytes]:
     """Of the map: its spec, its figure, what its columns are, and these."""
     figure, columns = (
         next(
@@ -97,7 +93,7 @@ def parts(page: AppTest) -> tuple[dict, dict, dict, bytes]:
 
 
 def rows_drawn(page: AppTest) -> np.ndarray:
-    *_, about, points = parts(page)
+    *_, about, points = read_map(page)
     return np.frombuffer(points, "<i4", about["n"], 8 * about["n"])
 
 
@@ -106,63 +102,58 @@ def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.M
     read_again = partial(pytest.fail, "read again")
     monkeypatch.setattr(KeptMaps, "points", lambda *_: read_again())
     monkeypatch.setattr(CorpusStore, "label_codes", lambda *_: read_again())
-    page = opened(kept)
+    page = open_page(kept)
     assert not page.exception
     assert not page.error
     assert len(rows_drawn(page)) == DRAWN
 
 
 def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:
-    page = opened(kept)
+    page = open_page(kept)
     assert not page.exception
-    spec, figure, about, points = parts(page)
+    spec, figure, about, points = read_map(page)
     rows = rows_drawn(page)
     assert about["n"] == len(np.unique(rows)) == DRAWN
     across = np.frombuffer(points, "<f4", DRAWN)
     np.testing.assert_array_equal(across, points_of(N)[rows, 0])
-    up, wide = about["density"]
-    assert len(points) == 12 * DRAWN + up * wide
-    traces = [t["meta"]["points"] for t in figure["data"] if "points" in t.get("meta", {})]
-    assert (traces[0][0], traces[-1][1]) == (0, DRAWN)
     assert not any(len(t.get("x", ())) > 2 for t in figure["data"])
     assert spec["window"] is None
-    assert "a random sample of 200 of the 2,500 texts." in said(page)
+    assert "a random sample of 200 of the 2,500 texts." in read_page(page)
 
     page.text_input(key="corpus-search").set_value('"text about" (7').run()
-    assert "containing" in said(page)
+    assert "containing" in read_page(page)
     chosen = page.session_state["corpus-selected"]
-    spec, figure, *_ = parts(page)
+    spec, figure, *_ = read_map(page)
     bits = np.frombuffer(base64.b64decode(figure["layout"]["meta"]["selected"]), np.uint8)
     assert len(bits) == DRAWN // 8
     is_chosen = np.unpackbits(bits, bitorder="little").astype(bool)
     assert set(rows_drawn(page)[is_chosen]) <= set(chosen.rows().tolist())
     beside = [t for t in figure["data"] if t.get("name") == "selected"]
     assert len(beside) == 1
-    assert parts(page)[3] == points  # the same columns, which are not sent again
+    assert read_map(page)[3] == points  # the same columns, which are not sent again
 
 
 def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_whole) -> None:
-    page = opened(kept, text="8", list="text")
+    page = open_page(kept, text="8", **{"corpus-list": "Text"})
     assert "Made-up text about topic <b>& (7)" in [one.value for one in page.text]
-    assert "ID 8" in said(page)
-    assert re.search(r"for the right topic of \d+\.\d% of \d+ texts drawn at random", said(page))
-    assert "Measured on 1,000 texts drawn at random" in said(page)
-    options = page.selectbox(key="colour-a").options
-    assert options == ["topic", "Clusters", "score (number)"]
-    for option in options:
-        page.selectbox(key="colour-a").set_value(
-            {"topic": "label:topic", "Clusters": "clusters"}.get(option, "number:score")
-        ).run()
+    assert "ID 8" in read_page(page)
+    assert re.search(
+        r"for the right topic of \d+\.\d% of \d+ texts drawn at random", read_page(page)
+    )
+    assert "Measured on 1,000 texts drawn at random" in read_page(page)
+    assert page.selectbox(key="colour-a").options == ["topic", "Clusters", "score (number)"]
+    for option in ("clusters", "number:score"):
+        page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
-    for which in ("Selection", "Clusters", "Text"):
+    for which in ("Selection", "Clusters"):
         page.segmented_control(key="corpus-list").set_value(which).run()
         assert not page.exception
-    assert "To download it, use `neuralviz corpus export`." in said(page)
+    assert "To download it, use `neuralviz corpus export`." in read_page(page)
     assert not [one for one in page.toggle if "Draw all" in one.label]
 
 
 def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
-    page = opened(kept)
+    page = open_page(kept)
     assert not page.multiselect  # what there is to choose from is found when somebody wants to
     page.session_state["corpus-filter"] = True  # the popover is open
     page.run()
@@ -171,82 +162,60 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
     rows = np.arange(N)
     missing = rows % 50 == 7
     passed = missing | (topics_of(N) == 3)
-    assert f"Showing {passed.sum()} of 2,500 texts: topic is topic 3 or no value." in said(page)
+    assert f"Showing {passed.sum()} of 2,500 texts: topic is topic 3 or no value." in read_page(
+        page
+    )
     assert passed[rows_drawn(page)].all()
     page.slider(key=f"only-1-{kept.corpus.id}").set_range(0.0, 1.0).run()
     score = kept.store.labels(kept.corpus, "score")
     passed &= (score >= 0) & (score <= 1)
-    assert f"Showing {passed.sum()} of 2,500 texts" in said(page)
+    assert f"Showing {passed.sum()} of 2,500 texts" in read_page(page)
     assert sorted(rows_drawn(page)) == np.flatnonzero(passed).tolist()
-    page.session_state["corpus-filter"] = False
-    page.run()
-    assert f"Showing {passed.sum()} of 2,500 texts" in said(page)
-    linked = opened(kept, **{f"only-0-{kept.corpus.id}": "topic 3"})
+    linked = open_page(kept, **{f"only-0-{kept.corpus.id}": "topic 3"})
     n_linked = ((topics_of(N) == 3) & ~missing).sum()
-    assert f"Showing {n_linked} of 2,500 texts" in said(linked)
+    assert f"Showing {n_linked} of 2,500 texts" in read_page(linked)
 
 
 def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
-    page = opened(kept)
+    page = open_page(kept)
     points = points_of(N)
     left, right = np.quantile(points[:, 0], [0.4, 0.5]).tolist()
-    page.session_state[large.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
+    page.session_state[show.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
     page.run()
     assert not page.exception
     within = (points[:, 0] >= np.float32(left)) & (points[:, 0] <= np.float32(right))
-    assert f"of the {within.sum()} texts in this part" in said(page)
+    assert f"of the {within.sum()} texts in this part" in read_page(page)
     assert within[rows_drawn(page)].all()
-    assert parts(page)[0]["window"] == [left, right, -99, 99]
-    page.session_state[large.WINDOWS] = {kept.map.id: Window(500, 501, 500, 501)}
-    page.run()
-    assert not page.exception
-    assert len(rows_drawn(page)) == 0
+    assert read_map(page)[0]["window"] == [left, right, -99, 99]
 
 
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = searching.sampled_rows(kept.corpus)
-    clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
-    is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
-    monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
-    search, searched = searching.nearest_in_corpus, []
-
-    def note(*args: Any, **settings: Any) -> Any:
-        searched.append((len(args[3]), threading.current_thread().name))
-        return search(*args, **settings)
-
-    monkeypatch.setattr(searching, "nearest_in_corpus", note)
-    page = opened(kept, text=str(clicked + 1), list="text")
+    sample = searching.sampled_rows(kept.corpus)
+    clicked, hovered = np.setdiff1d(np.arange(N), sample)[[5, 9]].tolist()
+    without_index = replace(kept.map, n_fitted=200)
+    monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (without_index,))
+    page = open_page(kept, text=str(clicked + 1), **{"corpus-list": "Text"})
     assert not page.exception
-    assert {n for n, _ in searched} <= {1000}  # the sample
-    assert "No index finds them: finding neighbours compares all 2,500 different texts." in (
-        said(page)
-    )
+    work = "No index finds them: finding neighbours compares all 2,500 different texts."
+    assert work in read_page(page)
     key = f"corpus-find-{kept.map.id}"
     page.session_state["corpus-hovered"] = hovered
     page.run()
-    assert "compares all 2,500 different texts. Click the text first." in said(page)
-    assert key not in {one.key for one in page.button}
+    assert "compares all 2,500 different texts. Click the text first." in read_page(page)
+    assert key not in {button.key for button in page.button}
     del page.session_state["corpus-hovered"]
     page.run()
     page.button(key=key).click().run()
-    runs = page.session_state[f"corpus-near-{kept.map.id}-runs"]
-    wait_until(lambda: runs[-1].is_over, 60)
+    (run,) = page.session_state[f"corpus-near-{kept.map.id}-runs"]
+    assert run.wait(60)
     page.run()
     assert not page.exception
-    assert {name for _, name in searched} == {"neuralviz-callbacks"}  # of runs, not of the page
-    assert searched[-1][0] == 1
-    (sampling,) = page.session_state[f"corpus-sampling-{kept.map.id}-runs"]
-    for run in (sampling, runs[-1]):
-        counts = [run.task.progress(event) for event in run.task.events(lambda: False)]
-        assert counts[-2].doing == "2,500 of 2,500 different texts compared"
-    assert "finding neighbours" not in said(page)
-    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    near = shown.near(clicked, 10)
-    assert near is not None and near.k == 10
-    rows = near.indices[0, :8].tolist()
-    tables = [one.value for one in page.dataframe]
-    assert [f"Made-up text about topic <b>& ({row})" for row in rows] in [
-        table["text"].tolist() for table in tables
-    ]
+    counts = [run.task.progress(event) for event in run.task.events(lambda: False)]
+    assert counts[-2].doing == "2,500 of 2,500 different texts compared"
+    assert "finding neighbours" not in read_page(page)
+    near = _open_map(kept.store.folder, kept.corpus.id, kept.map.id).near(clicked, 10)
+    expected = [f"Made-up text about topic <b>& ({row})" for row in near.indices[0, :8]]
+    tables = [frame.value for frame in page.dataframe]
+    assert expected in [table["text"].tolist() for table in tables if "cosine" in table]

@@ -12,14 +12,14 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map
-from neuralviz.ui.corpus.saved_maps import Saved, find_saved
+from neuralviz.ui.corpus.main import Saved, find_saved
+from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.trained import CORPUS, save_trained
@@ -138,6 +138,8 @@ def test_one_of_the_same_name_never_shows_the_map_of_the_one_before(
     assert again.map is not None
     assert again.map.embedder != first.map.embedder
     old, new = (
-        store.vectors.get(one, store.keys(corpus)) for one in (*first.embedders, *again.embedders)
+        store.vectors.get(embedder, store.keys(corpus))
+        for embedder in store.vectors.embedders()
+        if embedder.id in (first.map.embedder, again.map.embedder)
     )
     assert not np.allclose(old, new, atol=1e-3)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -18,10 +20,11 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.events import TrainingEnded, TrainingStep
+from neuralviz.training.folders import write_lesson, write_texts
+from neuralviz.training.record import Lesson, SnapshotRecord, TrainingEnded, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.ui import saving
 from neuralviz.ui.page import plain
-from neuralviz.ui.training import save
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -87,6 +90,11 @@ def said(page: AppTest) -> str:
     return " ".join(element.value for kind in kinds for element in kind)
 
 
+def headline(page: AppTest) -> str:
+    """The sentence on accuracy."""
+    return next(one.value for one in page.markdown if "ten nearest texts" in one.value)
+
+
 def unescaped(page: AppTest) -> str:
     """What is said, without the marks that keep texts from being markdown."""
     return said(page).replace("\\", "")
@@ -95,16 +103,16 @@ def unescaped(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
     assert "Recorded run" in said(page)
-    assert "**The whole model, untrained, does as well or better**: the ten nearest" in said(page)
+    assert "**The whole model is at least as good without any training**: the ten nearest" in said(
+        page
+    )
     assert "With **the embedding table alone**, it is" in said(page)
     assert "Measured on all 824 texts with a label, read whole." in said(page)
-    numbers = ["Untrained", "Before", "Crops", "Dropout"]
-    assert [one.label for one in page.metric] == numbers
     assert "Embedding table: 60 steps of 64 pairs" in said(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
-    assert "The results below are of another corpus or other settings" in said(page)
+    assert "The results below are of other data or settings" in said(page)
 
 
 def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
@@ -113,7 +121,6 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     corpus = kept()
     page = train(opened(corpus, tiny, **SHORT))
     assert runs(page)[-1].status == "done", runs(page)[-1].error
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
     assert "ten nearest texts vote for the right kind of" in said(page)
     assert "Before, the nearest was:" in said(page)
 
@@ -124,7 +131,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     path = str(encoders_folder() / "mine")
     assert f"Saved as “mine” in {path}." in said(press(page, "Save")).replace("\\", "")
     with monkeypatch.context() as others:  # to whom the server's folders are nothing
-        others.setattr(save, "has_visitors", lambda: True)
+        others.setattr(saving, "has_visitors", lambda: True)
         assert "Saved as “mine”." in said(page.run()).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
@@ -134,7 +141,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
 
     again = opened(corpus, tiny, **SHORT)
     assert runs(again)[-1].is_reopened
-    assert [one.value for one in again.metric] == [one.value for one in page.metric]
+    assert headline(again) == headline(page)
     assert "mine" in again.selectbox(key="encoder").options
 
 
@@ -142,7 +149,6 @@ def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(
     page = train(opened(kept(labels={}), tiny, **SHORT, pairs=["Crops"]))
     assert "no labels: accuracy cannot be measured" in said(page)
     assert "nats" in said(page)
-    assert not page.metric
     assert "nearest texts are new" in said(page)
 
 
@@ -182,29 +188,21 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     assert "Keep the encoder" in [one.value for one in page.run().subheader]
 
 
-@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("address", "answer"),
     [
-        ({"training_rate_model": "0.0"}, "learning rate must be above 0"),
         ({"training_frozen": "3"}, "nothing is left to train"),
         ({"training_longest": "1"}, "must not be shorter than the shortest"),
+        ({"training_sentences": "9"}, "is long enough for a pair"),
     ],
     ids=str,
 )
 def test_settings_that_make_no_sense_are_answered_with_a_sentence(
     tiny: str, address: dict[str, str], answer: str
 ) -> None:
-    page = opened(kept(), tiny, **{**SHORT, **address})
-    press(page, "Train")
+    page = press(opened(kept(), tiny, **{**SHORT, **address}), "Train")
     wait_until(lambda: "training-runs" not in page.session_state or runs(page)[-1].is_over)
     assert answer in said(page.run())
-
-
-def test_a_corpus_that_is_too_short_is_told_what_would_help(tiny: str) -> None:
-    page = press(opened(kept(), tiny), "Train")
-    assert "chunks of one sentence and sentences of 20 to 1,000 characters" in said(page)
-    assert "training-runs" not in page.session_state
 
 
 def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
@@ -213,3 +211,46 @@ def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
     assert said(page)
     (shown,) = page.pills(key="training-label").options
     assert shown == plain(named)
+
+
+# --- a folder of snapshots ---------------------------------------------------------------------
+
+
+def write_snapshots(folder: Path, steps: int = 20) -> Lesson:
+    snapshots = tuple(
+        SnapshotRecord(
+            step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int)
+        )
+        for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
+    )
+    curve = np.linspace(2, 1, steps)
+    lesson = Lesson(
+        TrainingSettings(), steps=40, loss=curve, learning_rate=curve, alignment=curve,
+        uniformity=curve, snapshots=snapshots,
+    )  # fmt: skip
+    write_texts(folder, [f"text {i}" for i in range(8)], ["a", "b"] * 4, "someone/encoder")
+    write_lesson(folder, lesson)
+    return lesson
+
+
+def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_path: Path) -> None:
+    def app() -> None:
+        from neuralviz.ui.training.show import open_folder
+
+        open_folder()
+
+    page = AppTest.from_function(app, default_timeout=60).run()
+    lesson = write_snapshots(tmp_path / "run")
+    for folder, answer in (
+        (" ", "Enter the path of a folder first."),
+        (str(tmp_path / "nowhere"), "No such folder"),
+        (str(tmp_path), "holds no snapshots yet"),
+        (str(tmp_path / "run"), "20 steps of 40, so far; 3 snapshots of 8 texts."),
+    ):
+        page.text_input(key="training-folder").set_value(folder)
+        assert answer in said(press(page, "Open"))
+    assert "of 75.0% of 8 texts, against 25.0%" in said(page)
+    assert len(page.get("bidi_component")) == 3
+    write_lesson(tmp_path / "run", replace(lesson, is_over=True))
+    assert "so far" in said(page.run())  # what was opened stays until it is opened again
+    assert "20 steps of 40, finished" in said(press(page, "Open"))

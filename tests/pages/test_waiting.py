@@ -17,8 +17,7 @@ from tests.support.tasks import WaitForStop, submit
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import show_run_panel
-    from neuralviz.ui.session_runs import SessionRuns
+    from neuralviz.ui.runs import SessionRuns, show_run_panel
     from tests.support.tasks import SaysWhere
 
     runs = SessionRuns("where")
@@ -47,8 +46,7 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
 def failing(at_once: bool, after_error: str = "") -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import RunSentences, show_run_panel
-    from neuralviz.ui.session_runs import SessionRuns
+    from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
     from tests.support.tasks import Fails
 
     runs = SessionRuns("failing")

@@ -212,9 +212,8 @@ class VectorChecks:
         alone = [_embed(new, method, [text])[0] for new, text in zip(fresh, TEXTS, strict=True)]
         wanted = expected.get(method, alone) if expected else alone
         self._compare("alone", method, alone, wanted)
-        for step, order in (("in order", (0, 1, 2, 3)), ("in reverse", (3, 2, 1, 0))):
-            vectors = {at: _embed(model, method, [TEXTS[at]])[0] for at in order}
-            self._compare(step, method, [vectors[at] for at in range(4)], wanted)
+        after_others = {at: _embed(model, method, [TEXTS[at]])[0] for at in (1, 0, 3, 2)}
+        self._compare("after others", method, [after_others[at] for at in range(4)], wanted)
         self._compare("in a batch", method, _embed(model, method, TEXTS), wanted)
         return wanted
 
@@ -223,8 +222,7 @@ class VectorChecks:
 
         again = load_text_model(export_model(model, self.folder / "exported"), device="cpu")
         for method, vectors in expected.items():
-            found = [_embed(again, method, [text])[0] for text in TEXTS]
-            self._compare("after saving and loading", method, found, vectors)
+            self._compare("after saving and loading", method, _embed(again, method, TEXTS), vectors)
 
     def _train(self, model: TextModel) -> None:
         """Live vectors of a trained encoder, those of its folder, and of sentence-transformers."""
@@ -233,7 +231,7 @@ class VectorChecks:
 
         from neuralviz.models import load_text_model
         from neuralviz.training import check_family_can_be_saved, save_encoder, train
-        from neuralviz.training.events import TrainingEnded
+        from neuralviz.training.record import TrainingEnded
         from neuralviz.training.settings import TrainingSettings
         from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -342,9 +340,9 @@ def _knows_its_neighbours(network: PreTrainedModel) -> bool:
 
 
 def _embed(model: TextModel, method: str, texts: Sequence[str]) -> np.ndarray:
-    from neuralviz.embedders.registry import makers
+    from neuralviz.embedders import METHODS
 
-    return np.asarray(makers()[method](model).encode(texts, normalize_embeddings=False))
+    return np.asarray(METHODS[method].find_maker()(model).encode(texts, normalize_embeddings=False))
 
 
 def _difference(vectors: Vectors, expected: Vectors) -> tuple[float, float]:
@@ -402,11 +400,11 @@ def _serve() -> None:
     import torch
     from transformers.utils import logging
 
+    import neuralviz.embedders.neural
+    import neuralviz.embedders.pooled
     import neuralviz.training  # noqa: F401
-    from neuralviz.embedders.registry import makers
     from tests.support.families import all_families
 
-    makers()
     all_families()
     torch.set_num_threads(1)
     logging.set_verbosity_error()

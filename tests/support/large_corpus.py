@@ -12,9 +12,8 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.map_points import group_rows
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.store.rows import Column, corpus_rows
+from neuralviz.maps.projection import Projection, ProjectionSettings
+from neuralviz.store.corpora import Column, corpus_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,9 @@ have the size of the learning rate whatever the gradient's size, and would blow 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -155,127 +154,31 @@ def draw_weights(network: PreTrainedModel, seed: int) -> None:
                 parameter.copy_(0.2 * noise)
 
 
-def _bert(vocab: int) -> PreTrainedModel:
-    from transformers import BertConfig, BertForMaskedLM
-
-    return BertForMaskedLM(BertConfig(vocab_size=vocab, **_SMALL))
-
-
-def _roberta(vocab: int) -> PreTrainedModel:
-    from transformers import RobertaConfig, RobertaForMaskedLM
-
-    return RobertaForMaskedLM(RobertaConfig(vocab_size=vocab, **_SMALL))
-
-
-def _distilbert(vocab: int) -> PreTrainedModel:
-    from transformers import DistilBertConfig, DistilBertForMaskedLM
-
-    config = DistilBertConfig(
-        vocab_size=vocab, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64
-    )
-    return DistilBertForMaskedLM(config)
-
-
-def _mpnet(vocab: int) -> PreTrainedModel:
-    from transformers import MPNetConfig, MPNetForMaskedLM
-
-    return MPNetForMaskedLM(MPNetConfig(vocab_size=vocab, **_SMALL))
-
-
-def _electra(vocab: int) -> PreTrainedModel:
-    from transformers import ElectraConfig, ElectraForMaskedLM
-
-    return ElectraForMaskedLM(ElectraConfig(vocab_size=vocab, embedding_size=24, **_SMALL))
-
-
-def _modernbert(vocab: int) -> PreTrainedModel:
-    from transformers import ModernBertConfig, ModernBertForMaskedLM
-
-    small = _SMALL | {"num_hidden_layers": 5}
-    config = ModernBertConfig(
-        vocab_size=vocab,
-        local_attention=6,  # three tokens to each side, so that local and global blocks differ
-        global_attn_every_n_layers=3,
-        pad_token_id=0,
-        cls_token_id=2,
-        bos_token_id=2,
-        sep_token_id=3,
-        eos_token_id=3,
-        **small,
-    )
-    return ModernBertForMaskedLM(config)
-
-
-def _albert(vocab: int) -> PreTrainedModel:
-    from transformers import AlbertConfig, AlbertForMaskedLM
-
-    config = AlbertConfig(
-        vocab_size=vocab,
-        embedding_size=24,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
-        **_SMALL,
-    )
-    return AlbertForMaskedLM(config)
-
-
-def _eurobert(vocab: int) -> PreTrainedModel:
-    from transformers import EuroBertConfig, EuroBertForMaskedLM
-
-    config = EuroBertConfig(
-        vocab_size=vocab,
-        num_key_value_heads=4,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
-        mask_token_id=4,
-        **_SMALL,
-    )
-    return EuroBertForMaskedLM(config)
-
-
-def _fnet(vocab: int) -> PreTrainedModel:
-    """No attention: every token looks at the padding, too."""
-    from transformers import FNetConfig, FNetForMaskedLM
-
-    small = {name: value for name, value in _SMALL.items() if name != "num_attention_heads"}
-    return FNetForMaskedLM(FNetConfig(vocab_size=vocab, pad_token_id=0, **small))
-
-
-def _mobilebert(vocab: int) -> PreTrainedModel:
-    """Its head reads the output layer's weights by itself."""
-    from transformers import MobileBertConfig, MobileBertForMaskedLM
-
-    config = MobileBertConfig(
-        vocab_size=vocab, embedding_size=32, intra_bottleneck_size=32, **_SMALL
-    )
-    return MobileBertForMaskedLM(config)
-
-
-def _deberta(vocab: int) -> PreTrainedModel:
-    """Its blocks return pairs."""
-    from transformers import DebertaV2Config, DebertaV2ForMaskedLM
-
-    config = DebertaV2Config(
-        vocab_size=vocab, relative_attention=True, pos_att_type="c2p|p2c", **_SMALL
-    )
-    return DebertaV2ForMaskedLM(config)
-
-
-_FAMILIES: dict[str, tuple[Callable[[int], PreTrainedModel], str, tuple[str, ...]]] = {
-    "bert": (_bert, "word pieces", BERT_SPECIALS),
-    "roberta": (_roberta, "bytes, trimmed", ROBERTA_SPECIALS),
-    "distilbert": (_distilbert, "word pieces", BERT_SPECIALS),
-    "mpnet": (_mpnet, "word pieces", ROBERTA_SPECIALS),
-    "electra": (_electra, "word pieces", BERT_SPECIALS),
-    "modernbert": (_modernbert, "bytes", BERT_SPECIALS),
-    "albert": (_albert, "word pieces", BERT_SPECIALS),
-    "eurobert": (_eurobert, "bytes", BERT_SPECIALS),
-    "deberta-v2": (_deberta, "word pieces", BERT_SPECIALS),
-    "fnet": (_fnet, "word pieces", BERT_SPECIALS),
-    "mobilebert": (_mobilebert, "word pieces", BERT_SPECIALS),
-}
+_ENDS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+# By name: the class, sizes besides the small ones, the kind of tokenizer, its special tokens.
+_FAMILIES: dict[str, tuple[str, dict[str, Any], str, tuple[str, ...]]] = {
+    "bert": ("BertForMaskedLM", {}, "word pieces", BERT_SPECIALS),
+    "roberta": ("RobertaForMaskedLM", {}, "bytes, trimmed", ROBERTA_SPECIALS),
+    "distilbert": ("DistilBertForMaskedLM", {"hidden_dim": 48}, "word pieces", BERT_SPECIALS),
+    "mpnet": ("MPNetForMaskedLM", {}, "word pieces", ROBERTA_SPECIALS),
+    "electra": ("ElectraForMaskedLM", {"embedding_size": 24}, "word pieces", BERT_SPECIALS),
+    "modernbert": (  # three tokens to each side, so that local and global blocks differ
+        "ModernBertForMaskedLM",
+        {"num_hidden_layers": 5, "local_attention": 6, "global_attn_every_n_layers": 3,
+         "cls_token_id": 2, "sep_token_id": 3, **_ENDS},
+        "bytes", BERT_SPECIALS),
+    "albert": ("AlbertForMaskedLM", {"embedding_size": 24, **_ENDS}, "word pieces", BERT_SPECIALS),
+    "eurobert": ("EuroBertForMaskedLM", {"num_key_value_heads": 4, "mask_token_id": 4, **_ENDS},
+                 "bytes", BERT_SPECIALS),
+    "deberta-v2": (  # its blocks return pairs
+        "DebertaV2ForMaskedLM", {"relative_attention": True, "pos_att_type": "c2p|p2c"},
+        "word pieces", BERT_SPECIALS),
+    "fnet": (  # no attention: every token looks at the padding, too
+        "FNetForMaskedLM", {"pad_token_id": 0}, "word pieces", BERT_SPECIALS),
+    "mobilebert": (  # its head reads the output layer's weights by itself
+        "MobileBertForMaskedLM", {"embedding_size": 32, "intra_bottleneck_size": 32},
+        "word pieces", BERT_SPECIALS),
+}  # fmt: skip
 
 REFUSED = ("mobilebert",)
 """Families that cannot be tuned text by text."""
@@ -285,13 +188,17 @@ FAMILIES = tuple(family for family in _FAMILIES if family not in (*REFUSED, "deb
 
 def save_family(family: str, folder: Path, seed: int = 0) -> Path:
     """Write a small random model of a family and its tokenizer; returns the folder."""
-    build, kind, specials = _FAMILIES[family]
+    import transformers
+
+    name, sizes, kind, specials = _FAMILIES[family]
     tokenizer = (
         word_piece(specials)
         if kind == "word pieces"
         else byte_level(specials, trim_offsets=kind == "bytes, trimmed")
     )
-    network = build(tokenizer.get_vocab_size())
+    architecture = getattr(transformers, name)
+    config = architecture.config_class(vocab_size=tokenizer.get_vocab_size(), **{**_SMALL, **sizes})
+    network = architecture(config)
     draw_weights(network, seed)
     network.save_pretrained(folder)
     save_tokenizer(tokenizer, folder, specials)

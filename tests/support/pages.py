@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
+
+from tests.support.waiting import wait_until
 
 PAGES = Path(__file__).parents[2] / "pages"
 
@@ -21,3 +24,36 @@ def page_at(name: str, timeout: float = 90, **address: str | list[str]) -> AppTe
     for key, value in address.items():
         page.query_params[key.replace("_", "-")] = value
     return page
+
+
+def count_figures(page: AppTest) -> int:
+    return len(page.get("bidi_component"))
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def find_labelled(page: AppTest, label: str) -> Any:
+    """The widget with a label."""
+    kinds = (page.selectbox, page.number_input, page.slider, page.multiselect, page.text_input)
+    return next(widget for kind in kinds for widget in kind if widget.label == label)
+
+
+def read_captions(page: AppTest) -> str:
+    return " ".join(caption.value for caption in page.caption).replace("\\", "")
+
+
+def read_markdown(page: AppTest) -> str:
+    return " ".join(element.value for element in page.markdown).replace("\\", "")
+
+
+def read_messages(page: AppTest) -> str:
+    messages = [*page.error, *page.warning, *page.info]
+    return " ".join(element.value for element in messages).replace("\\", "")
+
+
+def finish_run(page: AppTest, kind: str, seconds: float = 60) -> AppTest:
+    """Run the page again when its last run of a kind is over."""
+    wait_until(lambda: page.session_state[f"{kind}-runs"][-1].is_over, seconds)
+    return page.run()

@@ -8,7 +8,7 @@ from neuralviz.models.trained import encoders_folder
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.training.events import Trained
+    from neuralviz.training.record import Trained
 
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
 CORPUS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
@@ -18,7 +18,7 @@ SHORT_SENTENCES: dict[str, Any] = {"sentences": 1, "shortest": 5, "longest": 400
 def save_trained(name: str, model: TextModel, **options: Any) -> Trained:
     """Train a model for two steps and save the encoder under a name; what is left behind."""
     from neuralviz.training import save_encoder, train
-    from neuralviz.training.events import TrainingEnded
+    from neuralviz.training.record import TrainingEnded
 
     given = {"batch_size": 4, "max_steps": 2, "learning_rate": 0.01} | SHORT_SENTENCES | options
     (*_, ended) = train(model, CORPUS, **given)

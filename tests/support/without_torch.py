@@ -64,15 +64,14 @@ def modules(package: str) -> Callable[[], str]:
 
 
 def page(name: str) -> Callable[[], str]:
-    """The headings and numbers of a page at its first visit."""
+    """The headings and sentences of a page at its first visit."""
 
     def run() -> str:
         from streamlit.testing.v1 import AppTest
 
         opened = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=60).run()
         assert not opened.exception, opened.exception
-        headings = " | ".join(heading.value for heading in opened.subheader)
-        return f"{headings} | {len(opened.metric)} numbers"
+        return " | ".join(text.value for text in [*opened.subheader, *opened.markdown])
 
     return run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.cluster.attempts import Attempt
+from neuralviz.cluster.worker import Attempt
 
 BATCHES = [np.arange(0, 3), np.arange(3, 6), np.arange(6, 8)]
 KILLER = 4

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralviz.evaluation.similarity import Similarity
-from neuralviz.plots.compare import (
-    colour_range,
-    difference_heatmap,
-    similarity_heatmap,
-    text_names,
-)
+from neuralviz.plots.compare import colour_range, difference_heatmap, similarity_heatmap, text_names
 
 
 def of_products(method: str, product: float, n: int = 2) -> Similarity:
@@ -42,13 +37,3 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Ranks: neural against sbert-wk"
     assert cells.colorbar.title.text == "orange: higher by neural"
-
-
-def test_groups_are_named_beside_rows_alone() -> None:
-    """Below narrow columns their names lay on each other and on the colour bar."""
-    groups = ("headline", "question", "diary", "complaint")
-    one = of_products("mean", 0.5, len(groups))
-    names, order = text_names(one.texts, groups), np.arange(len(groups))
-    layout = similarity_heatmap(one, names, order, (0, 1), groups=groups).layout
-    assert layout.yaxis.ticktext == groups
-    assert layout.xaxis.showticklabels is False

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import (
-    FADED,
-    MOST_NAMED,
-    Standout,
-    even_out,
-    map_figure,
-)
+from neuralviz.plots.corpus_map import FADED, MOST_NAMED, Standout, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import (
     COLOURS,
@@ -25,7 +19,7 @@ from neuralviz.plots.point_colours import (
     colour_by_category,
     colour_by_number,
 )
-from neuralviz.plots.standalone import About, standalone_html
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import SIGNED_POINTS, style
 
 
@@ -167,29 +161,6 @@ def test_points_are_sent_as_little() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_what_stands_out_lies_on_top_and_is_never_part_of_a_lassos_rows(dimensions: int) -> None:
-    coordinates = points(20, dimensions)
-    standout = Standout(
-        highlighted=8, near=coordinates[[7, 9]],
-        placed=[("new", coordinates[0] + 1)], near_placed=[coordinates[[1, 2]]],
-    )  # fmt: skip
-    figure = map_figure(coordinates, np.arange(20) * 2, title="map", standout=standout)
-    dots, lines, ring, other_lines, star = figure.data
-    assert len(dots.x) == 20
-    assert {trace.customdata is None for trace in (lines, ring, other_lines, star)} == {True}
-    np.testing.assert_array_equal(ring.x, [coordinates[4, 0]] * 2)
-    for trace, start, ends in ((lines, 4, [7, 9]), (other_lines, None, [1, 2])):
-        parts = np.stack([trace[axis] for axis in "xyz"[:dimensions]], axis=1)
-        parts = parts.reshape(2, 3, dimensions)
-        from_point = coordinates[0] + 1 if start is None else coordinates[start]
-        np.testing.assert_array_equal(parts[:, 0], [from_point] * 2)
-        np.testing.assert_array_equal(parts[:, 1], coordinates[ends])
-        assert np.isnan(parts[:, 2]).all()
-    absent = map_figure(coordinates, np.arange(20), title="", standout=Standout(highlighted=77))
-    assert len(absent.data) == 1
-
-
-@pytest.mark.parametrize("dimensions", [2, 3])
 def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int) -> None:
     coordinates, rows = points(10, dimensions), np.arange(10) * 3
     within = np.arange(10) % 2 == 0
@@ -229,62 +200,6 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     assert list(label_texts([("1 a", np.zeros(3))], points(5, 3))) == ["<b>1 a</b>"]
     equal = np.array([[0, 0]] * 9 + [[9, 9], [9, -9]], dtype=np.float32)
     assert list(label_texts([("1 comment", equal[0])], equal).values()) == [20]  # beside them
-
-
-def test_no_name_of_a_cluster_lies_on_the_label_of_a_new_sentence() -> None:
-    coordinates = points(50)
-    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
-    star = (low + high) / 2
-    above = star + np.array([0, 30 / 280]) * (high - low)[1]  # where its second line is
-    placed = [("When does the last train leave?", star)]
-    shifts = label_texts([("1 train", above), ("2 far away", low)], coordinates, placed=placed)
-    assert shifts["<b>2 far away</b>"] == 0
-    assert shifts.get("<b>1 train</b>") != 0  # moved, or left out
-
-
-def test_maps_beside_each_other_have_frames_of_one_height() -> None:
-    few = colour_by_category("form", ["a", "b"] * 15)
-    many_labels = colour_by_category("topic", [f"a topic {i}" for i in range(10)] * 3)
-    numbers = colour_by_number("length", np.arange(30.0))
-    alone, *figures = (
-        map_figure(points(30), np.arange(30), colour, title=title)
-        for colour, title in (
-            (few, "mean"), (few, "mean"), (many_labels, "neural, fast · UMAP"), (numbers, "x"),
-        )
-    )  # fmt: skip
-    even_out([alone])
-    even_out(figures)
-    margins = [
-        [(width, change.get("margin.b"), change.get("margin.t")) for width, change in widths]
-        for widths in (figure.layout.meta["from_width"] for figure in figures)
-    ]
-    assert margins[0] == margins[1] == margins[2]
-    below = [[b for _, b, _ in margins[0] if b], [
-        change["margin.b"] for _, change in alone.layout.meta["from_width"] if "margin.b" in change
-    ]]  # fmt: skip
-    assert all(mine >= other for mine, other in zip(*below, strict=True))
-    assert figures[0].layout.meta["from_width"][-1][1]["legend.orientation"] == "v"
-    assert [figure.layout.legend.yref for figure in figures] == ["paper", "paper", None]
-
-
-def test_a_page_of_its_own_is_laid_out_for_its_width_and_sends_nothing_anywhere() -> None:
-    colour = colour_by_category("a", ["b", "c", "d"])
-    figure = map_figure(points(3), np.arange(3), colour, title="map")
-    page = standalone_html(figure)
-    assert '"showSendToCloud": false' in page
-    assert '"orientation":"v"' in page
-    assert figure.layout.legend.orientation is None  # the figure itself is as it was
-
-
-def test_a_page_of_many_long_texts_holds_their_beginnings_and_says_so(monkeypatch) -> None:
-    monkeypatch.setattr("neuralviz.plots.map_page.MOST_CHARACTERS", 30 * 130)
-    n, texts = 30, ["a word and " * 40] * 30
-    one = PageMap("mean", points(n), {"a": colour_by_category("a", ["b"] * n)})
-    page = map_page([one], texts, About("corpus"))
-    assert "Search covers the first 130 characters of each text." in page
-    assert texts[0][:130] in page
-    assert texts[0][:131] not in page
-    assert "Search covers" not in map_page([one], ["short"] * n, About("corpus"))
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & <!-- \u2028 “x”"

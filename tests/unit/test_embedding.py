@@ -10,9 +10,9 @@ import pytest
 
 from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
 from neuralviz.embedders.base import missing_losses
-from neuralviz.errors import ModelError, Stopped, StoreError, UnreadableTextError
+from neuralviz.errors import ModelError, Stopped, UnreadableTextError
 from neuralviz.models import LanguageModel
-from neuralviz.store import batches, embedding
+from neuralviz.store import embedding
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import EmbeddingEvent, embed
 from neuralviz.store.vectors import KeptVectors, MemoryVectors, VectorStore, text_keys
@@ -175,8 +175,7 @@ def test_more_texts_than_are_in_memory_at_once(
     store: VectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "BLOCK", 20)
-    monkeypatch.setattr(batches, "BLOCK", 20)
-    monkeypatch.setattr(batches, "READ_AT_ONCE", 7)
+    monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
     list(embed(TEXTS[:70], HashEmbedder(), store, batch_size=8))
     events = list(embed(TEXTS, Pair(), store, batch_size=8))
     same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
@@ -228,32 +227,3 @@ def test_threads_share_a_small_store() -> None:
     assert failed == []
     assert 0 < store._bytes <= store.max_bytes
     assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())
-
-
-class Full:
-    """Keeps nothing; notes that it was asked to."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def keep(self) -> None:
-        self.asked += 1
-        raise StoreError("The disk is full.")
-
-
-@pytest.mark.parametrize(
-    ("ended_by", "raised"),
-    [
-        (None, StoreError),
-        (Stopped(), StoreError),  # which promises that what is finished is kept
-        (ModelError("The model is broken."), ModelError),
-    ],
-)
-def test_every_keeper_is_asked_and_the_first_reason_is_raised(
-    ended_by: Exception | None, raised: type[Exception]
-) -> None:
-    keepers = [Full(), Full()]
-    with pytest.raises(raised), batches.keep_finished(keepers):
-        if ended_by is not None:
-            raise ended_by
-    assert [keeper.asked for keeper in keepers] == [1, 1]

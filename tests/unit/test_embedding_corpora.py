@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from neuralviz.embedders import make_embedder
-from neuralviz.errors import Stopped
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -122,6 +121,7 @@ def test_a_killed_run_of_a_model_comes_to_the_same_bits(store: CorpusStore, tmp_
     np.testing.assert_allclose(vectors_of(store)[:8], embedder.encode(read.texts[:8]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_processes_embed_one_corpus_at_once(store: CorpusStore):
     corpus = store.add("c", TEXTS)
     runs = [start(store.folder, "hash") for _ in range(2)]
@@ -129,33 +129,3 @@ def test_two_processes_embed_one_corpus_at_once(store: CorpusStore):
     np.testing.assert_array_equal(vectors_of(store), HashEmbedder().encode(list(TEXTS.texts)))
     (kept,) = store.vectors.embedders()
     assert store.vectors._database.open(f"vectors-{kept.id}").count_rows() == corpus.n_distinct
-
-
-def test_stop_keeps_what_is_finished(store: CorpusStore):
-    corpus = store.add("c", TEXTS)
-    asked = 0
-
-    def should_stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 5
-
-    events = []
-    with pytest.raises(Stopped):
-        events.extend(
-            embed_corpus(store, corpus, HashEmbedder(), keep_every=60.0, should_stop=should_stop)
-        )
-    *_, last = events
-    assert 0 < last.done < last.total
-    has = store.vectors.has_vectors(last.embedder, store.keys(corpus))
-    assert has.sum() == last.done
-
-
-def test_leaving_the_loop_keeps_what_is_finished(store: CorpusStore):
-    corpus = store.add("c", TEXTS)
-    for progress in embed_corpus(store, corpus, HashEmbedder(), keep_every=60.0):
-        if progress.done >= 96:
-            break
-    del progress
-    (kept,) = store.vectors.embedders()
-    assert store.vectors.has_vectors(kept, store.keys(corpus)).sum() == 96

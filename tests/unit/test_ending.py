@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
 
 import pytest
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from websockets.asyncio.client import connect
 
 from tests.support.waiting import heed_interrupts
 
@@ -28,23 +21,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TEXT = "The river rose overnight and covered the lower meadows."
 
-TUNING_APP = f"""
-from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.task import LatestTask
-from neuralviz.micro_tuning import micro_tune
-from neuralviz.models.shared import shared_model
-
-class Tuning(LatestTask):
-    label = "tuning"
-
-    def events(self, should_stop):
-        model = shared_model("bundled")
-        for event in micro_tune(model, [{TEXT!r}], epochs=1000, should_stop=should_stop):
-            print("a step", flush=True)
-            yield event.step
-
-run_queue().submit(Run(Tuning()))
-"""
 
 IMPORTING = """
 import signal
@@ -59,7 +35,7 @@ main()
 
 WARM_UP = """
 import time
-from neuralviz.ui import warming
+from neuralviz.ui import pace
 
 def load():
     print("begins", flush=True)
@@ -67,8 +43,8 @@ def load():
     print("ends", flush=True)
     raise ImportError("cannot import once Python has begun to end")
 
-warming.AFTER = 0
-warming.WARMING.call_soon(load)
+pace.AFTER = 0
+pace.WARMING.call_soon(load)
 time.sleep(0.3)
 """
 
@@ -124,43 +100,6 @@ def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, "Stopped.\n")
-
-
-@pytest.mark.slow
-def test_the_app_with_a_run_under_way(tmp_path: Path) -> None:
-    """Ctrl-C, for which Streamlit has the same handler as for SIGTERM."""
-    (tmp_path / "app.py").write_text(TUNING_APP)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = [f"--server.port={port}", "--server.headless=true", "--server.fileWatcherType=none"]
-    with started("-m", "streamlit", "run", tmp_path / "app.py", *options) as process:
-        asyncio.run(open_page(port))
-        wait_for("a step", process)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert "terminate called" not in errors
-    assert process.returncode == 0  # Streamlit's own
-
-
-async def open_page(port: int) -> None:
-    """Draw the page once, as a browser does, to its end: left sooner, it may never run."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            urlopen(f"http://127.0.0.1:{port}/_stcore/health").close()
-            break
-        except OSError:
-            assert time.monotonic() < until
-            await asyncio.sleep(0.1)
-    url = f"ws://127.0.0.1:{port}/_stcore/stream"
-    async with connect(url, subprotocols=["streamlit"], max_size=None) as page:
-        rerun = BackMsg()
-        rerun.rerun_script.query_string = ""
-        await page.send(rerun.SerializeToString())
-        async with asyncio.timeout(60):
-            while ForwardMsg.FromString(await page.recv()).WhichOneof("type") != "script_finished":
-                pass
 
 
 def test_a_warm_up_is_waited_for() -> None:

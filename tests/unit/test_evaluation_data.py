@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.corpora import corpus_data, kept_specs
 from neuralviz.evaluation.data import (
     GroupedData,
     LabelledData,
@@ -20,20 +18,22 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
-from neuralviz.evaluation.tables import make_data, read_data
-from neuralviz.reading.pairs import number_pairs, read_pairs
-from neuralviz.reading.roles import ROLES
-from neuralviz.reading.scales import Scale
+from neuralviz.evaluation.published import TOTALS, find_published, read_published
+from neuralviz.evaluation.tables import (
+    corpus_data,
+    guess_roles,
+    make_data,
+    read_data,
+)
+from neuralviz.evaluation.uniformity import MAX_ALIKE, alike_pairs
+from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import text_keys
 
 PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
 GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
@@ -58,15 +58,6 @@ def test_pairs_have_their_texts_once() -> None:
     assert data.measures == ("correlations", "pairs", "triplets", "uniformity")
     assert data.describe() == ("4 scored pairs, 2 of them similar (≥ 4), 2 dissimilar (≤ 2)")
     assert data.grouping.n_triplets == 4 * 2  # the same text twice counts twice
-
-
-def test_bounds_fit_scores_within_0_and_1() -> None:
-    data = read("a,b,score\nx,y,1\nx,z,0\nz,y,1\n")
-    assert (data.similar, data.dissimilar) == (0.8, 0.4)
-    data = read(PAIRS, thresholds=Thresholds(4.6, 0.5))
-    assert (data.is_similar.sum(), data.is_dissimilar.sum()) == (1, 1)
-    with pytest.raises(SettingsError, match="must be above the one for dissimilar pairs"):
-        read(PAIRS, thresholds=Thresholds(1, 2))
 
 
 def test_groups_and_anchors() -> None:
@@ -266,69 +257,6 @@ def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
         assert not anchor[pairs[:, 1]].any()
 
 
-def test_pairs_of_anchors_are_all_there_up_to_the_limit() -> None:
-    group = np.array([2, 0, 1, 0, 2, 0, 2])
-    anchor = np.array([True, True, True, False, False, False, False])
-    expected = {(0, 4), (0, 6), (1, 3), (1, 5)}
-    assert set(map(tuple, alike_pairs(group, anchor, limit=4).tolist())) == expected
-    some = alike_pairs(group, anchor, limit=3).tolist()
-    assert len(some) == 3
-    assert set(map(tuple, some)) <= expected
-
-
-def test_each_pair_is_drawn_once() -> None:
-    data = read(GROUPS)
-    found = measure(data, drawn(data))
-    assert (len(found.same), len(found.diff)) == (2, 8)
-    assert len(np.unique(found.diff)) == 8
-
-
-def test_long_names_of_groups_cost_no_memory() -> None:
-    import tracemalloc
-
-    rows = "".join(f"t{i},{i // 2 if i else 'x' * 20_000}\n" for i in range(2000))
-    tracemalloc.start()
-    read("text,group\n" + rows)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 30e6
-
-
-def test_the_same_text_with_the_same_label_counts_once() -> None:
-    data = read("text,label\na,x\na,x\na,y\nb,y\n")
-    assert len(data.rows) == 3
-    assert "Skipped 1 row: duplicate text and label" in data.notes[0]
-
-
-def test_paraphrases_in_which_nothing_varies() -> None:
-    data = read("original,generated,varies,value,fixed1,fixed2\no,g,q,1,1,1\no,h,q,1,1,1\n")
-    with pytest.raises(NeuralvizError, match="The values never vary"):
-        check_measures(data, MeasureSettings())
-    data = read(PHRASES)
-    found = measure(data, np.ones((len(data.texts), 2)))
-    assert "No correlation is defined" in found.failed["paraphrases"]
-
-
-@pytest.mark.parametrize(
-    ("typed", "scores"),
-    [
-        (["0,125", "0,25", "0,5", "1,0"], [0.125, 0.25, 0.5, 1]),
-        (["3,1416", "4", "1,234"], [3.1416, 4, 1.234]),
-        (["1,234", "2,500", "3,000"], []),  # thousands, or not
-        (["3,5", "2.5", "1.5", "4"], []),  # both kinds
-    ],
-)
-def test_decimals_behind_commas(typed: list[str], scores: list[float]) -> None:
-    content = "sentence1;sentence2;score\n" + "".join(
-        f"a{i};b{i};{t}\n" for i, t in enumerate(typed)
-    )
-    if not scores:
-        with pytest.raises(TextError, match=r"numbers in the column “score” cannot be read"):
-            read(content)
-        return
-    assert read(content).scores.tolist() == scores
-
-
 def test_columns_are_those_that_were_named() -> None:
     content = "Text,text,group\nA.,one dog,1\nB.,two dogs,1\nC.,rain,2\n"
     assert read(content, {"text": "text"}).texts == ("one dog", "two dogs", "rain")
@@ -340,36 +268,8 @@ def test_columns_are_those_that_were_named() -> None:
         read(content, {"text": " "})
 
 
-def test_a_column_that_was_named_is_no_other_role_besides() -> None:
-    content = "sentence1,sentence2,score\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="also needs a column for text2"):
-        read(content, {"text1": "sentence2"})
-    data = read(content, {"text1": "sentence2", "text2": "sentence1"})
-    assert [data.texts[at] for at in data.first] == ["b", "d", "f"]
-
-
-def test_a_column_that_is_still_missing_is_named() -> None:
-    content = "Satz A,Satz B,Note\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="Assign columns to the roles of one of them"):
-        read(content)
-    with pytest.raises(TextError, match=r"also needs a column for score.*Assign a column to score"):
-        read(content, {"text1": "Satz A", "text2": "Satz B"})
-    with pytest.raises(TextError, match="also needs a column for group or label"):
-        read(content, {"text": "Satz A"})
-
-
-def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
-    rows = "".join(f"t{i},{'x' if i < 4 else 'y'}\n" for i in range(30))
-    data = read("text,label\n" + rows)
-    vectors = np.random.default_rng(0).normal(size=(30, 4))
-    assert "only 4 texts, so at most 3 of 10 neighbours" in measure(data, vectors).notes[0]
-    assert measure(data, vectors, MeasureSettings(k=3)).notes == ()
-
-
 def test_what_was_published_is_of_these_data_alone() -> None:
     from dataclasses import replace
-
-    from neuralviz.evaluation.published import find_published
 
     scores = np.repeat([5.0, 3.0, 0.0], [338, 507, 534])  # as many as in the STS test
     places = np.arange(len(scores))
@@ -390,24 +290,15 @@ def test_what_was_published_is_of_these_data_alone() -> None:
     assert find_published(replace(data, benchmark="mrpc"), "neural") is None  # others were counted
 
 
-def test_every_row_that_was_published_has_its_tables() -> None:
-    from neuralviz.evaluation import published as paper
-
-    rows = [name for names in paper._TABLES.values() for name in names]
-    assert len(set(rows)) == len(rows)
-    for kind in (paper._CORRELATIONS, paper._PAIRS, paper._TRIPLETS):
-        for known in kind.values():
-            assert set(known) == set(rows)
-    for kind, totals in (
-        (paper._PAIRS, paper._TOTAL_PAIRS),
-        (paper._TRIPLETS, paper._TOTAL_TRIPLETS),
-    ):
-        assert set(kind) == set(totals)
-        for name, known in kind.items():
-            for wrong, same, diff, *shared in known.values():
-                assert 0 < wrong < totals[name]
-                assert 0 < diff < same < 1
-                assert all(0 < one < 1 for one in shared)
+def test_every_row_that_was_published_has_its_counts() -> None:
+    lines = read_published()
+    assert len(lines) == 3 * 19
+    assert {row for _, row in lines} == {row for benchmark, row in lines if benchmark == "stsb"}
+    for (benchmark, _), line in lines.items():
+        for kind, totals in TOTALS.items():
+            if benchmark in totals:
+                assert 0 < int(line[kind]) < totals[benchmark]
+                assert 0 < float(line[f"{kind}_diff"]) < float(line[f"{kind}_same"]) < 1
 
 
 def test_neighbours_vote_on_labels() -> None:
@@ -458,16 +349,6 @@ def test_overlaps_of_pairs_and_triplets() -> None:
         assert found["triplets"].shared[number, number] == counted.triplets.wrong
         assert found["pairs"].shared[number, number] == counted.pairs.wrong
     assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})
-
-
-def test_one_neighbour_is_one() -> None:
-    data = read("text,label\na,x\nb,x\n" + "c,y\nd,y\n")
-    measured = measure(data, np.eye(4), MeasureSettings(k=1, resamples=0))
-    assert not measured.notes
-    few = read("text,label\na,x\nb,x\nc,y\n")
-    notes = measure(few, np.eye(3), MeasureSettings(k=10, resamples=0)).notes
-    assert notes[0] == "Using 2 neighbours instead of 10: there are no more texts."
-    assert "at most 1 of 2 neighbours can share it" in notes[2]
 
 
 # --- columns guessed from what is in them ------------------------------------------------------
@@ -525,15 +406,6 @@ def test_scores_of_which_some_are_missing_are_scores(missing: str, form: str) ->
     plain = [float(s.strip(" %").replace(",", ".")) for s in scores if s != missing]
     assert data.scores.tolist() == plain
     assert "Skipped 4 rows: “gold” is not a number" in " ".join(data.notes)
-
-
-def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
-    rows = [f"{LONG[i % 4]} {i},{LONG[i % 4]} too {i},l{i % 3},{i % 5}" for i in range(24)]
-    table = table_of("\n".join(["left,right,topic of both,stars", *rows]))
-    assert guess_columns("pairs", table) == {"text1": "left", "text2": "right", "score": "stars"}
-    assert guess_columns("labels", table) == {"text": "right", "label": "topic of both"}
-    assert guess_columns("groups", table) == {"text": "right", "group": "topic of both"}
-    assert guess_columns("paraphrases", table) == {}
 
 
 @pytest.mark.parametrize(
@@ -669,12 +541,6 @@ def test_scores_times_twenty_are_measured_as_before() -> None:
     assert one.triplets == other.triplets
 
 
-@pytest.mark.parametrize("content", ["a,b\n1,2\n3,4\n", "a\n", "name,age\nAnn,3\nBob,5\n"])
-def test_what_cannot_be_guessed_lacks_roles(content: str) -> None:
-    kind, found = guess_roles(table_of(content))
-    assert set(found) < set(ROLES[kind])
-
-
 # --- saved corpora ------------------------------------------------------------------------------
 
 
@@ -693,14 +559,3 @@ def test_a_saved_corpus_is_labelled_data(tmp_path: Path) -> None:
     assert len(few.rows) == 5
     assert few.notes == ("Using the first 5 of 8 texts.",)
     assert corpus_data(store, corpus, "n", "labels", max_rows=9).labels[:2] == ("1", "2")
-
-
-def test_the_embeddings_of_a_saved_corpus_are_those_of_all_its_texts(tmp_path: Path) -> None:
-    store = CorpusStore(tmp_path)
-    corpus = store.add("mine", ReadTexts(("one", "two", "two")))
-    specs = [embedder_spec(name) for name in ("mean", "cls")]
-    for spec, keys in zip(specs, (text_keys(["one", "two"]), text_keys(["one"])), strict=True):
-        kept = store.vectors.restore(f"{spec.method:0<32}", spec.to_json(), 3)
-        n = len(keys)
-        store.vectors.put(kept, keys, np.ones((n, 3), np.float32), np.zeros((n, 2), np.float32))
-    assert kept_specs(store, corpus) == (specs[0],)

@@ -23,13 +23,10 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
-from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.experiments import Row, method_rows
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row, method_rows
 from neuralviz.evaluation.results import Results
-from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -108,41 +105,6 @@ def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     assert figure.layout.yaxis.categoryarray == ("neural, exact", "mean")  # the first on top
 
 
-def test_labels_are_escaped_in_every_figure() -> None:
-    one = np.ones((1, 1))
-    for figure in (
-        plots.interval_figure([EVIL], [0.5], [None], "", ""),
-        plots.error_figure([EVIL], [0.5], [0.25], ""),
-        plots.overlap_figure([EVIL], one, one, ""),
-    ):
-        assert "<script" not in words_of(figure)
-        assert figure.data[0].y[0].startswith(ESCAPED)
-    varied = plots.quality_figure([EVIL], [one], [(np.ones(1), np.ones(1))], "")
-    assert "<script" not in words_of(varied)
-    assert "&lt;script&gt;" in varied.layout.annotations[0].text
-
-
-@pytest.mark.parametrize("labels", [[], ["mean"]])
-def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
-    n = len(labels)
-    assert len(plots.interval_figure(labels, [np.nan] * n, [None] * n, "", "").data) == n
-    (bars,) = plots.error_figure(labels, [0.5] * n, [0.25] * n, "").data
-    assert (list(bars.x), list(bars.customdata)) == ([50] * n, [25] * n)
-    assert list(bars.text) == ["50.00%"] * n
-
-
-def test_what_was_published_names_its_model_and_rows_that_begin_alike_are_told_apart() -> None:
-    joined = "neural+mean+sbert-wk+sep+last+cls"
-    rows = [joined, f"{joined}-diff"]
-    published = [(0.8, "a <b>model</b>"), None]
-    first, second, diamonds = plots.interval_figure(
-        rows, [0.5, 0.4], [None] * 2, "", "", published
-    ).data
-    assert first.y != second.y
-    assert (diamonds.x, diamonds.y) == ((0.8,), first.y)
-    assert diamonds.name == "published, a &lt;b&gt;model&lt;/b&gt;"
-
-
 @pytest.mark.parametrize(
     ("same", "diff"),
     [
@@ -172,8 +134,6 @@ def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any()
     [
         ([0.2, np.nan, 0.8], False, 0.2, (0, 0.8)),
         ([-0.2, np.nan, 0.8], False, -0.2, (-0.8, 0.8)),
-        ([-0.75, np.nan, -0.75], False, -0.75, (-0.75, 0.75)),
-        ([0.0, np.nan, 0.0], False, 0.0, (0, 1)),
         ([1.5, np.nan, 0.5], True, 0.5, (-0.5, 0.5)),  # from 1, and written as they are
     ],
 )
@@ -187,22 +147,6 @@ def test_qualities_are_written_and_coloured_by_their_range(values, is_ratio, dra
     assert cells.text[0][1] == ""
     axis = figure.layout.coloraxis
     assert (axis.cmin, axis.cmax) == ends
-
-
-def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() -> None:
-    values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3, [0.5, 0.4, 0.6]])
-    methods = ["neural", "mean", "mean (layer 3)", "cls"]
-    baselines = {"topic": 0.25, "<i>": 0.5}
-    figure = plots.label_accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
-    bars = [trace for trace in figure.data if trace.type == "bar"]
-    assert [bar.marker.color for bar in bars[:2]] == [VERMILLION, BLUE]
-    assert bars[2].marker.color != bars[3].marker.color == BLUE
-    assert bars[1].marker.pattern.shape != bars[3].marker.pattern.shape
-    np.testing.assert_allclose(bars[0].y, [80, 80])
-    np.testing.assert_allclose(bars[0].error_y.arrayminus, [10, 10])
-    np.testing.assert_allclose(bars[0].error_y.array, [5, 5])
-    assert [trace.y[0] for trace in figure.data if trace.type == "scatter"] == [25, 50]
-    assert figure.layout.xaxis.ticktext == ("topic", "&lt;i&gt;")
 
 
 # --- all figures of a data set -----------------------------------------------------------------
@@ -228,13 +172,6 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
     low, high = measured.intervals.spearman
     assert first.data[0].x[0] + first.data[0].error_x.array[0] == pytest.approx(high)
     assert first.data[0].x[0] - first.data[0].error_x.arrayminus[0] == pytest.approx(low)
-
-
-def test_equal_scores_have_no_figure_but_a_reason() -> None:
-    data = scored_data("same.csv", list("abcd"), list("efgh"), np.full(4, 3.0))
-    results = filled(method_rows(["mean"], {}), data)
-    assert titles(results) == []
-    assert "mean: correlations: All scores are equal" in report_html(results)
 
 
 def test_a_row_that_failed_is_in_no_figure() -> None:
@@ -296,28 +233,6 @@ def test_making_the_report_can_be_stopped() -> None:
     assert len(titles(results)) > 4  # there was more to draw
 
 
-def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
-    results = filled(method_rows(["mean", "cls"], {}), few_pairs("own <b>.csv"))
-    report = report_html(results).replace(get_plotlyjs(), "")
-    said = describe_verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
-    assert said.count("<strong>") >= 2
-    places = [
-        report.index(part)
-        for part in (
-            "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean; cls.", said,
-            "Plotly.newPlot", "What each method gets most wrong", "All numbers",
-            "↑ higher is better", "<td class='best'>", "Differences on the same data",
-            "How to read this",
-            "1 is the same order, 0 no relation", "<h2>Settings</h2>",
-        )
-    ]  # fmt: skip
-    assert places == sorted(places)
-    assert results.begun.replace("T", " ").rstrip("Z") in report
-    assert "dog 0" in report[places[5] : places[6]]  # the texts of the worst pairs
-    assert "from people" in report[places[5] : places[6]]  # said in a sentence, too
-    assert "<h2>own" not in report  # the title has said it
-
-
 def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     row = Row(EVIL, embedder_spec("mean", {"model": EVIL}), EVIL)
     scored = few_pairs(EVIL)
@@ -334,12 +249,6 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     assert "Cosines by &lt;script&gt;" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
-
-
-def test_methods_with_a_comma_in_their_names_are_told_apart():
-    rows = method_rows(["neural", "cls-tuned", "mean"], {})
-    models = Results(EvaluationPlan((few_pairs(),), rows)).models()
-    assert models == "bundled (neural, exact; cls-tuned, exact), all-MiniLM-L6-v2 (mean)"
 
 
 def test_the_report_has_every_setting_and_the_tables_their_numbers() -> None:

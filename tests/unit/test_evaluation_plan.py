@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.errors import ModelError, Stopped
+from neuralviz.errors import Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
-from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.lab import evaluate, kept_vectors
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import quality_maps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
 from neuralviz.models import LanguageModel
@@ -66,12 +65,6 @@ def test_plans_are_equal_when_all_that_counts_is() -> None:
     assert len({make(), *others}) == 1 + len(others)
 
 
-def test_a_plan_says_how_much_there_is_to_do(data: GroupedData) -> None:
-    plan = EvaluationPlan((data, data), method_rows(["mean", "neural", "cls-tuned"], {}))
-    assert plan.n_cells == 2 * 3
-    assert plan.n_tuned == 2 * 12 * 2
-
-
 # --- what it tells -----------------------------------------------------------------------------
 
 
@@ -116,14 +109,6 @@ def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(
     assert not any(isinstance(event, Compared) for event in seen)
     again = list(evaluate(plan, kept_vectors(tmp_path), loaders=loaders))
     assert len([event for event in again if isinstance(event, Cell)]) == plan.n_cells
-
-
-def test_a_row_that_fails_is_an_event(plan: EvaluationPlan, tmp_path: Path) -> None:
-    def nowhere(_id: str) -> None:
-        raise ModelError("The model is nowhere.")
-
-    events = list(evaluate(plan, kept_vectors(tmp_path), loaders={"text": nowhere}))
-    assert [event.error for event in events] == ["The model is nowhere."] * 2
 
 
 def test_measures_that_take_long_can_be_stopped() -> None:

@@ -20,7 +20,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.maps.exporting import OWN_COLUMNS, corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -122,7 +122,7 @@ def test_the_command_writes_piece_by_piece_what_the_whole_table_is(
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     store, out = CorpusStore(), tmp_path / f"out{ending}"
     corpus, kept = learnt(store)
-    monkeypatch.setattr(commands, "corpus_spec", lambda *_: embedder_spec("mean"))
+    monkeypatch.setattr(commands, "find_spec", lambda *_: embedder_spec("mean"))
     monkeypatch.setattr(commands, "find_embedder", lambda *_: kept)
     monkeypatch.setattr(commands, "corpus_pieces", partial(corpus_pieces, size=3))
     command = ["corpus", "export", "c", "-o", str(out), "--method", "mean"]

@@ -17,50 +17,35 @@ from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 EPOCHS = 2
 ALIKE = 0.99999
-BYTE_FAMILIES = ("roberta", "modernbert", "eurobert")
 
+
+def join(prefix: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names)
+
+
+NORM = ("LayerNorm.weight", "LayerNorm.bias")
+BERT_HEAD = join("cls.predictions.transform", *NORM, "dense.bias")
+LM_HEAD = join("lm_head", "layer_norm.weight", "layer_norm.bias", "dense.bias")
 HEADS = {
-    "bert": ("cls.predictions.transform.LayerNorm.weight",
-             "cls.predictions.transform.LayerNorm.bias",
-             "cls.predictions.transform.dense.bias"),
-    "roberta": ("lm_head.layer_norm.weight", "lm_head.layer_norm.bias", "lm_head.dense.bias"),
+    "bert": BERT_HEAD,
+    "roberta": LM_HEAD,
     "distilbert": ("vocab_layer_norm.weight", "vocab_layer_norm.bias", "vocab_transform.bias"),
-    "mpnet": ("lm_head.layer_norm.weight", "lm_head.layer_norm.bias", "lm_head.dense.bias"),
-    "electra": ("generator_predictions.LayerNorm.weight", "generator_predictions.LayerNorm.bias",
-                "generator_predictions.dense.bias"),
+    "mpnet": LM_HEAD,
+    "electra": join("generator_predictions", *NORM, "dense.bias"),
     "modernbert": ("head.norm.weight",),
-    "albert": ("predictions.LayerNorm.weight", "predictions.LayerNorm.bias",
-               "predictions.dense.bias"),
+    "albert": join("predictions", *NORM, "dense.bias"),
     "eurobert": (),  # its output layer sits right on the encoder
-    "fnet": ("cls.predictions.transform.LayerNorm.weight",
-             "cls.predictions.transform.LayerNorm.bias",
-             "cls.predictions.transform.dense.bias"),
-}  # fmt: skip
-
+    "fnet": BERT_HEAD,
+}
 LAST_BLOCKS = {
-    "bert": ("bert.encoder.layer.2.output.LayerNorm.weight",
-             "bert.encoder.layer.2.output.LayerNorm.bias",
-             "bert.encoder.layer.2.output.dense.bias"),
-    "roberta": ("roberta.encoder.layer.2.output.LayerNorm.weight",
-                "roberta.encoder.layer.2.output.LayerNorm.bias",
-                "roberta.encoder.layer.2.output.dense.bias"),
-    "distilbert": ("distilbert.transformer.layer.2.output_layer_norm.weight",
-                   "distilbert.transformer.layer.2.output_layer_norm.bias",
-                   "distilbert.transformer.layer.2.ffn.lin2.bias"),
-    "mpnet": ("mpnet.encoder.layer.2.output.LayerNorm.weight",
-              "mpnet.encoder.layer.2.output.LayerNorm.bias",
-              "mpnet.encoder.layer.2.output.dense.bias"),
-    "electra": ("electra.encoder.layer.2.output.LayerNorm.weight",
-                "electra.encoder.layer.2.output.LayerNorm.bias",
-                "electra.encoder.layer.2.output.dense.bias"),
+    **{family: join(f"{family}.encoder.layer.2.output", *NORM, "dense.bias")
+       for family in ("bert", "roberta", "mpnet", "electra", "fnet")},
+    "distilbert": join("distilbert.transformer.layer.2", "output_layer_norm.weight",
+                       "output_layer_norm.bias", "ffn.lin2.bias"),
     "modernbert": ("model.layers.4.mlp_norm.weight",),
-    "albert": tuple(f"albert.encoder.albert_layer_groups.0.albert_layers.0.{name}" for name in (
-        "full_layer_layer_norm.weight", "full_layer_layer_norm.bias", "ffn_output.bias")),
-    "eurobert": ("model.layers.2.input_layernorm.weight",
-                 "model.layers.2.post_attention_layernorm.weight"),
-    "fnet": ("fnet.encoder.layer.2.output.LayerNorm.weight",
-             "fnet.encoder.layer.2.output.LayerNorm.bias",
-             "fnet.encoder.layer.2.output.dense.bias"),
+    "albert": join("albert.encoder.albert_layer_groups.0.albert_layers.0",
+                   "full_layer_layer_norm.weight", "full_layer_layer_norm.bias", "ffn_output.bias"),
+    "eurobert": join("model.layers.2", "input_layernorm.weight", "post_attention_layernorm.weight"),
 }  # fmt: skip
 
 EMBEDDING_NORMS = ("embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias",
@@ -181,21 +166,6 @@ class TestFamily:
         names = {name for name, p in model.network.named_parameters() if p.ndim == 1}
         assert {layer.name for layer in model.layers} == names
 
-    def test_default_embedding_of_a_text(self, family: str, small_model) -> None:
-        """A family without a head of its own falls back on its last block."""
-        model = small_model(family)
-        layers = HEADS[family] or LAST_BLOCKS[family]
-        assert model.check_layers(None) == layers
-        result = tuned(model, ["The dog barks."], None)
-        assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
-
-    def test_blocks_are_counted(self, family: str, small_model) -> None:
-        model = small_model(family)
-        depth = 1 if family == "albert" else model.network.config.num_hidden_layers
-        assert {la.block for la in model.layers if la.part == "block"} == set(range(depth))
-        head = {la.name for la in model.layers if la.part == "head"}
-        assert head == {*HEADS[family], *([output_bias(model)] if output_bias(model) else [])}
-
     @pytest.mark.parametrize(
         "choice",
         [*CHOICES[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in CHOICES[2:])],
@@ -215,13 +185,6 @@ class TestFamily:
         if choice == "middle block and head":
             for kind, text in TEXTS.items():
                 assert_alike(tuned(model, [text], layers), 0, plain(family, choice, kind))
-
-    def test_predicting_unmasked_tokens_agrees_too(self, family: str, small_model, plain) -> None:
-        model = small_model(family)
-        layers = layer_choice(model, "last block")
-        result = tuned(model, list(TEXTS.values()), layers, predict_unmasked=True)
-        for index, kind in enumerate(TEXTS):
-            assert_alike(result, index, plain(family, "last block", kind, True))
 
     def test_a_text_as_long_as_the_positions_allow(
         self, family: str, small_model, tmp_path

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -22,12 +20,9 @@ from neuralviz.micro_tuning.blanks import (
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.filling import fill_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
-from neuralviz.micro_tuning.watching import watch
+from neuralviz.micro_tuning.predictions import fill_blanks
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
-from neuralviz.ui.micro_tuning.main import EXAMPLES
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -99,14 +94,6 @@ def test_other_families_read_the_sentence_as_their_tokenizers_do(family: str, sm
         plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
     )
     np.testing.assert_allclose([c.after for c in blank.after], expected[0, ::-1][:3], rtol=2e-3)
-
-
-def test_a_delta_and_its_opposite_cancel_out(bundled: LanguageModel) -> None:
-    delta = random_delta(bundled, "head")
-    for deltas in ([(0.0, delta)], [(2.0, delta), (-2.0, delta)]):
-        (blank,) = fill_blanks(bundled, "A ___.", deltas)
-        assert blank.after == blank.before
-        assert all(candidate.change == 0 for candidate in blank.candidates)
 
 
 def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> None:
@@ -190,77 +177,6 @@ def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     assert "word ___ word" in long
 
 
-def test_it_is_the_word_that_rose_most_not_the_longest(recorded) -> None:
-    text, report = recorded.texts[0], recorded.reports[0]
-    at = report.predictions.token == report.text.tokens.index("bank")
-    assert at.any()
-    learnt = tuple(
-        "“bank” 99%" if here else words
-        for here, words in zip(at, report.predictions.words_after, strict=True)
-    )
-    before = np.where(at, 0, report.predictions.before)
-    after = np.where(at, 1, report.predictions.after)
-    predictions = replace(report.predictions, before=before, after=after, words_after=learnt)
-    made = sentence_with_blank(text, replace(report, predictions=predictions))
-    assert made == "She sat on the ___ of the river and watched the boats."
-
-
-def test_inputs_with_many_masks_say_nothing_of_a_word(recorded) -> None:
-    report, text = recorded.reports[2], recorded.texts[2]
-    predictions = report.predictions
-    at = np.flatnonzero(predictions.token == report.text.tokens.index("rates"))
-    n_masked = np.bincount(predictions.input)[predictions.input[at]]
-    assert n_masked.min() < n_masked.max()
-
-    def made(right: np.ndarray) -> str:
-        words, after = list(predictions.words_after), predictions.after.copy()
-        for place, is_right in zip(at, right, strict=True):
-            words[place] = "“rates” 99%" if is_right else "“money” 99%"
-            after[place] = float(is_right)
-        changed = replace(predictions, words_after=tuple(words), after=after)
-        return sentence_with_blank(text, replace(report, predictions=changed))
-
-    few = n_masked == n_masked.min()
-    assert made(few) == "The bank has raised its interest ___ again."
-    assert "rates" in made(~few)
-
-
-def test_a_word_in_pieces_or_guessed_before_is_no_blank(recorded) -> None:
-    """Of “The bank has raised …”: *rates* rose most, but then it would not do."""
-    report, text = recorded.reports[2], recorded.texts[2]
-    rates = report.text.tokens.index("rates")
-    at = report.predictions.token == rates
-    guessed = tuple(
-        f"“rates” {0.6:.0%}" if here else words
-        for here, words in zip(at, report.predictions.words_before, strict=True)
-    )
-    known = replace(report, predictions=replace(report.predictions, words_before=guessed))
-    words = report.text.words.copy()
-    words[rates] = words[rates - 1]
-    in_pieces = replace(report, text=replace(report.text, words=words))
-    for other in (known, in_pieces):
-        made = sentence_with_blank(text, other)
-        assert "___" in made
-        assert "rates" in made
-
-
-def test_the_tours_texts_are_two_questions_and_a_headline_of_the_corpus() -> None:
-    corpus = pd.read_csv(sample_data() / "topics.csv").set_index("text")
-    forms = corpus.loc[EXAMPLES["From the corpus"], "form"]
-    assert forms.tolist() == ["question", "question", "headline"]
-
-
-def test_the_tours_blanks_are_guessed_wrong_before_and_right_after(bundled: LanguageModel) -> None:
-    texts = EXAMPLES["From the corpus"]
-    settings = check_settings(bundled)
-    record = RunRecord(bundled.id, settings, texts).having(list(watch(bundled, texts, settings)))
-    for index, text in enumerate(texts):
-        sentence = sentence_with_blank(text, record.reports[index])
-        (found,) = fill_blanks(bundled, sentence, [(1.0, record.text_delta(index))])
-        assert sentence.replace("___", found.before[0].token).lower() != text.lower()
-        assert sentence.replace("___", found.after[0].token).lower() == text.lower()
-
-
 def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
     each = [Candidate(*one) for one in candidates]
     before = tuple(sorted(each, key=lambda c: -c.before))
@@ -281,8 +197,8 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
         ),
         (
             [blank(("a", 0.5, 0.0), ("b", 0.00001, 0.9999)), blank(("c", 0.005, 0.02))],
-            "Blank 1: before, the model's best guess was “a” (50%); after X it is “b” (over "
-            "99.9%). Blank 2: before, the model's best guess was “c” (0.5%); after X it is still "
+            "Blank 1: before, the model's best guess was “a” (50%); after X it is “b” "
+            "(99.9%). Blank 2: before, the model's best guess was “c” (0.5%); after X it is still "
             "“c” (2%).",
         ),
     ],
@@ -292,14 +208,14 @@ def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scaled", "said"),
+    ("scaled", "n_texts", "said"),
     [
-        ([(1.0, 0)], "micro-tuning on text 1"),
-        ([(1.0, 1), (0.0, 2)], "micro-tuning on text 2"),
-        ([(-0.5, 0)], "adding −0.5 × the delta of text 1"),
-        ([(0.0, 0), (0.0, 1)], "adding 0 × the delta of text 1"),
-        ([(1.0, 0), (-1.0, 3)], "adding 1 × the delta of text 1 and −1 × the delta of text 4"),
+        ([(1.0, 0)], 1, "micro-tuning"),
+        ([(1.0, 1), (0.0, 2)], 3, "micro-tuning on text 2"),
+        ([(-0.5, 0)], 1, "adding −0.5 × the delta"),
+        ([(0.0, 0), (0.0, 1)], 2, "adding 0 × the delta of text 1"),
+        ([(1.0, 0), (-1.0, 3)], 4, "adding 1 × the delta of text 1 and −1 × the delta of text 4"),
     ],
 )
-def test_deltas_in_words(scaled: list[tuple[float, int]], said: str) -> None:
-    assert describe_deltas(scaled) == said
+def test_deltas_in_words(scaled: list[tuple[float, int]], n_texts: int, said: str) -> None:
+    assert describe_deltas(scaled, n_texts) == said

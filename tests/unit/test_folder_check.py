@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +18,34 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
-from neuralviz.embedders import PooledEmbedder, SentenceTransformerEmbedder
-from neuralviz.errors import ModelError
+from neuralviz.embedders import NeuralEmbedder, PooledEmbedder, SentenceTransformerEmbedder
+from neuralviz.errors import ModelError, SettingsError
 from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
-from neuralviz.models.weight_files import describe_missing_weights
+from neuralviz.models.folder_check import describe_missing_weights
+from neuralviz.models.loading import resolve
+from neuralviz.models.shared import files_stamp
 from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
 
-Change = Callable[[Path], None]
 SHORT = tuple(sentence[:45] for sentence in SENTENCES)
-LOADERS = (load_text_model, load_model, load_sentence_transformer)
+TEXT = (load_text_model,)
+LIBRARY = (load_sentence_transformer,)
+EVERY = (load_text_model, load_model, load_sentence_transformer)
+QUERY = "encoder.layer.1.attention.self.query.weight"
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small BERT with a head."""
-    return save_family("bert", tmp_path_factory.mktemp("plain") / "bert")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A small BERT with a head, and the same as a model of sentence-transformers."""
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "plain": save_family("bert", folder / "bert"),
+        "dense": save_sentence_transformer(folder / "dense"),
+    }
 
 
-@pytest.fixture(scope="module")
-def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a model of sentence-transformers."""
-    return save_sentence_transformer(tmp_path_factory.mktemp("dense") / "dense")
+@pytest.fixture
+def copy_of(bases: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda base: Path(shutil.copytree(bases[base], tmp_path / base))
 
 
 def change(path: Path, **values: Any) -> None:
@@ -46,412 +55,80 @@ def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({name: v for name, v in settings.items() if v is not None}))
 
 
-def copy_of(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "model"))
+def configure(folder: Path, file: str = "config.json", **values: Any) -> None:
+    change(folder / file, **values)
 
 
-def refusal(load: Callable[..., Any], folder: Path) -> str:
-    with pytest.raises(ModelError) as caught:
-        load(folder, device="cpu")
-    said = str(caught.value)
-    assert str(folder) in said
-    assert said.endswith((".", "`."))
-    return said
+def write(folder: Path, file: str, content: str | bytes) -> None:
+    (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def check_refused(folder: Path, *words: str) -> None:
-    for load in LOADERS:
-        said = refusal(load, folder)
-        for word in words:
-            assert word in said
-
-
-def unit(vectors: Any) -> np.ndarray:
-    vectors = np.asarray(vectors, dtype=np.float64)
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
-def plain_means(folder: Path) -> np.ndarray:
-    """[text, dim] means of a transformer's last states, one text at a time, by transformers."""
-    network, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    with torch.no_grad():
-        states = [
-            network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
-            for text in SHORT
-        ]
-    return unit(torch.stack(states))
-
-
-def test_a_tokenizer_that_draws(tmp_path: Path) -> None:
-    """BPE with dropout splits a word differently each time it reads it, also in eval mode."""
-    folder = save_sentence_transformer(tmp_path / "model", family="roberta")
-    for file in folder.rglob("tokenizer.json"):
-        settings = json.loads(file.read_text())
-        settings["model"]["dropout"] = 0.5
-        file.write_text(json.dumps(settings))
-    theirs = AutoTokenizer.from_pretrained(folder)
-    assert len({tuple(theirs("harbour").input_ids) for _ in range(9)}) > 1
-    for load in (load_text_model, load_sentence_transformer):
-        assert "splits words at random. Set “dropout”" in refusal(load, folder)
-
-
-# --- a model's own code ------------------------------------------------------------------------
-
-
-@pytest.mark.sweep(4)
-@pytest.mark.parametrize("base", ["plain", "dense"])
-@pytest.mark.parametrize(
-    ("file", "auto_map"),
-    [
-        ("config.json", {"AutoModel": "modeling_x.X"}),
-        ("config.json", {"AutoConfig": "modeling_x.X"}),
-        ("config.json", {"AutoModelForMaskedLM": "someone/repository--modeling_x.X"}),
-        ("config.json", {"AutoTokenizer": ["modeling_x.X", None]}),
-        ("tokenizer_config.json", {"AutoTokenizer": [None, "modeling_x.X"]}),
-        ("tokenizer_config.json", ["modeling_x.X", None]),
-    ],
-)
-def test_a_models_own_code(file: str, auto_map: Any, base: str, tmp_path: Path, request) -> None:
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    ran = folder / "ran"
-    (folder / "modeling_x.py").write_text(f"open({str(ran)!r}, 'w')\nclass X: pass\n")
-    change(folder / file, auto_map=auto_map)
-    check_refused(folder, "needs custom code (", "modeling_x.X", "never runs")
-    assert not ran.exists()
-
-
-def test_code_for_a_head_that_is_not_loaded_is_no_matter(plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    heads = {"AutoModelForTokenClassification": "own.Tagger", "AutoImageProcessor": "own.Pictures"}
-    change(folder / "config.json", auto_map=heads)
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
-    change(folder / "config.json", architectures=["Tagger"])  # now it is what was saved
-    assert "custom code (own.Tagger)" in refusal(load_text_model, folder)
-
-
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "modules.json"])
-def test_a_file_of_endless_brackets(file: str, dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    (folder / file).write_text("[" * 100_000)
-    check_refused(folder, f"Could not read the {file} of ")
-
-
-@pytest.mark.sweep(3)
-@pytest.mark.parametrize("dtype", [5, None, ["F32"], {}])
-@pytest.mark.parametrize("base", ["plain", "dense"])
-def test_weights_whose_type_is_no_name(
-    dtype: object, base: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    header = json.dumps({"x.weight": {"dtype": dtype, "shape": [2, 2], "data_offsets": [0, 16]}})
-    content = struct.pack("<Q", len(header)) + header.encode() + bytes(16)
-    (folder / "model.safetensors").write_bytes(content)
-    check_refused(folder)
-
-
-def test_weights_with_a_header_of_endless_brackets(plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    content = struct.pack("<Q", 100_000) + b"[" * 100_000
-    (folder / "model.safetensors").write_bytes(content)
-    for load in LOADERS:
-        with pytest.raises(ModelError):
-            load(folder, device="cpu")
-
-
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize("base", ["plain", "dense"])
-@pytest.mark.parametrize("name", ["MyBertModel", "NewForCL", "NewForMaskedLM"])
-def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, request) -> None:
-    """`AutoModel` would give another class of the same `model_type`, with all weights in place."""
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    change(folder / "config.json", architectures=[name])
-    check_refused(folder, f"`transformers` does not have ({name})", "is not known")
-    change(folder / "config.json", architectures=["BertModel"])  # as the sentence says
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
-
-
-def test_an_encoder_that_simcse_trained(plain: Path, tmp_path: Path) -> None:
-    """Its weights have a prefix, and beside them a head that only training needs."""
-    folder = copy_of(plain, tmp_path)
-    change(folder / "config.json", architectures=["BertForCL"])
-    weights = load_file(plain / "model.safetensors")
-    assert all(name.startswith(("bert.", "cls.")) for name in weights)
-    weights |= {"mlp.dense.weight": torch.ones(32, 32), "mlp.dense.bias": torch.ones(32)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
-    del weights["bert.encoder.layer.1.output.dense.weight"]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    assert "is missing weights, for example encoder.layer.1" in refusal(load_text_model, folder)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("bert", "RobertaModel"), ("roberta", "BertForMaskedLM"), ("electra", "TFBertModel")],
-)
-def test_a_type_and_a_class_of_two_families(
-    kind: str, name: str, plain: Path, tmp_path: Path
-) -> None:
-    folder = copy_of(plain, tmp_path)
-    change(folder / "config.json", architectures=[name], model_type=kind)
-    said = refusal(load_text_model, folder)
-    assert f"its model_type is “{kind}”, its class {name}" in said
-
-
-@pytest.mark.parametrize("name", ["TFBertForMaskedLM", "FlaxBertModel", "BERTForMaskedLM"])
-def test_other_spellings_of_a_class(name: str, plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    change(folder / "config.json", architectures=[name])
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
-
-
-def test_the_code_of_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:
-    folder = old_layout(dense, tmp_path)
-    change(folder / "0_Transformer" / "config.json", auto_map={"AutoModel": "own.Model"})
-    check_refused(folder, "needs custom code (own.Model)")
-
-
-def test_an_activation_of_its_own(dense: Path, tmp_path: Path) -> None:
-    """sentence-transformers would put Tanh in its place."""
-    folder = with_dense(dense, tmp_path, "own.Activation")
-    assert "custom code (own.Activation)" in refusal(load_sentence_transformer, folder)
-    change(
-        folder / "2_Dense" / "config.json", activation_function="torch.nn.modules.linear.Identity"
-    )
-    check_library(folder)
-
-
-# --- what gives no dense vector of a text ------------------------------------------------------
-
-
-def test_cross_encoders(plain: Path, tmp_path: Path) -> None:
-    from sentence_transformers import CrossEncoder
-
-    encoder = CrossEncoder(str(plain), device="cpu", num_labels=1)
-    encoder.save_pretrained(str(tmp_path / "cross"))
-    check_refused(tmp_path / "cross", "cross-encoder", "(CrossEncoder)")
-    for file in ("config_sentence_transformers.json", "modules.json"):  # as before version 5
-        (tmp_path / "cross" / file).unlink()
-    check_refused(tmp_path / "cross", "cross-encoder", "(BertForSequenceClassification)")
-
-
-def test_a_classifier(tmp_path: Path) -> None:
-    from transformers import DistilBertConfig, DistilBertForSequenceClassification
-
-    config = DistilBertConfig(vocab_size=200, dim=16, n_layers=1, n_heads=2, hidden_dim=16)
-    save_headless(tmp_path)  # whose tokenizer stays
-    DistilBertForSequenceClassification(config).save_pretrained(tmp_path)
-    check_refused(tmp_path, "classifier (DistilBertForSequenceClassification)")
-    AutoModel.from_pretrained(tmp_path).save_pretrained(tmp_path)  # as the sentence says
-    ours = PooledEmbedder(load_text_model(tmp_path, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(tmp_path), atol=1e-5)
-
-
-@pytest.mark.parametrize("head", ["MultipleChoice", "SequenceClassification"])
-@pytest.mark.parametrize("tells", [True, False])
-def test_heads_that_score_texts(head: str, tells: bool, plain: Path, tmp_path: Path) -> None:
-    """By the class that was saved, or by the head's weights alone."""
-    folder = copy_of(plain, tmp_path)
-    name = f"BertFor{head}"
-    getattr(transformers, name).from_pretrained(plain).save_pretrained(folder)
-    if not tells:
-        change(folder / "config.json", architectures=None)
-    said = "scores or classes of its encoder's vectors (classifier.bias)"
-    assert (f"classifier ({name})" if tells else said) in refusal(load_text_model, folder)
-
-
-@pytest.mark.parametrize(
-    "head", ["TokenClassification", "NextSentencePrediction", "QuestionAnswering"]
-)
-@pytest.mark.parametrize("tells", [True, False])
-def test_other_heads_are_left_out(head: str, tells: bool, plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    getattr(transformers, f"BertFor{head}").from_pretrained(plain).save_pretrained(folder)
-    if not tells:
-        change(folder / "config.json", architectures=None)
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
-
-
-def test_weights_of_an_untied_output_are_left_out(tmp_path: Path) -> None:
-    """BioGPT calls them a projection."""
-    config = transformers.BioGptConfig(
-        vocab_size=200, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, tie_word_embeddings=False,
-    )  # fmt: skip
-    save_headless(tmp_path)  # whose tokenizer stays
-    transformers.BioGptForCausalLM(config).save_pretrained(tmp_path)
-    assert "output_projection.weight" in load_file(tmp_path / "model.safetensors")
-    ours = PooledEmbedder(load_text_model(tmp_path, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(tmp_path), atol=1e-5)
-
-
-@pytest.mark.parametrize("architectures", [None, ["BertModel"], ["BertForMaskedLM"]])
-@pytest.mark.parametrize("name", ["linear", "projection", "text_projection", "dense.linear"])
-def test_a_projection_beside_the_encoder(
-    name: str, architectures: list[str] | None, plain: Path, tmp_path: Path
-) -> None:
-    """As ColBERT's, whose vectors of tokens it makes."""
-    folder = copy_of(plain, tmp_path)
-    change(folder / "config.json", architectures=architectures)
-    weights = load_file(plain / "model.safetensors") | {f"{name}.weight": torch.ones(8, 32)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    said = refusal(load_text_model, folder)
-    assert f"other vectors of its encoder's vectors ({name}.weight)" in said
-    assert "multi-vector encoder" in said
-
-
-def test_a_causal_model_that_ranks(tmp_path: Path, dense: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    path = "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"
-    add_module(folder, path)
-    check_refused(folder, "cross-encoder", "(LogitScore)")
-
-
-@pytest.mark.parametrize("kind", ["splade", "csr"])
-def test_sparse_encoders(kind: str, plain: Path, tmp_path: Path) -> None:
-    from sentence_transformers import SparseEncoder
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from sentence_transformers.sparse_encoder.modules import SparseAutoEncoder
-
-    modules = [Transformer(str(plain)), Pooling(32, "mean"), SparseAutoEncoder(32, 64, 8)]
-    made = {"modules": modules} if kind == "csr" else {"model_name_or_path": str(plain)}
-    SparseEncoder(**made, device="cpu").save_pretrained(str(tmp_path), create_model_card=False)
-    assert SparseEncoder(str(tmp_path), device="cpu").encode("a").layout != torch.strided
-    check_refused(tmp_path, "is a sparse encoder (SparseEncoder)")
-    change(tmp_path / "config_sentence_transformers.json", model_type=None)
-    name = "SparseAutoEncoder" if kind == "csr" else "SpladePooling"
-    check_refused(tmp_path, f"is a sparse encoder ({name})")
-
-
-def test_a_sparse_encoder_of_an_older_version(plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    package = "sentence_transformers.sparse_encoder.models."
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": f"{package}MLMTransformer"},
-        {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": f"{package}SpladePooling"},
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    check_refused(folder, "sparse encoder (SpladePooling)")
-
-
-def test_multi_vector_encoders(plain: Path, tmp_path: Path) -> None:
-    from sentence_transformers import MultiVectorEncoder
-
-    encoder = MultiVectorEncoder(str(plain), device="cpu")
-    encoder.save_pretrained(str(tmp_path), create_model_card=False)
-    assert MultiVectorEncoder(str(tmp_path), device="cpu").encode_document("a dog").ndim == 2
-    check_refused(tmp_path, "is a multi-vector encoder (MultiVectorEncoder)")
-    change(tmp_path / "config_sentence_transformers.json", model_type="ColBERT")
-    check_refused(tmp_path, "is a multi-vector encoder (ColBERT)")
-    change(tmp_path / "config_sentence_transformers.json", model_type=None)
-    check_refused(tmp_path, "is a multi-vector encoder (MultiVectorMask)")
-    modules = json.loads((tmp_path / "modules.json").read_text())[:2]
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    check_refused(tmp_path, "is a multi-vector encoder (Dense without Pooling)")
-    modules[1]["type"] = "pylate.models.Dense.Dense"
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    check_refused(tmp_path, "is a multi-vector encoder (Dense)")
-
-
-@pytest.mark.parametrize("name", ["HF_ColBERT", "ColPaliForRetrieval"])
-def test_multi_vector_checkpoints_of_other_libraries(
-    name: str, plain: Path, tmp_path: Path
-) -> None:
-    folder = copy_of(plain, tmp_path)
-    change(folder / "config.json", architectures=[name])
-    check_refused(folder, f"is a multi-vector encoder ({name})")
-
-
-def test_a_kind_that_nobody_knows_yet(dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    change(folder / "config_sentence_transformers.json", model_type="GraphEncoder")
-    check_refused(folder, "is a GraphEncoder, not a SentenceTransformer")
-
-
-def test_a_transformer_whose_tokens_nobody_pools(dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    modules = json.loads((folder / "modules.json").read_text())[:1]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    assert "none of its modules pools" in refusal(load_sentence_transformer, folder)
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
-
-
-# --- adapters and weights ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("base", ["plain", "dense"])
-@pytest.mark.parametrize("file", ["adapter_config.json", "adapter_model.bin"])
-def test_an_adapter_beside_weights(file: str, base: str, tmp_path: Path, request) -> None:
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    (folder / file).write_text('{"peft_type": "LORA", "base_model_name_or_path": "bert"}')
-    check_refused(folder, "has an adapter beside its own weights", "merge_and_unload")
-
-
-def test_an_adapter_alone(dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
-    about = {"peft_type": "LORA", "base_model_name_or_path": "bert-base-uncased"}
-    (folder / "adapter_config.json").write_text(json.dumps(about))
-    check_refused(folder, "is an adapter, not a whole model", "into bert-base-uncased")
-    for file in ("config.json", "modules.json"):
+def rename(folder: Path, new: str, *removed: str) -> None:
+    (folder / "model.safetensors").rename(folder / new)
+    for file in removed:
         (folder / file).unlink()
-    check_refused(folder, "is an adapter, not a whole model")
-    said = str(describe_missing_weights("a/lora", ["README.md", "adapter_model.safetensors"]))
-    assert said.startswith("a/lora is an adapter, not a whole model")
 
 
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize("base", ["plain", "dense"])
-def test_quantised_weights(base: str, tmp_path: Path, request) -> None:
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    for method in ("gptq", "bitsandbytes"):
-        change(folder / "config.json", quantization_config={"quant_method": method, "bits": 4})
-        check_refused(folder, f"quantised weights ({method})")
-    change(folder / "config.json", quantization_config=None)
-    file = folder / "model.safetensors"
-    weights = load_file(file)
-    name = next(name for name in weights if name.endswith("query.weight"))
-    weights[name] = (weights[name] * 100).to(torch.int8)
-    save_file(weights, file, metadata={"format": "pt"})
-    check_refused(folder, "quantised weights (I8)")
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_weights_of_half_the_size_are_read(dtype: torch.dtype, plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    weights = {
-        name: value.to(dtype) for name, value in load_file(folder / "model.safetensors").items()
-    }
-    weights["cls.relative.bias"] = torch.ones(2, 2, dtype=torch.uint8)  # as GPT-2's masks
+def change_weights(folder: Path, change_all: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change_all(weights)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=0.02)
 
 
-@pytest.mark.sweep(3)
-@pytest.mark.parametrize(
-    ("file", "kind"),
-    [
-        ("model.Q4_K_M.gguf", "GGUF"), ("pytorch_model.bin", "pickled"),
-        ("tf_model.h5", "TensorFlow"), ("flax_model.msgpack", "Flax"), ("model.onnx", "ONNX"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("base", ["plain", "dense"])
-def test_weights_in_another_format(
-    file: str, kind: str, base: str, tmp_path: Path, request
-) -> None:
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    (folder / "model.safetensors").rename(folder / file)
-    check_refused(folder, f"no weights in safetensors format, only {kind} ones ({file})")
-    if kind == "GGUF":
-        for other in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-            (folder / other).unlink()
-        check_refused(folder, f"only GGUF ones ({file})")
+def add_weights(folder: Path, **weights: torch.Tensor) -> None:
+    """Under the prefix that the encoder's weights have."""
+    names = load_file(folder / "model.safetensors")
+    prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
+    inner = {prefix + name if name[0].islower() else name[1:]: w for name, w in weights.items()}
+    change_weights(folder, lambda all_weights: all_weights.update(inner))
+
+
+def save_as(folder: Path, name: str, tells: bool = True) -> None:
+    """Save the weights as those of another class, which the configuration names or does not."""
+    getattr(transformers, name).from_pretrained(folder).save_pretrained(folder)
+    if not tells:
+        configure(folder, architectures=None)
+
+
+def write_modules(folder: Path, *paths: str) -> None:
+    entries = [{"idx": i, "name": str(i), "path": f"{i}_X" * (i > 0), "type": path}
+               for i, path in enumerate(paths)]  # fmt: skip
+    write(folder, "modules.json", json.dumps(entries))
+
+
+def add_module(folder: Path, path: str) -> Path:
+    modules = json.loads((folder / "modules.json").read_text())
+    name = f"{len(modules)}_{path.rpartition('.')[2]}"
+    modules.append({"idx": len(modules), "name": str(len(modules)), "path": name, "type": path})
+    write(folder, "modules.json", json.dumps(modules))
+    (folder / name).mkdir()
+    return folder / name
+
+
+def add_dense(folder: Path, activation: str) -> None:
+    module = add_module(folder, "sentence_transformers.models.Dense")
+    settings = {"in_features": 32, "out_features": 8, "bias": True}
+    configure(module, **settings, activation_function=activation)
+    weights = {"linear.weight": torch.randn(8, 32), "linear.bias": torch.randn(8)}
+    save_file(weights, module / "model.safetensors")
+
+
+def use_old_layout(folder: Path) -> Path:
+    """As sentence-transformers 1 wrote it: the transformer in a folder of its own."""
+    part = folder / "0_Transformer"
+    part.mkdir()
+    for path in list(folder.iterdir()):
+        if path.is_file() and path.name not in (
+            "modules.json",
+            "config_sentence_transformers.json",
+        ):
+            path.rename(part / path.name)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0] |= {"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}
+    write(folder, "modules.json", json.dumps(modules))
+    (folder / "config_sentence_transformers.json").unlink()
+    write(folder, "config.json", '{"__version__": "1.2.0"}')
+    return part
 
 
 def split_weights(folder: Path) -> tuple[Path, Path, Path]:
@@ -467,101 +144,307 @@ def split_weights(folder: Path) -> tuple[Path, Path, Path]:
     return files[0], files[1], index
 
 
-def spoil_shards(kind: str, first: Path, second: Path, index: Path) -> None:
-    if kind == "no index":
+def spoil_shards(folder: Path, kind: str) -> None:
+    first, second, index = split_weights(folder)
+    if kind in ("no index", "a variant"):
         index.unlink()
-    elif kind == "one is missing":
+    if kind in ("one is missing", "a variant"):
         second.unlink()
-    elif kind == "one is cut off":
+    if kind == "a variant":
+        first.rename(folder / "model.fp16.safetensors")
+    if kind == "one is cut off":
         second.write_bytes(second.read_bytes()[:-50])
-    elif kind == "a tensor is in both":  # the library reads the last, whatever the index says
+    if kind == "a tensor is in both":  # the library reads the last, whatever the index says
         both = load_file(second) | dict(list(load_file(first).items())[:1])
         save_file(both, second, metadata={"format": "pt"})
-    elif kind == "a variant":
-        first.rename(first.with_name("model.fp16.safetensors"))
-        second.unlink()
-        index.unlink()
 
 
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [
-        ("no index", "in model-00001-of-00002.safetensors, where they are not looked for"),
-        ("one is missing", "lacks the file model-00002-of-00002.safetensors"),
-        ("one is cut off", "model-00002-of-00002.safetensors of"),
-        ("a tensor is in both", "twice, in model-00001-of-00002.safetensors and in"),
-        ("a variant", "in model.fp16.safetensors, where they are not looked for"),
-    ],
-)
-def test_shards(kind: str, sentence: str, dense: Path, plain: Path, tmp_path: Path) -> None:
-    whole = Path(shutil.copytree(plain, tmp_path / "whole"))
-    split_weights(whole)
-    ours = PooledEmbedder(load_text_model(whole, device="cpu")).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
-    folder = copy_of(dense, tmp_path)
-    spoil_shards(kind, *split_weights(folder))
-    check_refused(folder, sentence)
+def draw_words(folder: Path) -> None:
+    """BPE with dropout splits a word differently each time it reads it, also in eval mode."""
+    settings = json.loads((folder / "tokenizer.json").read_text())
+    settings["model"]["dropout"] = 0.5
+    settings["model"] = {**settings["model"], "type": "BPE", "merges": []}
+    for name in ("max_input_chars_per_word", "continuing_subword_prefix"):
+        settings["model"].pop(name, None)
+    write(folder, "tokenizer.json", json.dumps(settings))
 
 
-@pytest.mark.parametrize("layout", ["flat", "old", "router"])
-def test_weights_that_are_missing_are_not_made_up(
-    layout: str, dense: Path, plain: Path, tmp_path: Path
-) -> None:
-    if layout == "router":
-        folder, part = save_router(plain, tmp_path), tmp_path / "document_0_Transformer"
-    elif layout == "old":
-        folder = old_layout(dense, tmp_path)
-        part = folder / "0_Transformer"
-    else:
-        folder = part = copy_of(dense, tmp_path)
-    weights = load_file(part / "model.safetensors")
-    name = "encoder.layer.1.output.dense.weight"
-    del weights[name]
-    save_file(weights, part / "model.safetensors", metadata={"format": "pt"})
-    said = refusal(load_sentence_transformer, folder)
-    assert f"is missing weights, for example {name}" in said
+def empty_vocabulary(folder: Path) -> None:
+    """As transformers 5 does, which ignores `vocab_file`."""
+    transformers.BertTokenizerFast(vocab_file="none.txt").save_pretrained(folder)
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
-def test_a_pointer_in_place_of_a_file(file: str, plain: Path, tmp_path: Path) -> None:
-    folder = copy_of(plain, tmp_path)
-    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 438007537\n"
-    (folder / file).write_text(pointer)
-    check_refused(folder, f"{file} of", "Git LFS pointer", "git lfs pull")
+def write_header(folder: Path, dtype: object) -> None:
+    entry = {"dtype": dtype, "shape": [2, 2], "data_offsets": [0, 16]}
+    header = json.dumps({"x.weight": entry}).encode()
+    write(folder, "model.safetensors", struct.pack("<Q", len(header)) + header + bytes(16))
 
 
-# --- tokenizers --------------------------------------------------------------------------------
+def save_quantised(folder: Path) -> None:
+    def round_one(weights: dict[str, torch.Tensor]) -> None:
+        name = next(name for name in weights if name.endswith("query.weight"))
+        weights[name] = (weights[name] * 100).to(torch.int8)
+
+    change_weights(folder, round_one)
 
 
-def test_a_sentencepiece_model_alone(plain: Path, tmp_path: Path, monkeypatch) -> None:
-    folder = copy_of(plain, tmp_path)
+def drop_weight(folder: Path, part: str = "", name: str = "layer.1.output.dense.weight") -> None:
+    def drop(weights: dict[str, torch.Tensor]) -> None:
+        del weights[next(full for full in weights if full.endswith(name))]
+
+    change_weights(folder / part, drop)
+
+
+LORA = '{"peft_type": "LORA", "base_model_name_or_path": "bert-base-uncased"}'
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 438007537\n"
+SPARSE = "sentence_transformers.sparse_encoder.models."
+TOKENIZER = "tokenizer_config.json"
+
+# By name: what is changed in which models, what is said of it, and by which ways of loading.
+REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]] = {
+    # a model's own code
+    "own model": ("plain dense", partial(configure, auto_map={"AutoModel": "modeling_x.X"}),
+                  "needs custom code (modeling_x.X), which neuralviz never runs", EVERY),
+    "own config": ("dense", partial(configure, auto_map={"AutoConfig": "modeling_x.X"}),
+                   "needs custom code (modeling_x.X)", EVERY),
+    "code elsewhere": ("plain", partial(configure, auto_map={"AutoModelForMaskedLM": "a/b--m.X"}),
+                       "needs custom code (a/b--m.X)", EVERY),
+    "own tokenizer": ("plain", partial(configure, file=TOKENIZER, auto_map=["own.X", None]),
+                      "needs custom code (own.X)", EVERY),
+    "own tokenizer by name": (
+        "dense", partial(configure, file=TOKENIZER, auto_map={"AutoTokenizer": [None, "own.X"]}),
+        "needs custom code (own.X)", EVERY),
+    "own class that was saved": (
+        "plain", partial(configure, auto_map={"AutoModelForTokenClassification": "own.Tagger"},
+                         architectures=["Tagger"]), "custom code (own.Tagger)", TEXT),
+    "own transformer in its folder": (
+        "dense", lambda f: configure(use_old_layout(f), auto_map={"AutoModel": "own.Model"}),
+        "needs custom code (own.Model)", EVERY),
+    "own activation": ("dense", partial(add_dense, activation="own.Activation"),
+                       "custom code (own.Activation)", LIBRARY),
+    "own module": ("dense", partial(add_module, path="mine.Pooling"),
+                   "needs custom code (mine.Pooling)", EVERY),
+    "a class that there is not": ("plain dense", partial(configure, architectures=["NewForCL"]),
+                                  "`transformers` does not have (NewForCL)", EVERY),
+    "a class of another family": (
+        "plain", partial(configure, architectures=["RobertaModel"]),
+        "its model_type is “bert”, its class RobertaModel", TEXT),
+    "a class of another library": (
+        "plain", partial(configure, architectures=["TFBertModel"], model_type="electra"),
+        "its model_type is “electra”, its class TFBertModel", TEXT),
+    # files that cannot be read
+    **{f"endless brackets in {file}": ("dense", partial(write, file=file, content="[" * 100_000),
+                                       f"Could not read the {file} of ", EVERY)
+       for file in ("config.json", TOKENIZER, "modules.json")},
+    "weights of a type without a name": ("plain dense", partial(write_header, dtype=["F32"]),
+                                         "", EVERY),
+    "weights with endless brackets": (
+        "plain", partial(write, file="model.safetensors",
+                         content=struct.pack("<Q", 100_000) + b"[" * 100_000), "damaged", EVERY),
+    "a pointer of weights": ("plain", partial(write, file="model.safetensors", content=POINTER),
+                             "model.safetensors of", EVERY),
+    "a pointer of a tokenizer": ("plain", partial(write, file="tokenizer.json", content=POINTER),
+                                 "Git LFS pointer. Run `git lfs pull`", EVERY),
+    "a length in words": ("dense", partial(configure, file=TOKENIZER, model_max_length="40"),
+                          f"model_max_length in the {TOKENIZER}", EVERY),
+    "a list of lengths": (
+        "dense", partial(configure, file="sentence_bert_config.json", max_seq_length=[40]),
+        "max_seq_length in the sentence_bert_config.json", EVERY),
+    "a module without settings": ("dense", lambda f: shutil.rmtree(f / "1_Pooling"),
+                                  "is incomplete: 1_Pooling/config.json is missing.", LIBRARY),
+    "a plain encoder": ("plain", lambda f: None, "modules.json is missing", LIBRARY),
+    # what gives no dense vector of a text
+    "a classifier": ("plain", partial(save_as, name="BertForSequenceClassification"),
+                     "classifier (BertForSequenceClassification)", EVERY),
+    "a classifier, untold": (
+        "plain", partial(save_as, name="BertForSequenceClassification", tells=False),
+        "scores or classes of its encoder's vectors (classifier.bias)", TEXT),
+    "multiple choice": ("plain", partial(save_as, name="BertForMultipleChoice"),
+                        "classifier (BertForMultipleChoice)", EVERY),
+    "a causal model that ranks": (
+        "dense", partial(add_module,
+                         path="sentence_transformers.cross_encoder.modules.logit_score.LogitScore"),
+        "cross-encoder or a classifier (LogitScore)", EVERY),
+    "sparse, of an older version": (
+        "plain", lambda f: write_modules(f, f"{SPARSE}MLMTransformer", f"{SPARSE}SpladePooling"),
+        "sparse encoder (SpladePooling)", EVERY),
+    "ColBERT": ("plain", partial(configure, architectures=["HF_ColBERT"]),
+                "is a multi-vector encoder (HF_ColBERT)", EVERY),
+    "for retrieval": ("plain", partial(configure, architectures=["ColPaliForRetrieval"]),
+                      "is a multi-vector encoder (ColPaliForRetrieval)", EVERY),
+    "a kind that nobody knows": (
+        "dense", partial(configure, file="config_sentence_transformers.json", model_type="Graph"),
+        "is a Graph, not a SentenceTransformer", EVERY),
+    "tokens that nobody pools": (
+        "dense", lambda f: write_modules(f, "sentence_transformers.models.Transformer"),
+        "none of its modules pools", LIBRARY),
+    **{f"a projection, saved as {saved}": (
+        "plain", lambda f, name=name, saved=saved: (
+            configure(f, architectures=saved),
+            change_weights(f, lambda w: w.update({f"{name}.weight": torch.ones(8, 32)}))),
+        f"other vectors of its encoder's vectors ({name}.weight)", TEXT)
+       for name, saved in (("linear", None), ("text_projection", ["BertModel"]),
+                           ("dense.linear", ["BertForMaskedLM"]))},
+    # adapters and weights
+    "an adapter beside": ("plain dense", partial(write, file="adapter_config.json", content=LORA),
+                          "has an adapter beside its own weights", EVERY),
+    "a pickled adapter beside": ("dense", partial(write, file="adapter_model.bin", content=LORA),
+                                 "has an adapter beside its own weights", EVERY),
+    "an adapter alone": (
+        "dense", lambda f: (rename(f, "adapter_model.safetensors"),
+                            write(f, "adapter_config.json", LORA)),
+        "is an adapter, not a whole model. Merge it into bert-base-uncased", EVERY),
+    "told to be quantised": (
+        "plain dense", partial(configure, quantization_config={"quant_method": "gptq"}),
+        "quantised weights (gptq)", EVERY),
+    "quantised": ("plain dense", save_quantised, "quantised weights (I8)", EVERY),
+    **{f"{kind} weights": (base, partial(rename, new=file),
+                           f"no weights in safetensors format, only {kind} ones ({file})", EVERY)
+       for kind, file, base in (("GGUF", "model.Q4_K_M.gguf", "plain"),
+                                ("pickled", "pytorch_model.bin", "plain dense"),
+                                ("TensorFlow", "tf_model.h5", "plain"),
+                                ("Flax", "flax_model.msgpack", "plain"),
+                                ("ONNX", "model.onnx", "dense"))},
+    "GGUF alone": ("plain", lambda f: rename(f, "m.gguf", "config.json", "tokenizer.json",
+                                             TOKENIZER), "only GGUF ones (m.gguf)", EVERY),
+    **{f"shards: {kind}": ("dense", partial(spoil_shards, kind=kind), sentence, EVERY)
+       for kind, sentence in (
+           ("no index", "in model-00001-of-00002.safetensors, where they are not looked for"),
+           ("one is missing", "lacks the file model-00002-of-00002.safetensors"),
+           ("one is cut off", "model-00002-of-00002.safetensors of"),
+           ("a tensor is in both", "twice, in model-00001-of-00002.safetensors and in"),
+           ("a variant", "in model.fp16.safetensors, where they are not looked for"))},
+    "weights that are missing": ("dense", drop_weight,
+                                 "is missing weights, for example encoder.layer.1", LIBRARY),
+    "missing in the old layout": ("dense", lambda f: drop_weight(use_old_layout(f)),
+                                  "is missing weights, for example encoder.layer.1", LIBRARY),
+    # weights without a place
+    "a block too many": ("plain dense", partial(configure, num_hidden_layers=2),
+                         "no place for, for example", EVERY),
+    "LoRA, unmerged": (
+        "plain dense",
+        lambda f: add_weights(f, **{f"{QUERY[:-7]}.lora_A.default.weight": torch.ones(4, 32)}),
+        f"{QUERY[:-7]}.lora_A.default.weight", EVERY),
+    "relative positions": (
+        "plain", lambda f: add_weights(f, **{QUERY.replace("query", "distance_embedding"):
+                                             torch.ones(127, 8)}),
+        "no place for, for example bert.encoder.layer.1.attention.self.distance", EVERY),
+    # tokenizers
+    "a tokenizer that draws": ("plain dense", draw_words,
+                               "splits words at random. Set “drop", (load_text_model, *LIBRARY)),
+    "an empty vocabulary": ("plain dense", empty_vocabulary,
+                            "has an empty vocabulary: its tokenizer.json is missing, or has 5",
+                            (load_text_model, *LIBRARY)),
+    "only multiples of a length": ("dense", partial(configure, chunk_size_feed_forward=4),
+                                   "multiple of the chunk size", (load_text_model, *LIBRARY)),
+}  # fmt: skip
+
+
+def refusal(load: Callable[..., Any], folder: Path) -> str:
+    with pytest.raises(ModelError) as caught:
+        load(folder, device="cpu")
+    sentence = str(caught.value)
+    assert str(folder) in sentence
+    assert sentence.endswith((".", "`."))
+    return sentence
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_be_read_as_something_else_is_refused(name: str, copy_of) -> None:
+    for base in REFUSED[name][0].split():
+        _, spoil, sentence, loaders = REFUSED[name]
+        folder = copy_of(base)
+        spoil(folder)
+        for load in loaders:
+            is_plain = base == "plain" and name != "a plain encoder"
+            said = refusal(load, folder)
+            assert sentence in said or (load in LIBRARY and is_plain and "modules.json" in said)
+
+
+def test_code_is_never_run(copy_of) -> None:
+    folder = copy_of("plain")
+    write(folder, "modeling_x.py", f"open({str(folder / 'ran')!r}, 'w')\nclass X: pass\n")
+    configure(folder, auto_map={"AutoModel": "modeling_x.X"})
+    for load in EVERY:
+        refusal(load, folder)
+    assert not (folder / "ran").exists()
+
+
+def test_an_adapter_on_the_hub() -> None:
+    sentence = str(describe_missing_weights("a/lora", ["README.md", "adapter_model.safetensors"]))
+    assert sentence.startswith("a/lora is an adapter, not a whole model")
+
+
+def test_a_sentencepiece_model_alone(copy_of, monkeypatch) -> None:
+    folder = copy_of("plain")
     (folder / "tokenizer.json").unlink()
-    (folder / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
+    write(folder, "spiece.model", b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
     monkeypatch.setattr("neuralviz.models.folder_check.find_spec", lambda name: None)
-    check_refused(folder, "SentencePiece model (spiece.model)", "pip install sentencepiece")
+    for load in EVERY:
+        assert "SentencePiece model (spiece.model)" in refusal(load, folder)
 
 
-@pytest.mark.parametrize("base", ["plain", "dense"])
-def test_an_empty_vocabulary(base: str, tmp_path: Path, request) -> None:
-    from transformers import BertTokenizerFast, RobertaTokenizerFast
+@pytest.mark.parametrize("kind", ["CrossEncoder", "SparseEncoder", "csr", "MultiVectorEncoder"])
+def test_encoders_of_other_kinds(kind: str, bases: dict[str, Path], tmp_path: Path) -> None:
+    """As the library saves them, and without the file that names their kind."""
+    import sentence_transformers
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseAutoEncoder
 
-    folder = copy_of(request.getfixturevalue(base), tmp_path)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
-    for load in LOADERS[::2] if base == "dense" else LOADERS[:2]:
-        assert (
-            "has an empty vocabulary: its tokenizer.json is missing, or has 5 special"
-            in refusal(load, folder)
-        )
-    RobertaTokenizerFast(vocab_file="none.json", merges_file="none.txt").save_pretrained(folder)
-    assert "has an empty vocabulary" in refusal(load_text_model, folder)
-    BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
-    assert load_text_model(folder, device="cpu").encoder.get_vocab_size() == len(words)
+    source = str(bases["plain"])
+    if kind == "csr":
+        modules = [Transformer(source), Pooling(32, "mean"), SparseAutoEncoder(32, 64, 8)]
+        encoder = sentence_transformers.SparseEncoder(modules=modules, device="cpu")
+    else:
+        options = {"num_labels": 1} if kind == "CrossEncoder" else {}
+        encoder = getattr(sentence_transformers, kind)(source, device="cpu", **options)
+    encoder.save_pretrained(str(tmp_path))
+    first, second = {
+        "CrossEncoder": ("(CrossEncoder)", "(BertForSequenceClassification)"),
+        "SparseEncoder": ("sparse encoder (SparseEncoder)", "(SpladePooling)"),
+        "csr": ("sparse encoder (SparseEncoder)", "(SparseAutoEncoder)"),
+        "MultiVectorEncoder": ("multi-vector encoder (MultiVectorEncoder)", "(MultiVectorMask)"),
+    }[kind]
+    for load in EVERY:
+        assert first in refusal(load, tmp_path)
+    if kind == "CrossEncoder":  # as before version 5
+        (tmp_path / "modules.json").unlink(missing_ok=True)
+        (tmp_path / "config_sentence_transformers.json").unlink()
+    else:
+        configure(tmp_path, "config_sentence_transformers.json", model_type=None)
+    for load in EVERY:
+        assert second in refusal(load, tmp_path)
+    if kind == "MultiVectorEncoder":
+        modules = json.loads((tmp_path / "modules.json").read_text())[:2]
+        for path in (modules[1]["type"], "pylate.models.Dense.Dense"):
+            modules[1]["type"] = path
+            write(tmp_path, "modules.json", json.dumps(modules))
+            assert "is a multi-vector encoder (Dense" in refusal(load_text_model, tmp_path)
 
 
 # --- what is read rightly ----------------------------------------------------------------------
+
+
+def unit(vectors: Any) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def plain_means(folder: Path, kind: Any = AutoModel) -> np.ndarray:
+    """[text, dim] means of a transformer's last states, one text at a time, by transformers."""
+    network, tokenizer = kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        states = [
+            network(**tokenizer(text, return_tensors="pt", return_token_type_ids=False))
+            .last_hidden_state[0].mean(dim=0)
+            for text in SHORT
+        ]  # fmt: skip
+    return unit(torch.stack(states))
+
+
+def check_means(folder: Path, expected: np.ndarray, atol: float = 1e-5) -> None:
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, expected, atol=atol)
 
 
 def check_library(folder: Path) -> None:
@@ -570,192 +453,159 @@ def check_library(folder: Path) -> None:
 
     theirs = SentenceTransformer(str(folder), device="cpu").encode(list(SHORT))
     encoder = SentenceTransformerEmbedder(*load_sentence_transformer(folder, device="cpu"))
-    np.testing.assert_allclose(encoder.encode(SHORT), unit(theirs), atol=1e-5)
+    ours = encoder.encode(SHORT, normalize_embeddings=False)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def old_layout(dense: Path, tmp_path: Path) -> Path:
-    """A model as sentence-transformers 1 wrote it: the transformer in a folder of its own."""
-    folder = copy_of(dense, tmp_path)
-    (folder / "0_Transformer").mkdir()
-    for path in list(folder.iterdir()):
-        if path.is_file() and path.name not in (
-            "modules.json",
-            "config_sentence_transformers.json",
-        ):
-            path.rename(folder / "0_Transformer" / path.name)
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0] |= {"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "config_sentence_transformers.json").unlink()
-    (folder / "config.json").write_text('{"__version__": "1.2.0"}')
-    return folder
+def store_as(folder: Path, dtype: torch.dtype) -> None:
+    change_weights(folder, lambda w: w.update({name: v.to(dtype) for name, v in w.items()}))
+    mask = torch.ones(2, 2, dtype=torch.uint8)  # as GPT-2's
+    change_weights(folder, lambda w: w.update({"cls.relative.bias": mask}))
 
 
-def add_module(folder: Path, path: str) -> Path:
-    modules = json.loads((folder / "modules.json").read_text())
-    name = f"{len(modules)}_{path.rpartition('.')[2]}"
-    modules.append({"idx": len(modules), "name": str(len(modules)), "path": name, "type": path})
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / name).mkdir()
-    return folder / name
+OTHER_HEADS = {
+    "cls.seq_relationship.weight": torch.ones(2, 32),
+    "bert.pooler.dense.weight": torch.ones(32, 32),
+    "bert.pooler.dense.bias": torch.ones(32),
+    "bert.embeddings.position_ids": torch.arange(64)[None],
+}
+OWN_TAGGER = {"AutoModelForTokenClassification": "own.Tagger", "AutoImageProcessor": "own.Pictures"}
+SIMCSE = {"mlp.dense.weight": torch.ones(32, 32), "mlp.dense.bias": torch.ones(32)}
+READ: dict[str, Callable[[Path], Any]] = {
+    "code for a head that is not loaded": partial(configure, auto_map=OWN_TAGGER),
+    "SimCSE": lambda f: (configure(f, architectures=["BertForCL"]),
+                         change_weights(f, lambda w: w.update(SIMCSE))),
+    **{name: partial(configure, architectures=[name])
+       for name in ("TFBertForMaskedLM", "FlaxBertModel", "BERTForMaskedLM", "BertModel")},
+    **{f"{name}, {tells}": partial(save_as, name=f"BertFor{name}", tells=tells)
+       for name in ("TokenClassification", "NextSentencePrediction", "QuestionAnswering")
+       for tells in (True, False)},
+    "other heads and old buffers": lambda f: change_weights(f, lambda w: w.update(OTHER_HEADS)),
+    "shards": split_weights,
+    "float16": partial(store_as, dtype=torch.float16),
+    "bfloat16": partial(store_as, dtype=torch.bfloat16),
+}  # fmt: skip
 
 
-def with_dense(dense: Path, tmp_path: Path, activation: str) -> Path:
-    folder = copy_of(dense, tmp_path)
-    module = add_module(folder, "sentence_transformers.models.Dense")
-    settings = {"in_features": 32, "out_features": 8, "bias": True}
-    change(module / "config.json", **settings, activation_function=activation)
-    weights = {"linear.weight": torch.randn(8, 32), "linear.bias": torch.randn(8)}
-    save_file(weights, module / "model.safetensors")
-    return folder
+@pytest.mark.parametrize("name", READ)
+def test_what_plays_no_part_in_the_vectors_is_accepted(name: str, copy_of, bases) -> None:
+    folder = copy_of("plain")
+    READ[name](folder)
+    check_means(folder, plain_means(bases["plain"]), atol=0.02 if "float16" in name else 1e-5)
 
 
-def test_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:
-    folder = old_layout(dense, tmp_path)
+def test_modules_of_sentence_transformers(copy_of) -> None:
+    folder = copy_of("dense")
+    add_dense(folder, "torch.nn.modules.activation.Tanh")
     check_library(folder)
-    model = load_text_model(folder, device="cpu")
-    expected = plain_means(folder / "0_Transformer")
-    np.testing.assert_allclose(PooledEmbedder(model).encode(SHORT), expected, atol=1e-5)
+    configure(folder / "2_Dense", activation_function="torch.nn.modules.linear.Identity")
+    check_library(folder)
+    part = use_old_layout(folder)
+    check_library(folder)
+    check_means(folder, plain_means(part))
 
 
-def test_a_module_without_its_settings(dense: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(dense, tmp_path / "model")
-    shutil.rmtree(folder / "1_Pooling")
-    sentence = "is incomplete: 1_Pooling/config.json is missing."
-    assert sentence in refusal(load_sentence_transformer, folder)
-    assert load_text_model(folder, device="cpu").id == str(folder)  # *mean* needs none
+def test_weights_of_an_untied_output_are_left_out(tmp_path: Path) -> None:
+    """BioGPT calls them a projection."""
+    config = transformers.BioGptConfig(
+        vocab_size=200, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, tie_word_embeddings=False,
+    )  # fmt: skip
+    save_headless(tmp_path)  # whose tokenizer stays
+    transformers.BioGptForCausalLM(config).save_pretrained(tmp_path)
+    assert "output_projection.weight" in load_file(tmp_path / "model.safetensors")
+    check_means(tmp_path, plain_means(tmp_path))
 
 
-def save_router(plain: Path, folder: Path) -> Path:
+def test_a_router(bases: dict[str, Path], tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    routes = [[Transformer(str(plain)), Pooling(32, mode)] for mode in ("mean", "cls")]
+    routes = [[Transformer(str(bases["plain"])), Pooling(32, mode)] for mode in ("mean", "cls")]
     library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
-    library.save(str(folder), create_model_card=False)
-    return folder
-
-
-def test_a_router(plain: Path, tmp_path: Path) -> None:
-    check_library(save_router(plain, tmp_path))
-    for load in (load_text_model, load_model):
-        said = refusal(load, tmp_path)
-        assert "sends texts to different encoders (Router)" in said
-        assert "method sentence-transformer" in said
-    before = load_sentence_transformer(tmp_path, device="cpu")[1]
-    file = tmp_path / "query_0_Transformer" / "model.safetensors"
-    weights = {name: 2 * value for name, value in load_file(file).items()}
-    save_file(weights, file, metadata={"format": "pt"})
-    assert load_sentence_transformer(tmp_path, device="cpu")[1] != before
-    settings = json.loads((tmp_path / "router_config.json").read_text())
-    settings["types"]["query_0_Transformer"] = "own.Transformer"
-    (tmp_path / "router_config.json").write_text(json.dumps(settings))
-    check_refused(tmp_path, "needs custom code (own.Transformer)")
-
-
-def test_a_table_of_token_embeddings(plain: Path, tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
-    table = StaticEmbedding(AutoTokenizer.from_pretrained(plain), embedding_dim=16)
-    library = SentenceTransformer(modules=[table], device="cpu")
     library.save(str(tmp_path), create_model_card=False)
     check_library(tmp_path)
-    change(tmp_path / "config.json", model_type="model2vec", architectures=["StaticModel"])
-    check_library(tmp_path)
-    assert "is a table of token embeddings" in refusal(load_text_model, tmp_path)
-    (tmp_path / "modules.json").unlink()
-    assert "from_model2vec" in refusal(load_text_model, tmp_path)
+    for load in (load_text_model, load_model):
+        assert "sends texts to different encoders (Router)" in refusal(load, tmp_path)
+    before = load_sentence_transformer(tmp_path, device="cpu")[1]
+    change_weights(tmp_path / "query_0_Transformer", lambda w: [v.mul_(2) for v in w.values()])
+    assert load_sentence_transformer(tmp_path, device="cpu")[1] != before
+    drop_weight(tmp_path, "document_0_Transformer")
+    assert "is missing weights" in refusal(load_sentence_transformer, tmp_path)
+    settings = json.loads((tmp_path / "router_config.json").read_text())
+    settings["types"]["query_0_Transformer"] = "own.Transformer"
+    write(tmp_path, "router_config.json", json.dumps(settings))
+    for load in EVERY:
+        assert "needs custom code (own.Transformer)" in refusal(load, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["WordEmbeddings", "BoW"])
-def test_modules_without_a_transformer(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["StaticEmbedding", "WordEmbeddings", "BoW"])
+def test_modules_without_a_transformer(kind: str, bases, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import BoW, Pooling, WordEmbeddings
+    from sentence_transformers.sentence_transformer.modules import (
+        BoW,
+        Pooling,
+        StaticEmbedding,
+        WordEmbeddings,
+    )
     from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 
     words = ["old", "baker", "carries", "reads", "children", "rain", "door", "wind", "evening"]
     if kind == "BoW":  # which has no weights
         modules = [BoW(words)]
-    else:
+    elif kind == "WordEmbeddings":
         tokenizer = WhitespaceTokenizer(words, stop_words=[])
         table = np.random.default_rng(0).normal(size=(len(words) + 1, 8)).astype(np.float32)
         modules = [WordEmbeddings(tokenizer=tokenizer, embedding_weights=table), Pooling(8)]
+    else:
+        tokenizer = AutoTokenizer.from_pretrained(bases["plain"])
+        modules = [StaticEmbedding(tokenizer, embedding_dim=16)]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path), create_model_card=False)
-    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(list(SHORT))
-    encoder = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
-    ours = encoder.encode(SHORT, normalize_embeddings=False)
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    check_library(tmp_path)
     assert f"without a transformer ({kind})" in refusal(load_text_model, tmp_path)
-
-
-def save_t5(folder: Path) -> Path:
-    """The encoder of a small T5, as sentence-transformers saves it, too."""
-    from transformers import T5Config, T5EncoderModel
-
-    save_headless(folder)  # whose tokenizer stays
-    sizes = {"vocab_size": 200, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2}
-    network = T5EncoderModel(T5Config(**sizes, num_heads=2, decoder_start_token_id=0))
-    network.save_pretrained(folder)
-    return folder
+    if kind == "StaticEmbedding":
+        configure(tmp_path, model_type="model2vec", architectures=["StaticModel"])
+        check_library(tmp_path)
+        (tmp_path / "modules.json").unlink()
+        assert "from_model2vec" in refusal(load_text_model, tmp_path)
 
 
 def test_the_encoder_of_an_encoder_decoder_model(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import T5EncoderModel
 
-    folder = save_t5(tmp_path / "t5")
-    network, tokenizer = (
-        T5EncoderModel.from_pretrained(folder),
-        AutoTokenizer.from_pretrained(folder),
-    )
-    with torch.no_grad():
-        states = [
-            network(**tokenizer(text, return_tensors="pt", return_token_type_ids=False))
-            for text in SHORT
-        ]
-    expected = unit(torch.stack([state.last_hidden_state[0].mean(dim=0) for state in states]))
+    folder = tmp_path / "t5"
+    save_headless(folder)  # whose tokenizer stays
+    sizes = {"vocab_size": 200, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2}
+    config = transformers.T5Config(**sizes, num_heads=2, decoder_start_token_id=0)
+    transformers.T5EncoderModel(config).save_pretrained(folder)
     library = SentenceTransformer(modules=[Transformer(str(folder)), Pooling(16)], device="cpu")
     library.save(str(tmp_path / "library"), create_model_card=False)
     for path in (folder, tmp_path / "library"):
-        ours = PooledEmbedder(load_text_model(path, device="cpu")).encode(SHORT)
-        np.testing.assert_allclose(ours, expected, atol=1e-5)
+        check_means(path, plain_means(folder, transformers.T5EncoderModel))
     check_library(tmp_path / "library")
 
 
-def save_clip(folder: Path) -> Path:
-    """A small CLIP as sentence-transformers saved it: pictures and texts."""
-    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
-
+def test_a_model_of_pictures_and_texts(tmp_path: Path) -> None:
+    """A small CLIP as sentence-transformers saved it."""
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
              "intermediate_size": 16}  # fmt: skip
     texts = sizes | {"vocab_size": 330, "eos_token_id": 2, "bos_token_id": 0, "pad_token_id": 1}
     pictures = sizes | {"image_size": 8, "patch_size": 4}
-    config = CLIPConfig(text_config=texts, vision_config=pictures, projection_dim=8)
-    part = save_family("roberta", folder / "0_CLIPModel")  # whose tokenizer stays
-    CLIPModel(config).save_pretrained(part)
-    CLIPImageProcessor(size={"shortest_edge": 8}).save_pretrained(part)
+    config = transformers.CLIPConfig(
+        text_config=texts, vision_config=pictures, projection_dim=8
+    )  # fmt: skip
+    part = save_family("roberta", tmp_path / "0_CLIPModel")  # whose tokenizer stays
+    transformers.CLIPModel(config).save_pretrained(part)
+    transformers.CLIPImageProcessor(size={"shortest_edge": 8}).save_pretrained(part)
     path = "sentence_transformers.models.CLIPModel"
     modules = [{"idx": 0, "name": "0", "path": "0_CLIPModel", "type": path}]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    return folder
-
-
-def test_a_model_of_pictures_and_texts(tmp_path: Path) -> None:
-    folder = save_clip(tmp_path)
-    check_library(folder)
-    for path in (folder, folder / "0_CLIPModel"):
+    write(tmp_path, "modules.json", json.dumps(modules))
+    check_library(tmp_path)
+    for folder in (tmp_path, part):
         for load in (load_text_model, load_model):
-            assert "(clip) reads pictures and texts" in refusal(load, path)
-
-
-def test_a_head_with_dense_layers(dense: Path, tmp_path: Path) -> None:
-    check_library(with_dense(dense, tmp_path, "torch.nn.modules.activation.Tanh"))
-
-
-# --- masked models that lack what mean does not need ----------------------------------------------
+            assert "(clip) reads pictures and texts" in refusal(load, folder)
 
 
 @pytest.mark.sweep(2)
@@ -767,72 +617,52 @@ def test_a_masked_model_is_read_without_what_reading_does_not_need(
     folder = save_family(family, tmp_path)
     if lack == "head":
         weights = load_file(folder / "model.safetensors")
-        kept = {name: value for name, value in weights.items() if "head" not in name}
-        kept = {name: value for name, value in kept.items() if not name.startswith("cls.")}
+        kept = {n: v for n, v in weights.items() if "head" not in n and not n.startswith("cls.")}
         save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
     else:
-        change(folder / "tokenizer_config.json", mask_token=None)
-    model = load_text_model(folder, device="cpu")
-    assert not isinstance(model, LanguageModel)
-    ours = PooledEmbedder(model).encode(SHORT)
-    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
+        configure(folder, TOKENIZER, mask_token=None)
+    assert not isinstance(load_text_model(folder, device="cpu"), LanguageModel)
+    check_means(folder, plain_means(folder))
     assert lack in refusal(load_model, folder)
 
 
 @pytest.mark.parametrize("family", ["XLM", "Flaubert"])
 def test_a_family_without_default_layers(family: str, tmp_path: Path) -> None:
-    import transformers
-
-    from neuralviz.embedders import NeuralEmbedder
-    from neuralviz.errors import SettingsError
-
     save_headless(tmp_path)  # whose tokenizer stays
     sizes = {"vocab_size": 200, "emb_dim": 16, "n_layers": 1, "n_heads": 2, "pad_index": 0}
     config = getattr(transformers, f"{family}Config")(**sizes)
     getattr(transformers, f"{family}WithLMHeadModel")(config).save_pretrained(tmp_path)
     model = load_model(tmp_path, device="cpu")
-    for layers, part in ((None, "prediction head"), ("head", "prediction head"),
-                         ("last_block", "last block")):  # fmt: skip
+    for layers, part in ((None, "prediction head"), ("last_block", "last block")):
         with pytest.raises(SettingsError, match=f"The {part} of the model .* no layer .* Name lay"):
             NeuralEmbedder(model, layers=layers)
 
 
-# --- lengths of inputs -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", ["40", [40], {}])
-def test_a_longest_input_that_is_no_number(value: Any, dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    change(folder / "tokenizer_config.json", model_max_length=value)
-    check_refused(folder, "model_max_length in the tokenizer_config.json", f"not {value!r}.")
-    folder = Path(shutil.copytree(dense, tmp_path / "other"))
-    change(folder / "sentence_bert_config.json", max_seq_length=value)
-    check_refused(folder, "max_seq_length in the sentence_bert_config.json", f"not {value!r}.")
-
-
-@pytest.mark.parametrize(("value", "meant"), [(0, 64), (-1, 64), (10**6, 64), (1e3, 64), (9.0, 9)])
-def test_a_longest_input_that_cannot_be_meant(
-    value: float, meant: int, dense: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("value", "meant"), [(0, 64), (-1, 64), (10**6, 64), (9.0, 9)])
+def test_a_longest_input_that_cannot_be_meant(value: float, meant: int, copy_of, bases) -> None:
     """The network has 64 positions; what is left out of a text is what the library leaves out."""
     from sentence_transformers import SentenceTransformer
 
-    folder = copy_of(dense, tmp_path)
-    change(folder / "sentence_bert_config.json", max_seq_length=value)
+    folder = copy_of("dense")
+    configure(folder, "sentence_bert_config.json", max_seq_length=value)
     ours = SentenceTransformerEmbedder(*load_sentence_transformer(folder, device="cpu"))
-    theirs = SentenceTransformer(str(dense), device="cpu")
+    theirs = SentenceTransformer(str(bases["dense"]), device="cpu")
     theirs.max_seq_length = meant
     text = " ".join(SENTENCES)
     assert len(AutoTokenizer.from_pretrained(folder)(text).input_ids) > 64
     np.testing.assert_allclose(ours.encode([text]), unit(theirs.encode([text])), atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [2, 4, 5])
-def test_a_network_that_reads_only_multiples(size: int, dense: Path, tmp_path: Path) -> None:
-    folder = copy_of(dense, tmp_path)
-    change(folder / "config.json", chunk_size_feed_forward=size)
-    network = AutoModel.from_pretrained(folder)
-    with pytest.raises(ValueError, match="multiple of the chunk size"):
-        network(torch.full((1, 7), 9))
-    assert "multiple of the chunk size" in refusal(load_text_model, folder)
-    assert "multiple of the chunk size" in refusal(load_sentence_transformer, folder)
+@pytest.mark.parametrize("path", ["pool", "parts/enc", "a/b/c"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt", "x.model"])
+def test_nested_files_are_a_part_of_the_model(path: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / path).mkdir(parents=True)
+    write(tmp_path, "modules.json", json.dumps([{"path": path, "type": "x"}]))
+    file = tmp_path / path / name
+    file.write_text("first")
+    fingerprint, stamp = resolve(str(tmp_path))[1], files_stamp(str(tmp_path))
+    then = file.stat()
+    file.write_text("other")
+    os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns + 1_000_000))
+    assert resolve(str(tmp_path))[1] != fingerprint
+    assert files_stamp(str(tmp_path)) != stamp

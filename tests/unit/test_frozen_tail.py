@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from neuralviz.micro_tuning import cross_entropy
 from neuralviz.micro_tuning import frozen_tail as module
+from neuralviz.micro_tuning.cross_entropy import OutputLayer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
-from neuralviz.micro_tuning.output_layer import OutputLayer
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 
 TEXTS, SLOTS, WIDTH, VOCAB = 3, 7, 12, 2000
@@ -130,15 +130,6 @@ def test_the_error_falls_with_the_square_of_the_move_at_least() -> None:
     assert all(large > 3.5 * small for large, small in itertools.pairwise(errors)), errors
 
 
-def test_the_second_order_is_worth_it(monkeypatch) -> None:
-    """Without the curve of the tail the error is many times as large."""
-    with_it = error_after(2.0)
-    monkeypatch.setattr(
-        FrozenTail, "_variance_of", lambda self, of_word, *_: torch.zeros(len(of_word))
-    )  # nothing of second order is left
-    assert error_after(2.0) > 5 * with_it
-
-
 # --- how many candidates, and when to pass again -----------------------------------------------
 
 
@@ -180,62 +171,6 @@ def test_a_text_far_off_gets_another_exact_pass() -> None:
     torch.testing.assert_close(loss[1][used], expected[1][used])
 
 
-def error_at_the_end(*, is_foreseen: bool) -> float:
-    """Of the loss, where 40 steps alike make an unlikely word likely."""
-    layer, vectors, labels, is_used = draw(vocab=20_000, with_bias=False)
-    chances = (vectors @ layer.weight.T).softmax(dim=2)[is_used].sum(dim=0)
-    word = layer.weight[chances.argsort()[2000]]  # 17,999 are more likely
-    step = 0.4 * word / word.square().sum()  # the word's logit rises by 16 in all
-    tail = FrozenTail(layer, labels, is_used, epochs=41, tolerance=0.1)
-    tail._allowed = torch.inf  # no other exact pass
-    for epoch in range(41):
-        is_still = epoch == 1 and not is_foreseen
-        loss, _ = tail.loss(vectors + (0 if is_still else epoch) * step)
-    assert tail._words.shape[1] < 100
-    assert (tail._words[0] == word).all(dim=1).any() == is_foreseen
-    expected, _ = exactly(layer, vectors + 40 * step, labels)
-    return float((loss - expected)[is_used].abs().mean())
-
-
-def test_the_tail_is_bent_by_its_own_words_along_the_step(monkeypatch) -> None:
-    """The words that rise most are candidates; by the covariance of all, it would rise too far."""
-    error = error_at_the_end(is_foreseen=True)
-    along = FrozenTail._along_step
-    monkeypatch.setattr(
-        FrozenTail, "_along_step", lambda *given: tuple(0 * part for part in along(*given))
-    )
-    assert error_at_the_end(is_foreseen=True) > 1.5 * error
-
-
-@pytest.mark.parametrize("cached", [1, 16, 256])
-def test_passes_over_a_few_texts_at_a_time_come_to_the_same(monkeypatch, cached: int) -> None:
-    """The first one, and one in the middle of the run that two texts of three need."""
-    layer, vectors, labels, is_used = draw(spread=1.0)
-    step = torch.tensor([3.0, 0.03, 2.4])[:, None, None] * moves()
-
-    def run() -> list[torch.Tensor]:
-        tail = FrozenTail(layer, labels, is_used, epochs=6, tolerance=0.01)
-        passed = []
-        exactly_as_it_was = tail._compute_exactly
-        tail._compute_exactly = lambda given, at: (
-            passed.append(len(at)),
-            exactly_as_it_was(given, at),
-        )[1]
-        found = [tail.loss(vectors + epoch * step) for epoch in range(6)]
-        assert sum(passed) >= len(labels) + 2
-        return [part[is_used] for both in found for part in both]
-
-    expected = run()
-    monkeypatch.setattr(cross_entropy, "CACHED_POSITIONS", cached)
-    for one, other in zip(run(), expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-
-
-def test_words_that_steps_like_the_first_would_make_likely_are_followed() -> None:
-    """A first step of no length, which foretells nothing, makes the error half as large again."""
-    assert error_at_the_end(is_foreseen=False) > 1.5 * error_at_the_end(is_foreseen=True)
-
-
 def test_a_smaller_tolerance_comes_closer() -> None:
     """A path of small steps, as of a run."""
     layer, vectors, labels, is_used = draw(spread=0.7)
@@ -251,35 +186,7 @@ def test_a_smaller_tolerance_comes_closer() -> None:
     assert errors[0] > 1.5 * errors[1] > 1.5**2 * errors[2] > 0
 
 
-def test_a_text_that_is_not_predicted_at_all_is_exact_in_every_epoch() -> None:
-    """Of three texts one has labels that are far less likely than any word by chance."""
-    layer, vectors, labels, is_used = draw(spread=1.0)
-    labels[0] = (vectors[0] @ layer.weight.T + layer.bias).argmin(dim=1)
-    tail = FrozenTail(layer, labels, is_used, epochs=10)
-    for step in range(4):
-        moved = vectors + 0.05 * step * moves()
-        loss, grad = tail.loss(moved)
-        expected, expected_grad = exactly(layer, moved, labels)
-        torch.testing.assert_close(loss[0], expected[0])
-        torch.testing.assert_close(grad[0], expected_grad[0], atol=1e-5, rtol=1e-4)
-    assert not torch.allclose(grad[1], expected_grad[1], atol=1e-5, rtol=1e-4)
-
-
 # --- what does not matter ----------------------------------------------------------------------
-
-
-def test_what_is_in_unused_slots_does_not_matter() -> None:
-    layer, vectors, labels, is_used = draw()
-    other_vectors = vectors.masked_fill(~is_used[..., None], 77.0)
-    other_labels = labels.masked_fill(~is_used, 3)
-    one = FrozenTail(layer, labels, is_used, epochs=4)
-    other = FrozenTail(layer, other_labels, is_used, epochs=4)
-    for step in range(4):
-        move = 0.3 * step * moves()
-        for ours, theirs in zip(
-            one.loss(vectors + move), other.loss(other_vectors + move), strict=True
-        ):
-            torch.testing.assert_close(ours[is_used], theirs[is_used])
 
 
 def test_a_text_alone_and_beside_others() -> None:
@@ -310,17 +217,6 @@ def test_a_broken_text_leaves_the_others_alone(broken: float) -> None:
         torch.testing.assert_close(grad[at], expected_grad[at])
         assert loss[1][is_used[1]].isfinite().all() == (step < 2)
     assert not grad[1][is_used[1]].isfinite().any()
-
-
-def test_nothing_given_is_changed() -> None:
-    layer, vectors, labels, is_used = draw()
-    given = (vectors, layer.weight, layer.bias, labels, is_used)
-    before = [tensor.clone() for tensor in given]
-    tail = FrozenTail(layer, labels, is_used, epochs=3)
-    for _ in range(3):
-        tail.loss(vectors)
-    for was, tensor in zip(before, given, strict=True):
-        assert torch.equal(was, tensor)
 
 
 def test_rounded_candidates_leave_no_more_to_the_tail_than_there_is() -> None:

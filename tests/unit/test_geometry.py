@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,12 @@ from neuralviz.layers.following import follow_tokens, sensitivity, sentence_vect
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
+    followed_words,
     mean_map,
     offset_diagonals,
     word_importance,
 )
-from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
 from neuralviz.layers.settings import SbertWkSettings, check_sbert_wk
 from neuralviz.layers.states import layer_states, pool_texts
@@ -29,11 +31,10 @@ from neuralviz.models.language_model import Layer
 from tests.support.models import TEXTS, WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.models import LanguageModel
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
+# --- a text ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +53,6 @@ def test_tokens_stand_between_the_special_ones(tiny: LanguageModel, states: Toke
     assert not states.is_cut
 
 
-def test_the_vectors_are_the_models(tiny: LanguageModel, states: TokenStates) -> None:
-    (row,) = layer_states(tiny, tokenize(tiny, [SENTENCE]))
-    np.testing.assert_array_equal(states.vectors, row.vectors[:, 0].numpy())
-
-
 def test_of_a_long_text_the_first_chunk_is_followed(tiny: LanguageModel) -> None:
     (text,) = tokenize(tiny, [TEXTS["several chunks"]])
     states = follow_tokens(tiny, text)
@@ -66,14 +62,6 @@ def test_of_a_long_text_the_first_chunk_is_followed(tiny: LanguageModel) -> None
     shares = token_weights(states, check_sbert_wk(tiny)).importance
     words = word_importance(states, shares)
     assert len(words) == text.words[text.chunks[0].stop - 1] + 1
-
-
-def test_a_model_without_special_tokens(tiny: LanguageModel) -> None:
-    bare = replace(tiny, prefix_ids=(), suffix_ids=())
-    states = follow_tokens(bare, tokenize(bare, [SENTENCE])[0])
-    assert states.tokens == states.counted == states.text.tokens
-    weights = token_weights(states, check_sbert_wk(bare))
-    np.testing.assert_allclose(word_importance(states, weights.importance).sum(), 1)
 
 
 def test_a_broken_model_is_an_error_that_says_so(
@@ -163,15 +151,6 @@ def test_sensitivity(tiny: LanguageModel, states: TokenStates) -> None:
     assert found.by_window[2, 0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("text", ["a", "the the the the", "\U0001f642", "."])
-def test_odd_texts_give_finite_numbers(tiny: LanguageModel, text: str) -> None:
-    states = follow_tokens(tiny, tokenize(tiny, [text])[0])
-    found = sensitivity(states, check_sbert_wk(tiny))
-    assert np.isfinite(found.by_window).all()
-    assert np.isfinite(found.by_omega).all()
-    assert np.isfinite(mean_map(states)).all()
-
-
 # --- marks -------------------------------------------------------------------------------------
 
 LAYERS = (
@@ -192,12 +171,6 @@ def test_norms_by_block_and_kind() -> None:
     np.testing.assert_array_equal(grid.norms(lengths, per_value=True), [[[3, 1], [2, np.nan]]])
     np.testing.assert_allclose(grid.totals(lengths, per_value=False), [[10, 2]])
     np.testing.assert_allclose(grid.totals(lengths, per_value=True), [[np.sqrt(100 / 20), 1]])
-
-
-def test_one_kind_alone_and_none() -> None:
-    grid = mark_grid(LAYERS, {"ffn.bias"})
-    assert (grid.kinds, grid.blocks, grid.sizes) == (("ffn.bias",), (0,), (16,))
-    assert mark_grid(LAYERS, ()).names == ()
 
 
 def test_kinds_come_in_the_order_of_the_block(bundled: LanguageModel) -> None:
@@ -226,14 +199,6 @@ def test_kinds_in_words(kind: str, noise: bool, words: str) -> None:
     assert kind_in_words(kind) == words
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "modernbert", "mpnet"])
-def test_words_for_kinds_are_different_words(
-    small_model: Callable[[str], LanguageModel], family: str
-) -> None:
-    kinds = kinds_of_blocks(small_model(family).layers)
-    assert len({kind_in_words(kind) for kind in kinds}) == len(kinds) > 0
-
-
 def test_a_run_over_all_blocks_leaves_marks_everywhere(tiny: LanguageModel) -> None:
     kinds = [kind for kind in kinds_of_blocks(tiny.layers) if not is_noise(kind)]
     grid = mark_grid(tiny.layers, kinds)
@@ -242,3 +207,37 @@ def test_a_run_over_all_blocks_leaves_marks_everywhere(tiny: LanguageModel) -> N
     assert moved.shape == (9, 3)
     # AdamW's first step moves every value by the learning rate, give or take the decay
     np.testing.assert_allclose(moved, 0.01, rtol=0.05)
+
+
+def test_a_word_is_followed_at_all_its_places() -> None:
+    text = SimpleNamespace(
+        text="The cat, the", words=(0, 1, 1, 2, 3), word_spans=((0, 3), (4, 7), (7, 8), (9, 12))
+    )
+    vectors = np.ones((3, 7, 2), dtype=np.float32)
+    vectors[1, 1] = (1, -1)  # "The" turns by a right angle, twice
+    states = TokenStates(text, ("[CLS]", *"abcde", "[SEP]"), vectors, 1, 1)  # type: ignore[arg-type]
+    the, cat, comma = followed_words(states, np.array([0.1, 0.3, 0.1, 0.1, 0.15, 0.25]))
+    assert (the.word, the.times, the.n_tokens, the.importance) == ("the", 2, 2, pytest.approx(0.55))
+    assert (cat.word, cat.n_tokens, comma.word) == ("cat", 2, ",")
+    np.testing.assert_allclose(the.turns, [0.5, 0.5])
+    np.testing.assert_allclose(cat.turns, [1, 1])
+
+
+# --- change by block ---------------------------------------------------------------------------
+
+GRID = MarkGrid(
+    kinds=("output.dense.bias", "output.LayerNorm.weight"),
+    blocks=(0, 1),
+    names=("a", "b", "c", "d"),
+    rows=(0, 1, 0, 1),
+    columns=(0, 0, 1, 1),
+    sizes=(4, 4, 4, 4),
+)
+
+
+def test_kinds_add_up_over_the_blocks() -> None:
+    norms = np.array([0.3, 1.0, 0.4, 0.0])
+    np.testing.assert_allclose(GRID.totals_of_kinds(norms, per_value=False), [0.5, 1.0])
+    np.testing.assert_allclose(
+        GRID.totals_of_kinds(norms, per_value=True), [0.5 / 8**0.5, 1 / 8**0.5]
+    )

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import ModelError, StoreError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.plots.theme import method_colour
 from neuralviz.reading import vectors
 from neuralviz.reading.source import Source
@@ -26,7 +25,6 @@ from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import (
     find_imported,
-    import_by_text,
     import_vectors,
     imported_by_label,
     imported_label,
@@ -311,24 +309,13 @@ def test_ids_and_texts_that_contradict_each_other_are_counted(store: CorpusStore
     assert n == 2
     assert done.matched == (
         "Matched by the texts in the column “text”. But the IDs in the column “key” are those of "
-        f"other texts in {n} rows: in row 2, “d4” is the ID of “salt” in the corpus, not of "
-        "“snow”. The texts count. 1 text has several different vectors; the first is used."
+        f"other texts in {n} rows, first in row 2. The texts count. 1 text has several "
+        "different vectors; the first is used."
     )
     kept = store.vectors.get(done.kept, store.keys(corpus))[:, 0]
     assert kept.tolist() == [0, 1, 0, 3, 4, 5, 6]
     agreeing = import_vectors(store, corpus, read_vectors(of_texts(text=TEXTS, key=ids)))
     assert "But" not in agreeing.matched
-
-
-def test_no_ids_are_read_where_no_column_can_hold_them(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple(f"d{place}" for place in range(7))))
-    monkeypatch.setattr(CorpusStore, "ids", None)  # which cannot be called
-    monkeypatch.setattr(CorpusStore, "texts", None)
-    for columns in ({"text": TEXTS}, {"text": TEXTS, "group": list("aabbccd")}):
-        done = import_vectors(store, corpus, read_vectors(of_texts(**columns)))
-        assert done.matched.startswith("Matched by the texts in the column “text”.")
 
 
 def test_texts_that_are_others_beside_the_right_ids_are_counted(store: CorpusStore) -> None:
@@ -338,7 +325,7 @@ def test_texts_that_are_others_beside_the_right_ids_are_counted(store: CorpusSto
     done = import_vectors(store, corpus, read_vectors(of_texts(doc=ids, Inhalt=edited)))
     assert done.matched.startswith(
         "Matched by the IDs in the column “doc”. But the column “Inhalt” has another text than "
-        "the corpus in 2 rows, such as “cut” in row 6. The IDs count."
+        "the corpus in 2 rows, first in row 6. The IDs count."
     )
 
 
@@ -374,21 +361,3 @@ def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> No
     (made,) = KeptMaps(store).list_maps(corpus)
     assert made.embedder == kept.id
     assert task.fold(task.start(), events).projecting is not None
-
-
-def test_texts_that_differ_in_capitals_or_blanks_are_counted_and_never_matched(
-    store: CorpusStore,
-) -> None:
-    corpus = store.add("c", ReadTexts(("Rain", "rain", "A river", "snow")))
-    near = of_texts(text=["rain", "a  River", "Snow", "x"])
-    says = "no vector for 3 of the 4 different texts.*“text” has 3 of them with other capitals"
-    with pytest.raises(TextError, match=says):
-        import_vectors(store, corpus, read_vectors(near))
-    with pytest.raises(TextError, match=says):
-        import_by_text(store.vectors, read_vectors(near), ("Rain", "rain", "A river", "snow"))
-    with pytest.raises(TextError, match=r"neither the texts nor the IDs.*“text” has 2 of them"):
-        import_vectors(store, store.add("d", ReadTexts(("A RIVER", "RAIN"))), read_vectors(near))
-    equal = of_texts(text=["snow ", "rain", " Rain", "A river"])  # blanks around are none
-    kept = import_vectors(store, corpus, read_vectors(equal)).kept
-    rows = store.vectors.get(kept, store.keys(corpus))[:, 0]
-    assert rows.tolist() == [2, 1, 3, 0]

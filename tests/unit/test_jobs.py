@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -16,11 +15,9 @@ import pytest
 from neuralviz.embedders.specs import embedder_spec, list_models
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
-from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.events import Cell, Measured
 from neuralviz.evaluation.events import Progress as EvaluationProgress
-from neuralviz.evaluation.experiments import Row
-from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.plan import EvaluationPlan, Row
 from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
@@ -29,19 +26,12 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
 from neuralviz.jobs.queue import NOT_BEGUN
-from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
-from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.jobs.training import FilledTable, FillTrainingTable
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.ui.run_panel import describe_time_left
+from neuralviz.ui.runs import describe_time_left
 from tests.support.tasks import submit
-
-
-def here() -> bool:
-    return True
 
 
 def gone() -> bool:
@@ -70,26 +60,17 @@ class Gate(Listed):
 
     begun: threading.Event = field(default_factory=threading.Event)
     open: threading.Event = field(default_factory=threading.Event)
+    is_deaf: bool = False  # never asks whether it should stop
 
     def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
         yield "begun"
         self.begun.set()
         while not self.open.wait(0.01):
-            if should_stop():
+            if should_stop() and not self.is_deaf:
                 raise Stopped
         yield "ended"
-
-
-@dataclass(frozen=True)
-class Deaf(Gate):
-    """Never asks whether it should stop."""
-
-    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-        yield "begun"
-        self.begun.set()
-        self.open.wait(5)
-        yield "one more"
-        yield "never reached"
+        if self.is_deaf:
+            yield "never reached"
 
 
 @dataclass(frozen=True)
@@ -143,8 +124,8 @@ def test_first_come_first_served() -> None:
             yield self.name
 
     queue, gate = RunQueue(max_running=1), Gate("first")
-    first = submit(queue, gate, here)
-    later = [submit(queue, Noting(str(i)), here) for i in range(5)]
+    first = submit(queue, gate)
+    later = [submit(queue, Noting(str(i))) for i in range(5)]
     assert gate.begun.wait(5)
     assert [queue.place_in_queue(run) for run in [first, *later]] == [0, 1, 2, 3, 4, 5]
     assert (first.status, later[0].status) == ("running", "queued")
@@ -158,9 +139,9 @@ def test_first_come_first_served() -> None:
 
 def test_a_waiting_run_that_is_stopped_never_begins() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    submit(queue, gate, here)
-    stopped = submit(queue, Listed("stopped"), here)
-    last = submit(queue, Listed("last"), here)
+    submit(queue, gate)
+    stopped = submit(queue, Listed("stopped"))
+    last = submit(queue, Listed("last"))
     stopped.stop()
     assert (stopped.status, stopped.is_over) == ("stopped", True)
     assert queue.place_in_queue(last) == 1
@@ -172,11 +153,11 @@ def test_a_waiting_run_that_is_stopped_never_begins() -> None:
 
 def test_a_short_task_does_not_wait_for_long_ones() -> None:
     class Short(Gate):
-        is_short = True
+        lane = "short"
 
     queue, long, short = RunQueue(max_running=1, max_short=1), Gate("long"), Short("short")
-    waiting = [submit(queue, long, here), submit(queue, Listed("long, too"), here)]
-    quick = [submit(queue, short, here), submit(queue, Short("short, too"), here)]
+    waiting = [submit(queue, long), submit(queue, Listed("long, too"))]
+    quick = [submit(queue, short), submit(queue, Short("short, too"))]
     assert long.begun.wait(5)
     assert short.begun.wait(5)
     assert [queue.place_in_queue(run) for run in (*waiting, *quick)] == [0, 1, 0, 1]
@@ -191,25 +172,20 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
 # --- stopping ----------------------------------------------------------------------------------
 
 
-def test_a_run_that_is_stopped_keeps_its_result() -> None:
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_run_that_is_stopped_keeps_its_result_and_ends_with_its_next_event(asks: bool) -> None:
     gate = Gate()
-    run = submit(RunQueue(), gate, here)
+    run = Run(gate)
+    if not asks:
+        run.task = replace(gate, is_deaf=True)
+    RunQueue().submit(run)
     assert gate.begun.wait(5)
     run.stop()
+    gate.open.set()
     assert run.wait(5)
-    assert (run.status, run.result, run.error) == ("stopped", ("begun",), None)
+    assert (run.status, run.result[0], run.error) == ("stopped", "begun", None)
+    assert len(run.result) <= 2
     assert not run.has_nothing
-
-
-def test_a_run_that_does_not_ask_is_stopped_after_its_next_event() -> None:
-    """As while reports are made: it must not go on to the end and read "done"."""
-    deaf = Deaf()
-    run = submit(RunQueue(), deaf, here)
-    assert deaf.begun.wait(5)
-    run.stop()
-    deaf.open.set()
-    assert run.wait(5)
-    assert (run.status, run.result) == ("stopped", ("begun", "one more"))
 
 
 @pytest.fixture
@@ -219,17 +195,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_work_ends_with_its_owner() -> None:
-    run = submit(RunQueue(), Gate("orphan"), gone)
-    assert run.wait(5)
-    assert (run.status, run.result) == ("stopped", ("begun",))
-
-
-@pytest.mark.usefixtures("impatient")
 def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    submit(queue, gate, here)
-    orphan, last = submit(queue, Listed("orphan"), gone), submit(queue, Listed("last"), here)
+    submit(queue, gate)
+    orphan, last = submit(queue, Listed("orphan"), gone), submit(queue, Listed("last"))
     assert queue.place_in_queue(last) == 2
     time.sleep(0.1)
     assert queue.place_in_queue(last) == 1
@@ -258,7 +227,7 @@ def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
 
 def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     def fail(error: Exception) -> Run:
-        run = submit(RunQueue(), Failing(error=error), here)
+        run = submit(RunQueue(), Failing(error=error))
         assert run.wait(5)
         assert (run.status, run.result) == ("failed", ("begun",))
         return run
@@ -277,12 +246,12 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
                 raise ValueError("more than two")
             return events[-1]
 
-    run = Run(Unfoldable(5), here)
+    run = Run(Unfoldable(5))
     run.carry_out()
     assert (run.status, run.error) == ("failed", "Unexpected error: ValueError: more than two.")
     assert run.result <= 2
 
-    looked_at = Run(Unfoldable(5), here)
+    looked_at = Run(Unfoldable(5))
     looked_at.add(1)
     assert looked_at.result == 1
     looked_at.add(3)
@@ -290,24 +259,8 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     assert looked_at.should_stop()
 
 
-def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
-    folded: list[int] = []
-
-    class Watched(Listed):
-        def fold(self, result: tuple[object, ...], events: Sequence[object]) -> tuple:
-            folded.append(len(events))
-            return super().fold(result, events)
-
-    monkeypatch.setattr(runs, "FOLD_EVERY", 10)
-    run = Run(Watched(), here)
-    for number in range(35):
-        run.add(number)
-    assert folded == [10, 10, 10]
-    assert run.result == tuple(range(35))
-
-
 def test_a_fold_by_several_readers_takes_every_event_once() -> None:
-    run, n = Run(Listed(), here), 2000
+    run, n = Run(Listed()), 2000
 
     def read() -> None:
         while len(run.result) < n:
@@ -321,16 +274,6 @@ def test_a_fold_by_several_readers_takes_every_event_once() -> None:
     for reader in readers:
         reader.join(30)
     assert run.result == tuple(range(n))
-
-
-def test_equal_settings_are_the_same_task_and_can_be_sent_elsewhere() -> None:
-    task = Counting(3)
-    assert task == Counting(3) != Counting(4)
-    assert hash(task) == hash(Counting(3))
-    assert pickle.dumps(task)
-    run = submit(RunQueue(), task, here)
-    assert run.wait(5)
-    assert (run.result, run.progress.share) == (3, 1.0)
 
 
 @pytest.mark.parametrize("method", ["mean", "neural+mean"])
@@ -372,7 +315,7 @@ class Clock:
 def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(runs, "time", clock)
-    run = Run(Counting(100), here)
+    run = Run(Counting(100))
     assert run.begin()
     assert run.seconds_left is None
     clock.now += 50  # a model is loaded
@@ -399,14 +342,13 @@ class InParts(Counting):
     """A quick part of half of the work, and a slow one."""
 
     def progress(self, result: int) -> Progress:
-        is_slow = result >= self.to // 2
-        return Progress(result, self.to, part=is_slow, is_last=is_slow)
+        return Progress(result, self.to, is_last=result >= self.to // 2)
 
 
 def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(runs, "time", clock)
-    run = Run(InParts(100), here)
+    run = Run(InParts(100))
     run.begin()
     for number in range(1, 50):
         run.add(number)
@@ -417,9 +359,8 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
         run.add(number)
         expected = None if number < 53 else 24.0 * (100 - number)
         assert run.seconds_left == (expected and pytest.approx(expected))
-        assert describe_time_left(run) == (
-            "" if number < 53 else f", about {expected / 60:.0f} min left"
-        )
+        phrase = "" if number < 53 else f", about {expected / 60:.0f} min left"
+        assert describe_time_left(run) == phrase
         clock.now += 24
 
 
@@ -431,24 +372,17 @@ def test_each_task_says_when_its_last_part_has_begun() -> None:
         Step(0, np.array([1]), np.ones((1, 2)), np.zeros(1, bool)),
         Step(1, np.array([0]), np.ones((1, 3)), np.zeros(1, bool)),
     ]
-    said = [compare.progress(compare.fold(compare.start(), steps[:n])) for n in range(4)]
-    assert [(one.part, one.is_last) for one in said] == [
-        (0, False), (1, False), (1, False), (2, True),
-    ]  # fmt: skip
-    for spec, embedding, layout in (
-        (specs[0], False, True),  # of which little is known before the map itself
-        (specs[1], True, True),
-    ):
+    progress = [compare.progress(compare.fold(compare.start(), steps[:n])) for n in range(4)]
+    assert [each.is_last for each in progress] == [False, False, False, True]
+    for spec, embedding in ((specs[0], False), (specs[1], True)):  # a map takes longer than a mean
         choice = MapChoice(spec, ProjectionSettings())
-        two = MakeMaps("id", (choice, choice), ())
+        maps = MakeMaps("id", (choice, choice), ())
         for place in range(2):
             embedded = MapsState(place, SimpleNamespace(done=1, total=9))
             before = replace(embedded, projecting=ProjectionEvent("layout", 1, 9, (0.0, 0.5)))
             begun = replace(embedded, projecting=ProjectionEvent("placing", 1, 9, (0.5, 1.0)))
-            assert two.progress(embedded).is_last is (embedding and place == 1)
-            assert two.progress(before).is_last is False
-            assert two.progress(begun).is_last is (layout and place == 1)
-            assert len({two.progress(one).part for one in (embedded, before, begun)}) == 3
+            is_last = [maps.progress(state).is_last for state in (embedded, before, begun)]
+            assert is_last == [embedding and place == 1, False, place == 1]
 
 
 def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
@@ -460,35 +394,19 @@ def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
     at_once = EvaluationProgress(0, 1, "embedding", 3, 6, at_once=(1, 2))
     for events, is_last in (
         ([embedding[0]], False),
-        ([embedding[0], cell, embedding[1]], False),
         ([embedding[0], cell, at_once], True),
         ([embedding[0], cell, embedding[1], replace(cell, row=1), embedding[2]], True),
         ([embedding[0], cell, embedding[2]], False),
     ):
-        progress = evaluate.progress(evaluate.fold(evaluate.start(), events))
-        assert progress.is_last is is_last
-        assert progress.part == (events[-1].row, "embedding")
-    for seeds, cell_of_seed, is_last in (
-        ((1,), (1, 0), False), ((1,), (1, 2), True),
-        ((1, 2), (1, 2), False), ((1, 2), (2, 3), True), ((1, 2), (2, 4), True),
+        assert evaluate.progress(evaluate.fold(evaluate.start(), events)).is_last is is_last
+    for seeds, seed, number, is_last in (
+        ((1,), 1, 0, False), ((1,), 1, 2, True), ((1, 2), 1, 2, False), ((1, 2), 2, 3, True),
     ):  # fmt: skip
-        seed, number = cell_of_seed
         table = FillTrainingTable(
             "pairs", ModelRef("bundled", ""), "id", "label", TrainingSettings(), seeds
         )
         now = RowProgress("crops", seed, 1, 6, number, 1 + 2 * len(seeds))
         assert table.progress(FilledTable(current=now)).is_last is is_last
-
-
-def test_a_text_counts_by_its_length(bundled) -> None:
-    settings = TuningSettings(bundled.head_layers, epochs=4)
-    record = RunRecord("bundled", settings, ("Short.", "Brief.", "A long text. " * 21))
-    record.texts_done = 2
-    record.epochs_reached = 1
-    record.reached = record.reached | {"batch": 1}
-    assert record.progress == pytest.approx((12 + 273 / 4) / 285)
-    record.reached = record.reached | {"texts_done": 3}
-    assert record.progress == 1
 
 
 # --- work that calls back ----------------------------------------------------------------------
@@ -526,23 +444,14 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
 
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    running = submit(queue, gate, here)
-    waiting = submit(queue, Listed("waiting"), here)
+    running = submit(queue, gate)
+    waiting = submit(queue, Listed("waiting"))
     assert gate.begun.wait(5)
     assert queue.close()
-    late = submit(queue, Listed("late"), here)
+    late = submit(queue, Listed("late"))
     assert [run.status for run in (running, waiting, late)] == ["stopped", "failed", "failed"]
     assert waiting.error == late.error == NOT_BEGUN
     assert waiting.result == late.result == ()
-
-
-def test_running_work_gets_its_time_when_the_server_ends() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = submit(queue, gate, here)
-    assert gate.begun.wait(5)
-    threading.Timer(0.2, gate.open.set).start()
-    assert queue.close(grace=10)
-    assert (run.status, run.result) == ("done", ("begun", "ended"))
 
 
 # --- what is not taken ---------------------------------------------------------------------------
@@ -551,10 +460,10 @@ def test_running_work_gets_its_time_when_the_server_ends() -> None:
 def test_one_owner_has_so_many_runs() -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     ended = []
-    first = submit(queue, gate, here, owner="ann")
-    second = submit(queue, Listed("second"), here, owner="ann")
-    third = submit(queue, Listed("third"), here, at_end=ended.append, owner="ann")
-    other = submit(queue, Listed("other"), here, owner="ben")
+    first = submit(queue, gate, owner="ann")
+    second = submit(queue, Listed("second"), owner="ann")
+    third = submit(queue, Listed("third"), at_end=ended.append, owner="ann")
+    other = submit(queue, Listed("other"), owner="ben")
     assert (third.status, third.may_succeed_again) == ("failed", True)
     assert third.error == (
         "You already have 2 unfinished runs, the most that this server allows. Stop one, or wait "
@@ -565,47 +474,40 @@ def test_one_owner_has_so_many_runs() -> None:
     for run in (first, second, other):
         assert run.wait(5)
         assert run.status == "done"
-    again = submit(queue, Listed("third"), here, owner="ann")
+    again = submit(queue, Listed("third"), owner="ann")
     assert again.wait(5)
     assert again.status == "done"
 
 
 def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
-    refused = submit(RunQueue(spare_mb=500), Listed("large"), here)
-    taken = submit(RunQueue(spare_mb=499), Listed("large"), here)
+    refused = submit(RunQueue(spare_mb=500), Listed("large"))
+    taken = submit(RunQueue(spare_mb=499), Listed("large"))
     assert refused.status == "failed"
     assert refused.error.startswith("The server is short of memory")
     assert taken.wait(5)
     assert taken.status == "done"
 
 
-def test_whoever_listens_hears_of_every_end() -> None:
+def test_whoever_listens_hears_of_every_end_though_another_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     heard: list[str] = []
+    queue.at_every_end(lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
     queue.at_every_end(lambda run: heard.append(run.status))
-    running = submit(queue, gate, here, owner="ann")
-    waiting = submit(queue, Listed("waiting"), here, owner="ann")
-    submit(queue, Listed("too many"), here, owner="ann")
+    running = submit(queue, gate, owner="ann")
+    waiting = submit(queue, Listed("waiting"), owner="ann")
+    submit(queue, Listed("too many"), owner="ann")
     assert gate.begun.wait(5)
-    assert queue.n_by_lane() == {"long": (1, 1), "short": (0, 0), "sharing": (0, 0)}
+    assert queue.n_by_lane() == {"long": (1, 1), "short": (0, 0), "shared": (0, 0)}
     waiting.stop()
     gate.open.set()
     assert running.wait(5)
     assert queue.close()
     assert heard == ["failed", "stopped", "done"]
     assert running.seconds_waited < 1
-
-
-def test_a_listener_that_fails_keeps_nobody_from_hearing_of_the_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    heard: list[str] = []
-    run = Run(Listed())
-    run.at_end += [lambda _: 1 / 0, lambda over: heard.append(over.status)]  # type: ignore[list-item]
-    run.carry_out()
-    assert heard == ["done"]
-    assert caplog.messages == ["A listener to a run's end failed: Listed."]
+    assert {*caplog.messages} >= {"A listener to a run's end failed: Listed."}
 
 
 # --- turns, and how long one waits -------------------------------------------------------------
@@ -613,10 +515,10 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing_of_the_end(
 
 def test_owners_take_turns() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    first = submit(queue, gate, here, owner="ann")
+    first = submit(queue, gate, owner="ann")
     assert gate.begun.wait(5)
     names = ("ann", "ann", "ann", "ben", "ben", "eve")
-    runs = [submit(queue, Counting(n), here, owner=name) for n, name in enumerate(names)]
+    runs = [submit(queue, Counting(n), owner=name) for n, name in enumerate(names)]
     # ann has one under way; ben and eve have had none, and ben came first
     assert [queue.place_in_queue(run) for run in runs] == [3, 5, 6, 1, 4, 2]
     gate.open.set()
@@ -628,28 +530,34 @@ def test_owners_take_turns() -> None:
 def test_runs_start_in_the_order_that_was_foretold() -> None:
     """The owner who has waited longer goes first in every round, not in the first alone."""
     queue = RunQueue(max_running=1)
-    gates = [Gate() for _ in range(3)]
-    started = [
-        submit(queue, gate, here, owner=name)
-        for gate, name in zip(gates, ("ben", "ann", "eve"), strict=True)
-    ]
-    names = ("ann", "ben", "ann", "ben")
-    runs = [submit(queue, Counting(n), here, owner=name) for n, name in enumerate(names)]
+    names = ("ben", "ann", "eve", "ann", "ben", "ann", "ben")
+    gates = [Gate(str(n)) for n in range(len(names))]
+    runs = [submit(queue, gate, owner=name) for gate, name in zip(gates, names, strict=True)]
     for gate in gates[:2]:
         gate.open.set()
     assert gates[2].begun.wait(5)  # ben was started first, then ann, then eve, who is under way
-    foretold = sorted(runs, key=queue.place_in_queue)
-    gates[2].open.set()
-    assert all(run.wait(10) for run in (*started, *runs))
-    begun = sorted(runs, key=lambda run: run.started or 0)
-    assert begun == foretold
-    assert [names[runs.index(run)] for run in begun] == ["ben", "ann", "ben", "ann"]
+    foretold = sorted(runs[3:], key=queue.place_in_queue)
+    for gate in gates:
+        gate.open.set()
+    assert all(run.wait(10) for run in runs)
+    assert sorted(runs[3:], key=lambda run: run.started or 0) == foretold
+    assert [names[runs.index(run)] for run in foretold] == ["ben", "ann", "ben", "ann"]
+
+
+def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:
+    queue, gate = RunQueue(), Gate()
+    submit(queue, gate, owner="ann")
+    tasks = [Listed("left"), Counting(1), Listed("left, too"), Counting(2)]
+    runs = [submit(queue, task, owner="ann") for task in tasks]
+    assert [queue.place_in_queue(run) for run in runs] == [3, 1, 4, 2]
+    gate.open.set()
+    assert all(run.wait(10) for run in runs)
 
 
 def test_the_next_run_starts_where_a_place_is_free_first(monkeypatch) -> None:
     queue, gates = RunQueue(max_running=2), [Gate(), Gate()]
-    running = [submit(queue, gate, here) for gate in gates]
-    waiting = [submit(queue, Listed(), here) for _ in range(3)]
+    running = [submit(queue, gate) for gate in gates]
+    waiting = [submit(queue, Listed()) for _ in range(3)]
     seconds = dict(zip((*running, *waiting), (1000.0, 10.0, 30.0, 5.0, 1.0), strict=True))
     with monkeypatch.context() as patched:
         patched.setattr(queue, "_seconds_left", seconds.__getitem__)
@@ -661,12 +569,12 @@ def test_the_next_run_starts_where_a_place_is_free_first(monkeypatch) -> None:
 
 def test_the_wait_is_estimated_from_what_others_took() -> None:
     queue = RunQueue(max_running=1)
-    slow = submit(queue, Slow(seconds=0.5), here)
+    slow = submit(queue, Slow(seconds=0.5))
     assert slow.wait(5)
     gate = Gate()
-    submit(queue, gate, here)
+    submit(queue, gate)
     assert gate.begun.wait(5)
-    waiting = [submit(queue, Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
+    waiting = [submit(queue, Slow(seconds=0.5 + n / 1000)) for n in range(3)]
     assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
     gate.open.set()
     assert waiting[0].wait(5)

@@ -14,38 +14,29 @@ from sklearn.linear_model import LinearRegression
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
-from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.ladder import train_ladder
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.errors import ModelError, TextError
+from neuralviz.evaluation.ladder import MOST_TUNED_ON, own_embeddings, train_ladder
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
+    LADDER_FORMAT,
     LINEAR,
     NEURAL,
     SENTENCE,
     Baseline,
-    FeatureProgress,
     Ladder,
-    LayerCosines,
-    RungEvent,
+    LadderSettings,
     RungResult,
-    TestPairs,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
 from neuralviz.jobs.ladder import (
     ClimbLadder,
-    LookAtLayers,
     ScoreTwoTexts,
     make_similarity_models,
-    pair_rows,
-    scored_pairs,
 )
 from neuralviz.models import MINILM, LanguageModel, load_text_model
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import SplitPairs, split_pairs
-from tests.support.models import save_causal
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
 
@@ -60,7 +51,7 @@ def made_pairs() -> ScoredPairs:
     return ScoredPairs(tuple(sentences), tuple(others), scores)
 
 
-SETTINGS = LadderSettings(seeds=(1, 2), max_epochs=2)
+SETTINGS = LadderSettings(rungs=("cosines", "siamese"), seeds=(1, 2), max_epochs=2)
 
 
 @pytest.fixture(scope="module")
@@ -112,24 +103,6 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
     assert ladder.baselines[LINEAR].predicted == pytest.approx(line.predict(test), abs=2e-3)
 
 
-def test_events_come_in_order(split: SplitPairs, tiny: LanguageModel) -> None:
-    settings = LadderSettings(rungs=("cosines",), max_epochs=2)
-    events = list(train_ladder(tiny, split, settings, MemoryVectors()))
-    kinds = list(dict.fromkeys(type(event) for event in events))
-    assert kinds == [FeatureProgress, LayerCosines, TestPairs, Baseline, RungEvent, RungResult]
-
-
-def test_folding_at_once_or_one_by_one_gives_the_same(
-    split: SplitPairs, tiny: LanguageModel
-) -> None:
-    settings = LadderSettings(rungs=("cosines", "autoencoder"), max_epochs=2)
-    events = list(train_ladder(tiny, split, settings, MemoryVectors()))
-    one_by_one = Ladder()
-    for event in events:
-        one_by_one = one_by_one.having([event])
-    assert LADDER_FORMAT.pack(one_by_one) == LADDER_FORMAT.pack(Ladder().having(events))
-
-
 def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
     content = LADDER_FORMAT.pack(ladder)
     again = LADDER_FORMAT.unpack(content)
@@ -137,7 +110,7 @@ def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
     assert again.results.keys() == ladder.results.keys()
     assert again.test is not None
     assert again.test.scale == ladder.test.scale if ladder.test else False
-    place = ("log-variance", 2)
+    place = ("siamese", 2)
     assert again.results[place].trained.weights == ladder.results[place].trained.weights
     assert again.curves[place].losses == ladder.curves[place].losses
     assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
@@ -176,20 +149,6 @@ def test_a_sentence_encoder_has_an_embedding_of_its_own(split: SplitPairs) -> No
     assert sentence.dev == pytest.approx(floor.dev)
 
 
-def test_a_next_token_model_climbs_too(split: SplitPairs, tmp_path: Path) -> None:
-    model = load_text_model(save_causal(tmp_path), device="cpu")
-    assert own_embeddings(model, split) == []
-    settings = LadderSettings(pooling="last", max_epochs=1)
-    ladder = climbed(model, split, settings)
-    assert len(ladder.results) == 4
-    one, other = (
-        np.asarray(PooledEmbedder(model, "mean").encode(list(texts)))
-        for texts in (split.test.sentences1, split.test.sentences2)
-    )
-    floor = ladder.baselines[FLOOR]  # is mean pooling, whatever the rungs read
-    assert floor.predicted == pytest.approx((one * other).sum(axis=1), abs=1e-5)
-
-
 @pytest.mark.parametrize("role", ["train", "dev"])
 def test_equal_scores_are_refused_before_anything_is_computed(
     split: SplitPairs, tiny: LanguageModel, role: str
@@ -201,23 +160,6 @@ def test_equal_scores_are_refused_before_anything_is_computed(
         next(train_ladder(tiny, flat, SETTINGS, MemoryVectors()))
 
 
-def test_pairs_of_one_text_twice_are_no_trouble(tiny: LanguageModel) -> None:
-    pairs = made_pairs()
-    same = (*pairs.sentences1[:5], *pairs.sentences2[5:])
-    split = split_pairs(replace(pairs, sentences2=same))
-    found = climbed(tiny, split, LadderSettings(max_epochs=1))
-    assert len(found.results) == 4
-
-
-def test_settings_without_rungs_or_seeds_are_refused() -> None:
-    with pytest.raises(SettingsError, match="at least one rung"):
-        LadderSettings(rungs=())
-    with pytest.raises(SettingsError, match="at least one rung and one seed"):
-        LadderSettings(seeds=())
-    with pytest.raises(SettingsError, match="number of epochs"):
-        LadderSettings(max_epochs=0)
-
-
 # --- as jobs -----------------------------------------------------------------------------------
 
 
@@ -227,24 +169,17 @@ def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     return ModelRef.from_id(str(bert_folder))
 
 
-def test_pairs_are_plain_values_in_a_task() -> None:
-    pairs = made_pairs()
-    again = scored_pairs(pair_rows(pairs))
-    assert again is not None
-    assert (again.sentences1, again.sentences2) == (pairs.sentences1, pairs.sentences2)
-    assert again.scores.tolist() == pairs.scores.tolist()
-    assert scored_pairs(pair_rows(None)) is None
-
-
 def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
-    task = ClimbLadder(ref, pair_rows(made_pairs()), LadderSettings(max_epochs=2))
+    task = ClimbLadder(
+        ref, made_pairs(), LadderSettings(rungs=("cosines", "siamese"), max_epochs=2)
+    )
     result = task.start()
     shares = []
     for event in task.events(lambda: False):
         result = task.fold(result, [event])
         progress = task.progress(result)
         shares.append(progress.share)
-        assert progress.is_last is ("log-variance" in {rung for rung, _ in result.curves})
+        assert progress.is_last is ("siamese" in {rung for rung, _ in result.curves})
     assert task.is_whole(result)
     assert shares[-1] == 1.0
     assert LADDER_FORMAT.pack(task.unpack(task.pack(result))) == task.pack(result)
@@ -252,7 +187,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
     rungs = make_similarity_models(ref, result)
     two = ScoreTwoTexts(ref, rungs, "The dog barks.", "A letter from the north.")
     (found,) = two.events(lambda: False)
-    assert list(found.pair) == ["cosines", "siamese", "autoencoder", "log-variance"]
+    assert list(found.pair) == ["cosines", "siamese"]
     assert all(found.equal[rung] > found.pair[rung] for rung in found.pair)
     (alone,) = (one for one in rungs if one.trained.settings.rung == "siamese")
     pair = ScoredPairs((two.first,), (two.second,))
@@ -262,9 +197,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
 
 
 def test_a_changed_model_is_not_asked(ref: ModelRef, small_model: object) -> None:
-    task = ClimbLadder(
-        ref, pair_rows(made_pairs()), LadderSettings(rungs=("cosines",), max_epochs=1)
-    )
+    task = ClimbLadder(ref, made_pairs(), LadderSettings(rungs=("cosines",), max_epochs=1))
     result = task.fold(task.start(), list(task.events(lambda: False)))
     assert result.test is not None
     changed = replace(result, test=replace(result.test, fingerprint="another"))
@@ -272,18 +205,3 @@ def test_a_changed_model_is_not_asked(ref: ModelRef, small_model: object) -> Non
         next(
             ScoreTwoTexts(ref, make_similarity_models(ref, changed), "a", "b").events(lambda: False)
         )
-
-
-def test_of_several_seeds_the_best_on_dev_is_taken(ladder: Ladder) -> None:
-    models = make_similarity_models(ModelRef("any", None), ladder)
-    for one in models:
-        of_rung = [result.trained for result in ladder.of_rung(one.trained.settings.rung)]
-        assert len(of_rung) == 2
-        assert one.trained.dev == max(result.dev for result in of_rung)
-
-
-def test_the_jobs_can_be_stopped(ref: ModelRef) -> None:
-    rows = pair_rows(made_pairs())
-    for task in (LookAtLayers(ref, rows), ClimbLadder(ref, rows, LadderSettings())):
-        with pytest.raises(Stopped):
-            list(task.events(lambda: True))

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.ladder_events import FLOOR, Curve
-from neuralviz.evaluation.ladder_table import LadderLine, Prediction
+from neuralviz.evaluation.ladder_results import FLOOR, Curve, LadderLine, Prediction
 from neuralviz.plots.ladder import (
     curves_figure,
     ladder_figure,
-    pair_scores_figure,
     predictions_figure,
     qq_figure,
     residual_figure,
@@ -82,9 +80,3 @@ def test_predictions_name_their_pair_and_no_text_is_html() -> None:
     assert "<b>" not in dots.customdata[0]
     assert "prediction %{x:.3f}" in dots.hovertemplate
     assert (list(line.x), list(line.y)) == ([1.0, 4.0], [1.0, 4.0])
-
-
-def test_two_texts_are_bars_from_the_lowest_score_with_a_mark_of_identical_ones() -> None:
-    bars, marks = pair_scores_figure({"cosines": 3.0}, {"cosines": 4.5}, 1.0, 5.0).data
-    assert (list(bars.x), bars.base, bars.text[0]) == ([2.0], 1.0, "3.00")
-    assert list(marks.x) == [4.5]

@@ -8,25 +8,21 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
-    LINEAR,
     Baseline,
     Ladder,
     RungResult,
     TestPairs,
-)
-from neuralviz.evaluation.ladder_table import (
-    best_baseline,
-    best_line,
     best_rung,
+    expected,
     ladder_lines,
+    least_straight,
+    normal_plot,
     worst_predictions,
 )
-from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
-from neuralviz.reading.scales import Scale
-from neuralviz.training.similarity.events import SimilarityEnded
-from neuralviz.training.similarity.settings import Rung, SimilaritySettings
+from neuralviz.reading.pairs import Scale
+from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
 
 N = 40
 SCORES = np.arange(N) / (N - 1) * 5
@@ -107,22 +103,6 @@ def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
     assert best_rung(ladder(undefined, GOOD)) == "siamese"
     assert best_rung(ladder(undefined)) is None
     assert best_rung(ladder()) is None
-
-
-def test_the_best_line_may_be_a_baseline() -> None:
-    found = ladder(replace(GOOD, spearman=0.447))
-    linear = replace(baseline(LINEAR, SCORES), dev=0.5, spearman=0.504)
-    found = replace(found, baselines={**found.baselines, LINEAR: linear})
-    assert best_baseline(found) == LINEAR
-    (*_, line) = lines = ladder_lines(found)
-    assert best_line(lines) is line  # 0.8 on the dev pairs
-    baselines = {**found.baselines, LINEAR: replace(linear, dev=0.9)}
-    better = replace(found, baselines=baselines)
-    best = best_line(ladder_lines(better))
-    assert best is not None
-    assert best.name == LINEAR
-    assert best_line(ladder_lines(ladder())) is not None
-    assert best_line([]) is None
 
 
 def test_five_of_a_hundred_normal_samples_are_called_something_else() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.plots import layers as plots
-from neuralviz.plots.blueprints import KEPT, MASKED
-from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure
+from neuralviz.plots.layers import layer_figure, scatter_figure
 from neuralviz.plots.parts import cell_values, spaced_ticks
 from neuralviz.plots.theme import method_colour
 
@@ -64,21 +63,6 @@ def test_weights_share_their_colours_and_the_first_60_tokens_are_drawn() -> None
     assert axis.colorscale is None  # the template's diverging one
 
 
-def test_layers_and_blocks_have_no_methods_colours() -> None:
-    methods = {method_colour(name) for name in ("neural", "mean", "sbert-wk", "tf-idf", "a+b")}
-    methods |= {method_colour(name) for name in ("sentence-transformer", "gradient")}
-    words = [FollowedWord(str(i), 1, 1, 0.1, np.ones(3)) for i in range(6)]
-    for figure in (
-        plots.diagonals_figure(dict.fromkeys((1, 2, 3, 4), np.ones(3)), "mean"),
-        plots.block_totals_figure(np.ones((2, 6)), range(6), measure="length", epochs=2),
-        plots.turns_figure(words, 3, 2),
-    ):
-        assert methods.isdisjoint(line.line.color for line in figure.data)
-    pairs = scatter_figure(np.ones(2), np.ones(2), [("a", "b")] * 2, ["x", "y"], "t")
-    assert methods.isdisjoint(dots.marker.color for dots in pairs.data)
-    assert methods.isdisjoint((KEPT, MASKED))
-
-
 def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shade() -> None:
     words = [FollowedWord(f"<{i}>", 1, 1, 0.1, np.full(6, 0.5)) for i in range(100)]
     figure = plots.turns_figure(words, 3, 2)
@@ -89,17 +73,6 @@ def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shad
     assert (shade.x0, shade.x1) == (0.7, 2.5)
     (only,) = plots.turns_figure(words[:1], 1, 0).data
     assert only.showlegend
-
-
-def test_the_chosen_settings_are_framed() -> None:
-    windows, starts = np.arange(1, 4), np.arange(3)
-    figure = plots.settings_figure(np.ones((3, 3)), windows, starts, (2, 1))
-    frame = figure.layout.shapes[0]
-    assert (frame.x0 + frame.x1, frame.y0 + frame.y1) == (2, 4)
-    assert not plots.settings_figure(np.ones((3, 3)), windows, starts, (2, 5)).layout.shapes
-    figure = plots.omega_figure(np.linspace(0, 1, 11), np.ones(11), 0.5)
-    assert figure.layout.yaxis.range[0] == pytest.approx(0.95)  # seen where it changes nothing
-    assert figure.layout.shapes[0].x0 == 0.5
 
 
 @pytest.mark.parametrize(
@@ -117,12 +90,6 @@ def test_marks_span_the_epochs_values(norms: list, low: float, high: float) -> N
     assert cells.customdata[0][0] == "&lt;a&gt;"
 
 
-def test_norms_of_blocks_have_two_digits_that_count() -> None:
-    norms = np.array([[0.0342, 0.00031, 123.4, 9.96]])
-    (cells,) = plots.marks_figure(norms, ["bias"], range(4), measure="norm", moment="now").data
-    assert list(cells.text[0]) == ["0.034", "0.00031", "120", "10"]
-
-
 # --- scored pairs ------------------------------------------------------------------------------
 
 
@@ -133,12 +100,6 @@ def test_a_line_for_each_pooling_and_a_mark_at_the_best_layer() -> None:
     assert mean.line.dash != cls.line.dash
     assert mean.line.color == cls.line.color == method_colour("cls")
     assert (best.x, best.text) == ((1,), ("<b>0.30</b>",))
-
-
-def test_parts_are_bars_with_their_numbers() -> None:
-    (bars,) = ablation_figure({"Last layer": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson").data
-    assert list(bars.text) == ["0.500", "undefined", "−0.250"]
-    assert bars.marker.color[0] != bars.marker.color[1] == bars.marker.color[2]
 
 
 def test_pairs_are_named_escaped_and_short() -> None:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import rlcompleter
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError
+import neuralviz
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
-from neuralviz.maps import settings as map_settings
-from neuralviz.maps.filtering import TextFilter
-from neuralviz.maps.mapping import make_map
-from neuralviz.maps.searching import find_embedder
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.plots.point_colours import colour_by_category, colour_by_number
+from neuralviz.maps import projection as map_settings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
 from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
-from tests.support.embedders import HashEmbedder
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
@@ -73,40 +66,6 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     assert lazy.get("it", lambda: 2) == 2
 
 
-def test_no_two_make_a_value_at_once_after_one_has_failed() -> None:
-    lazy, at_work, most = Lazy(), [], []
-    first, second, go_on = (threading.Event() for _ in range(3))
-
-    def fail() -> None:
-        first.set()
-        assert go_on.wait(10)
-        raise ZeroDivisionError
-
-    def make() -> str:
-        second.set()
-        at_work.append(1)
-        most.append(len(at_work))
-        time.sleep(0.2)
-        at_work.pop()
-        return "it"
-
-    def ask(how: Callable[[], object]) -> None:
-        with suppress(ZeroDivisionError):
-            lazy.get("it", how)
-
-    threads = [threading.Thread(target=ask, args=[how]) for how in (fail, make, make)]
-    threads[0].start()
-    assert first.wait(10)
-    threads[1].start()
-    time.sleep(0.05)  # it waits for the first
-    go_on.set()
-    assert second.wait(10)
-    threads[2].start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-
-
 def test_nothing_is_left_of_a_lock_that_nobody_wants() -> None:
     locks = NamedLocks()
     with pytest.raises(ZeroDivisionError), locks.hold("it"):
@@ -121,37 +80,6 @@ def test_few_are_held_and_those_used_last() -> None:
         lazy.get(name, lambda name=name: name)
     assert lazy.get("a", lambda: "anew") == "a"
     assert lazy.get("b", lambda: "anew") == "anew"
-
-
-def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    labels = {"topic": tuple("ab" * 10), "year": tuple(map(str, range(20)))}
-    kept = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20)), labels=labels))
-    corpus = OpenCorpus(CorpusStore(), kept)
-    with pytest.raises(FrozenInstanceError):
-        corpus.corpus = None
-    assert corpus.texts is corpus.texts
-    for part in (corpus.texts, corpus.folded, corpus.numbers):
-        assert isinstance(part, tuple)
-    with pytest.raises(TypeError):
-        corpus.categories["new"] = corpus.lengths
-    for array in (corpus.lengths, corpus.labels("year"), corpus.categories["topic"]):
-        assert isinstance(array, np.ndarray)
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = array[1]
-
-
-def test_an_open_map_without_its_embeddings_gives_the_same_advice_as_a_search_on_it(
-    tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    corpus = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20))))
-    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
-    kept = make_map(CorpusStore(), corpus, embedded.embedder, ProjectionSettings("pca"))
-    shown = OpenMap(CorpusStore(), corpus, replace(kept, embedder="gone"))
-    for ask in (lambda: shown.embedder, lambda: find_embedder(shown.store, shown.kept)):
-        with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
-            ask()
 
 
 def test_few_columns_of_a_large_corpus_are_held(
@@ -173,71 +101,18 @@ def test_few_columns_of_a_large_corpus_are_held(
             return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
 
         monkeypatch.setattr(CorpusStore, method, note)
-    corpus.prepare()
-    offered = {*corpus.filtered_labels, *corpus.filtered_numbers}
+    corpus.read_filters()
+    offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)
     assert corpus.span("n0") == Span(0.0, 14.5, is_whole=False)
     assert corpus.sizes("t0") == {"a": 15, "b": 15}
     for name in (*numbers, *topics):
-        _ = corpus.labels(name) if name in numbers else corpus.codes(name)
-    held = [value for lazy in (corpus._parts, corpus._columns) for value in lazy._values.values()]
+        _ = corpus.numbers(name) if name in numbers else corpus.codes(name)
+    held = [value for lazy in (corpus.parts, corpus.columns) for value in lazy._values.values()]
     parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
     assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
     assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
-
-
-def test_a_filter_lets_the_same_texts_through_however_large_the_corpus_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = {
-        "topic": ("b", "a", "", "c", "a", "b") * 4,
-        "year": tuple("" if row == 3 else str(row) for row in range(24)),
-    }
-    store = CorpusStore(tmp_path)
-    read = ReadTexts(tuple(f"Text {row}." for row in range(24)), labels=labels)
-    kept = store.add("c", read)
-    found = []
-    for most in (10, 100):
-        monkeypatch.setattr(map_settings, "MOST_WHOLE", most)
-        corpus = OpenCorpus(store, kept)
-        assert corpus.is_large is (most == 10)
-        found.append(
-            [
-                np.flatnonzero(chosen.within(corpus.codes, corpus.labels, 24)).tolist()
-                for wanted in (("a",), ("", "c"), ("a", "b", ""))
-                for chosen in (TextFilter({"topic": wanted}, {"year": (1, 9)}),)
-            ]
-        )
-    assert found[0] == found[1] == [[1, 4, 7], [2, 8, 9], [1, 2, 4, 5, 6, 7, 8]]
-
-
-def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    texts = tuple(f"Text {i}." for i in range(20))
-    corpus = CorpusStore().add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
-    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
-    settings = ProjectionSettings("pca")
-    kept = make_map(CorpusStore(), corpus, embedded.embedder, settings)
-    shown = OpenMap(CorpusStore(), corpus, kept)
-    with pytest.raises(FrozenInstanceError):
-        shown.kept = None
-    numbers = shown.colour("number", lambda: colour_by_number("number", range(20)))
-    categories = shown.colour("category", lambda: colour_by_category("category", "ab" * 10))
-    arrays = [
-        shown.coordinates, shown.clusters.labels, shown.losses, numbers.values, categories.codes,
-        shown.neighbours.indices, shown.neighbours.distances,
-        shown.neighbours_on_map.indices, shown.neighbours_on_map.distances,
-    ]  # fmt: skip
-    for array in arrays:
-        assert isinstance(array, np.ndarray)
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = array[1]
-    with pytest.raises(FrozenInstanceError):
-        shown.clusters.labels = None
-    assert isinstance(shown.axes, tuple)
-    topics = np.array(list("ab" * 10))
-    assert shown.accuracy("topic", topics, 3) is shown.accuracy("topic", topics, 3)
 
 
 @dataclass(frozen=True)
@@ -265,19 +140,53 @@ def test_what_can_be_changed_is_not_shared(value: object) -> None:
         Lazy().get("it", lambda: (1, Pair(value, None)))
 
 
-def test_what_is_open_is_read_from_where_it_was_opened(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "first"))
-    texts = tuple(f"Text {i}." for i in range(20))
-    store = CorpusStore()
-    corpus = store.add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
-    *_, embedded = embed_corpus(store, corpus, HashEmbedder())
-    kept = make_map(store, corpus, embedded.embedder, ProjectionSettings("pca"))
-    opened, shown = open_corpus(corpus), open_map(corpus, kept)
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "second"))
-    assert opened.texts == texts
-    assert opened.id_at(0) == "1"
-    assert list(opened.categories) == ["topic"]
-    assert opened.store.folder == store.folder
-    assert shown.embedder == embedded.embedder
-    assert len(shown.losses) == len(shown.neighbours.indices) == len(shown.coordinates) == 20
-    assert shown.axes[0].startswith("component 1")
+@pytest.mark.parametrize(
+    "package",
+    [
+        "neuralviz",
+        "neuralviz.embedders",
+        "neuralviz.evaluation",
+        "neuralviz.micro_tuning",
+        "neuralviz.models",
+        "neuralviz.training",
+        "neuralviz.training.similarity",
+    ],
+)
+def test_every_name_of_a_package_is_found_and_no_other(package: str) -> None:
+    module = import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=rf"module '{package}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("neuralviz.load_", {"load_model"}),
+        ("neuralviz.evaluation.ev", {"evaluate"}),
+        ("neuralviz.evaluation.s", {"scored_data"}),
+        ("neuralviz.training.Tr", {"TrainingEnded", "TrainingStarted", "TrainingStep"}),
+        ("neuralviz.training.similarity.sc", {"score_pairs"}),
+        ("neuralviz.models.load", {"load_model", "load_sentence_transformer", "load_text_model"}),
+    ],
+)
+def test_a_shell_completes_names_that_were_never_used(typed: str, offered: set[str]) -> None:
+    import_module(typed.rpartition(".")[0])
+    complete = rlcompleter.Completer({"neuralviz": neuralviz})
+    found = {name.rpartition(".")[2].rstrip("()") for name in complete.attr_matches(typed)}
+    assert offered <= found
+    assert offered.isdisjoint(vars(import_module(typed.rpartition(".")[0])))
+
+
+def test_what_the_documentation_evaluates_works_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(example, {})
+    said, spearman = capsys.readouterr().out.strip().rsplit("\n", 1)
+    assert "mean (all-MiniLM-L6-v2)" in said
+    assert -1 <= float(spearman) <= 1

@@ -10,14 +10,11 @@ from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import (
     DataSet,
 )
-from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.leads import compute_leads
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Cell, Measured
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.evaluation.yardsticks import compute_leads, yardsticks_of
 from tests.unit.test_sentences import METHODS, SPREAD, groups, pairs
 
 

@@ -22,7 +22,7 @@ WINDOWS = (
 @pytest.fixture(scope="module")
 def coordinates() -> np.ndarray:
     draw = np.random.default_rng(0)
-    clouds = draw.normal(size=(20_000, 2)) * draw.choice([0.1, 1.0], size=(20_000, 1))
+    clouds = draw.normal(size=(4_000, 2)) * draw.choice([0.1, 1.0], size=(4_000, 1))
     return np.concatenate([clouds, clouds[:50]]).astype(np.float32)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -11,10 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+import neuralviz
+from neuralviz.embedders import NeuralEmbedder
+from neuralviz.embedders.neural import neural_1
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import (
     MicroTuning,
     TokenShares,
+    TuningSettings,
     check_settings,
     gradients,
     inputs,
@@ -26,9 +32,11 @@ from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
 from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS
+from tests.support.random_cases import LAYERS, block_layers, output_bias
 from tests.support.shares import check_shares_sum
 
 ALIKE = 0.99999
+TEXT = "The old boat left the harbour."
 
 
 def tuned(model: LanguageModel, texts: list[str] | str, **options) -> MicroTuning:
@@ -72,100 +80,47 @@ def test_rows_are_adamw(tiny: LanguageModel) -> None:
     torch.testing.assert_close(rows.delta, rows.value - start)
 
 
-def test_a_step_that_is_not_finite_is_known_before_it_is_taken(tiny: LanguageModel) -> None:
-    settings = check_settings(tiny)
-    rows = RowAdamW(torch.ones(3, 4), settings, torch.empty(0, dtype=torch.long))
-    grad = torch.ones(3, 4)
-    grad[1, 2] = math.inf
-    grad[2, 0] = math.nan
-    step = rows.prepare(grad)
-    assert step.is_finite.tolist() == [True, False, False]
-    rows.take(step, step.is_finite)
-    assert (rows.value[0] < 1).all()
-    assert torch.equal(rows.value[1:], torch.ones(2, 4))
-
-
 # --- who wrote the delta -----------------------------------------------------------------------
 
 
-def all_block_layers(model: LanguageModel) -> tuple[str, ...]:
-    """Of every block, but for attention key biases: softmax makes their gradient zero."""
-    return tuple(
-        layer.name
-        for layer in model.layers
-        if layer.part == "block" and not layer.name.endswith("key.bias")
-    )
-
-
-def output_bias_of(model: LanguageModel) -> tuple[str, ...]:
-    return tuple(layer.name for layer in model.layers if layer.size == model.vocab_size)
-
-
-LAYERS = {
-    "head": lambda model: model.head_layers,
-    "last block": lambda model: model.last_block_layers,
-    "all blocks": all_block_layers,
-    "output bias": output_bias_of,
-    "output bias and head": lambda model: (*output_bias_of(model), *model.head_layers),
-    "embeddings": lambda model: tuple(la.name for la in model.layers if la.part == "embeddings"),
-}
+def embedding_layers(model: LanguageModel) -> list[str]:
+    return [layer.name for layer in model.layers if layer.part == "embeddings"]
 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
-    ("choice", "order"),
-    [*((choice, 1) for choice in LAYERS), ("head", -1), ("all blocks", -1)],
-    ids=lambda value: {1: "short texts first", -1: "short texts last"}.get(value, value),
+    ("choose_layers", "order"),
+    [
+        (LAYERS["head"], 1),
+        (LAYERS["all blocks"], -1),
+        (LAYERS["output bias and head"], 1),
+        (embedding_layers, 1),
+    ],
 )
-def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: LanguageModel) -> None:
-    layers = LAYERS[choice](tiny)
+def test_tokens_and_decay_sum_to_the_delta(choose_layers, order: int, tiny: LanguageModel) -> None:
+    layers = choose_layers(tiny)
     texts = list(TEXTS.values())[::order]
     plain = tuned(tiny, texts, layers=layers, weight_decay=0.5)
     followed = tuned(tiny, texts, layers=layers, weight_decay=0.5, with_token_shares=True)
     assert plain.shares is None
     for index, shares in enumerate(followed.shares):
-        assert len(shares.by_token()) == len(followed.texts[index])
+        assert len(shares.token_shares()) == len(followed.texts[index])
         check_shares_sum(shares, [delta[index] for delta in followed.deltas])
         for decay in shares.decay:
             assert np.abs(decay).max() > 1e-4  # decay is not lost in the tolerance
     assert (np.sum(plain.embeddings * followed.embeddings, axis=1) >= ALIKE).all()
 
 
-def test_shares_of_tokens_and_decay_sum_to_one(tiny: LanguageModel) -> None:
-    result = tuned(tiny, [TEXTS["one chunk"]], with_token_shares=True, weight_decay=0.5)
-    (shares,) = result.shares
-    of_decay = []
-    for tokens, decay in zip(shares.tokens, shares.decay, strict=True):
-        delta = tokens.sum(axis=0) + decay
-        of_decay.append(decay @ delta / (delta @ delta))
-    assert shares.of_decay() == pytest.approx(np.mean(of_decay), abs=1e-5)
-    assert shares.by_token().sum() + np.mean(of_decay) == pytest.approx(1, abs=1e-5)
-
-
 def test_shares_of_known_parts() -> None:
     """A delta (4, 0): tokens wrote 3 and 2 of it, decay took 1 off; a layer that did not move."""
     moved = np.array([[3.0, 5.0], [2.0, -5.0]])
     shares = TokenShares(tokens=(moved,), decay=(np.array([-1.0, 0.0]),))
-    np.testing.assert_allclose(shares.by_token(), [0.75, 0.5])
-    assert shares.of_decay() == pytest.approx(-0.25)
+    np.testing.assert_allclose(shares.token_shares(), [0.75, 0.5])
+    assert shares.decay_share() == pytest.approx(-0.25)
     still = TokenShares(tokens=(np.zeros((2, 2)),), decay=(np.zeros(2),))
-    assert (still.by_token().tolist(), still.of_decay()) == ([0, 0], 0)
+    assert (still.token_shares().tolist(), still.decay_share()) == ([0, 0], 0)
     both = TokenShares(tokens=(moved, np.zeros((2, 2))), decay=(np.array([-1.0, 0]), np.zeros(2)))
-    np.testing.assert_allclose([*both.by_token(), both.of_decay()], [0.75, 0.5, -0.25])
-
-
-def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> None:
-    """The text is shorter than the period, so that (keep, 1) reaches some of its tokens only."""
-    n = len(tokenize(tiny, [TEXTS["short"]])[0])
-    keep = n + 1
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(keep, 1), (n - 1, 1)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).all()
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(n - 2, 4)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    period = n + 2
-    masked = [any((j - s) % period >= n - 2 for s in range(n)) for j in range(n)]
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).tolist() == masked
+    np.testing.assert_allclose([*both.token_shares(), both.decay_share()], [0.75, 0.5, -0.25])
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
@@ -175,21 +130,6 @@ def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeyp
 
 
 # --- the same text gives the same numbers ------------------------------------------------------
-
-
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-def test_two_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
-    first, second = (tuned(tiny, list(TEXTS.values()), layers=layers) for _ in range(2))
-    for one, other in zip(first.deltas, second.deltas, strict=True):
-        assert one.tobytes() == other.tobytes()
-    assert first.loss.tobytes() == second.loss.tobytes()
-
-
-def test_two_runs_of_the_bundled_model_are_bit_identical(bundled: LanguageModel) -> None:
-    texts = ["A storm sank four boats.", "Bread is baked at night, they say."]
-    first, second = (tuned(bundled, texts) for _ in range(2))
-    for one, other in zip(first.deltas, second.deltas, strict=True):
-        assert one.tobytes() == other.tobytes()
 
 
 def batch_of_64() -> list[str]:
@@ -207,18 +147,10 @@ def test_a_text_alone_and_in_a_batch_of_64(layers: str, tiny: LanguageModel) -> 
         assert alone @ together[index] >= ALIKE
 
 
-def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = [text for text in batch_of_64() if len(text.split()) <= 3][:9]
-    together = tuned(bundled, texts, epochs=5).embeddings
-    for index in (0, 7):
-        alone = tuned(bundled, [texts[index]], epochs=5).embeddings[0]
-        assert alone @ together[index] >= ALIKE
-
-
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
     texts = list(TEXTS.values())
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 300)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 300)
     kept = tuned(tiny, texts, layers=layers)
     for most in (0, 60_000):  # none of the pieces, and some
         monkeypatch.setattr(inputs, "KEPT_BYTES", most)
@@ -229,8 +161,8 @@ def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -
 
 def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
     choices = [
-        None, "last_block", all_block_layers(tiny)[-9:], output_bias_of(tiny),
-        "head", tiny.head_layers[:1], all_block_layers(tiny)[:3], "last_block",
+        None, "last_block", block_layers(tiny)[-9:], output_bias(tiny),
+        "head", tiny.head_layers[:1], block_layers(tiny)[:3], "last_block",
     ]  # fmt: skip
     jobs = [(texts, choice) for texts, choice in zip(
         [batch_of_64()[i::8] for i in range(8)], choices, strict=True
@@ -246,16 +178,6 @@ def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
     assert not any(p.requires_grad or p.grad is not None for p in tiny.network.parameters())
 
 
-def test_eight_threads_share_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = [[word] for word in ("wind", "water", "stone", "bread", "ship", "dog", "lamp", "rain")]
-    before = fingerprint_of(bundled)
-    one_by_one = [tuned(bundled, text, epochs=2).embeddings for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        at_once = list(pool.map(lambda text: tuned(bundled, text, epochs=2).embeddings, texts))
-    np.testing.assert_array_equal(one_by_one, at_once)
-    assert fingerprint_of(bundled) == before
-
-
 def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
     own = {tensor.data_ptr() for tensor in tiny.network.state_dict().values()}
     network = PerTextNetwork(tiny, tiny.last_block_layers)
@@ -267,40 +189,12 @@ def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
 # --- learning rates that break the run ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_huge_learning_rate_is_told(layers: str, follow: bool, tiny: LanguageModel) -> None:
-    events = list(
-        micro_tune(
-            tiny,
-            list(TEXTS.values()),
-            layers=layers,
-            learning_rate=1e6,
-            epochs=12,
-            with_token_shares=follow,
-        )
-    )
-    result = events[-1].result
-    assert len(events) == 12
-    assert result.loss_rose.all()
-    assert result.diverged.all()
-    assert all(np.isfinite(delta).all() for delta in result.deltas)
-    assert np.isfinite(result.embeddings).all()
-    assert np.isfinite(result.delta_norm).all()
-
-
-def test_a_diverged_text_has_no_loss_of_zero(tiny: LanguageModel) -> None:
-    """What is not finite must not pass for a loss of nought: a perfect one."""
-    result = tuned(tiny, list(TEXTS.values()), learning_rate=1e30, epochs=5)
-    assert result.diverged.all()
-    assert (~(result.loss[1:] < 1e-3)).all()
-
-
-@pytest.mark.parametrize("layers", ["head", "last_block", "output bias"])
-@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("layers", "follow"), [("head", True), ("last_block", False), ("output bias", True)]
+)
 def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, monkeypatch) -> None:
     """One text's gradient is made infinite: the others come out as without it."""
-    layers = output_bias_of(tiny) if layers == "output bias" else layers
+    layers = output_bias(tiny) if layers == "output bias" else layers
     texts = [TEXTS["several chunks"], TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
     options = {"layers": layers, "with_token_shares": follow}
     whole = tuned(tiny, texts, **options)
@@ -333,12 +227,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
                 np.testing.assert_array_equal(ours, theirs)
 
 
-def test_an_ordinary_run_is_no_divergence(tiny: LanguageModel) -> None:
-    result = tuned(tiny, list(TEXTS.values()))
-    assert not result.diverged.any()
-    assert not result.loss_rose.any()
-
-
 # --- settings that make no sense ---------------------------------------------------------------
 
 
@@ -346,20 +234,15 @@ def test_an_ordinary_run_is_no_divergence(tiny: LanguageModel) -> None:
     ("settings", "sentence"),
     [
         ({"epochs": 0}, "whole number from 1 to 1000, not 0"),
-        ({"epochs": -3}, "whole number from 1 to 1000"),
         ({"epochs": 1001}, "whole number from 1 to 1000"),
         ({"epochs": 2.5}, "whole number from 1 to 1000, not 2.5"),
-        ({"epochs": True}, "whole number"),
         ({"epochs": "10"}, "whole number"),
         ({"learning_rate": 0}, "must be above 0, not 0"),
-        ({"learning_rate": -0.01}, "must be above 0"),
         ({"learning_rate": math.nan}, "learning rate must be a number"),
-        ({"learning_rate": math.inf}, "learning rate must be a number"),
         ({"learning_rate": "fast"}, "learning rate must be a number, not 'fast'"),
         ({"weight_decay": -1}, "weight decay must not be negative"),
         ({"weight_decay": math.nan}, "weight decay must be a number"),
         ({"layers": ["no.such.bias"]}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
-        ({"layers": "no.such.bias"}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
         (
             {"layers": ["bert.embeddings.word_embeddings.weight"]},
             r"is not a layer \(1-D parameter\)",
@@ -375,55 +258,37 @@ def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: Langua
         micro_tune(tiny, ["The dog barks."], **settings)
 
 
-def test_a_layer_named_twice(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="named twice"):
-        micro_tune(tiny, ["The dog barks."], layers=[tiny.head_layers[0]] * 2)
-
-
-def test_no_text_at_all(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="at least one text"):
-        micro_tune(tiny, [])
-
-
 # --- texts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-@pytest.mark.parametrize("blank", ["", "   ", "\n\t \n", "\u00a0\u2003"])
-def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
-    with pytest.raises(TextError, match="Text 2 is empty"):
-        micro_tune(small_model(family), ["The dog barks.", blank])
+def test_a_blank_text_is_named(family: str, small_model) -> None:
+    model = small_model(family)
+    for blank in ("", "   ", "\n\t \n", "\u00a0\u2003"):
+        with pytest.raises(TextError, match="Text 2 is empty"):
+            micro_tune(model, ["The dog barks.", blank])
     with pytest.raises(TextError, match=r"The text is empty\. It must contain at least one word"):
-        micro_tune(small_model(family), [blank])
+        micro_tune(model, [" "])
 
 
-def test_control_characters_only(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match="Text 3 has no character that the model can read"):
-        micro_tune(tiny, ["a", "b", "\x00\x01\x02\x7f"])
-
-
-def test_what_is_no_string_is_named(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match=r"Text 2 is missing \(nan\)"):
-        micro_tune(tiny, ["a", math.nan])
+ODD_TEXTS = (
+    "😀",
+    "شمس البحر",
+    "<script>alert('x')</script>",
+    "a\x00b\x07c",
+    "\ud83d",
+    "x\udcffy",
+    "?",
+)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-@pytest.mark.parametrize(
-    "text",
-    ["😀", "شمس البحر", "<script>alert('x')</script>", "a\x00b\x07c", "\ud83d", "x\udcffy", "?"],
-    ids=["emoji", "right to left", "script", "control", "surrogate", "surrogate inside", "mark"],
-)
-def test_odd_texts_have_embeddings(text: str, family: str, small_model) -> None:
-    result = tuned(small_model(family), [text])
-    assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
-    assert np.isfinite(result.loss).all()
-    result.texts[0].text.encode()  # can be written to a page or a file
-
-
-def test_odd_texts_on_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = ["😀", "شمس البحر", "<script>alert('x')</script>", "[MASK]"]
-    result = tuned(bundled, texts, epochs=2)
+def test_odd_texts_have_embeddings(family: str, small_model) -> None:
+    result = tuned(small_model(family), ODD_TEXTS)
     np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-5)
+    assert np.isfinite(result.loss).all()
+    for text in result.texts:
+        text.text.encode()  # can be written to a page or a file
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
@@ -451,14 +316,10 @@ def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -
     assert event.result is not None
 
 
-def test_a_single_string_is_one_text(tiny: LanguageModel) -> None:
-    result = tuned(tiny, "The dog barks.")
-    assert result.embeddings.shape[0] == 1
-
-
 # --- long texts --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_short_last_chunk_has_the_say_of_its_tokens(bundled: LanguageModel) -> None:
     """A text in two chunks is as near to each of them as it is without chunks."""
     parts = [
@@ -484,7 +345,7 @@ def test_pieces_of_any_size_come_to_the_same(limit: int, tiny, monkeypatch) -> N
     """Also where a piece holds inputs of several chunks of several texts, in turns."""
     texts = [TEXTS["several chunks"], " ".join(SENTENCES[3:6]), TEXTS["short"]]
     alone = [tuned(tiny, [text]) for text in texts]
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", limit)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", limit)
     together = tuned(tiny, texts, with_token_shares=True)
     for index, expected in enumerate(alone):
         assert expected.embeddings[0] @ together.embeddings[index] >= ALIKE
@@ -513,41 +374,6 @@ def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_an_event_does_not_change_afterwards(tiny: LanguageModel) -> None:
-    seen = []
-    for event in micro_tune(tiny, list(TEXTS.values()), epochs=2, with_deltas=True):
-        seen.append((event, event.loss.copy(), event.delta_norm.copy(), event.deltas[0].copy()))
-    for event, loss, norm, delta in seen:
-        np.testing.assert_array_equal(event.loss, loss)
-        np.testing.assert_array_equal(event.delta_norm, norm)
-        np.testing.assert_array_equal(event.deltas[0], delta)
-
-
-def test_deltas_are_told_only_when_asked_for(tiny: LanguageModel) -> None:
-    assert all(event.deltas is None for event in micro_tune(tiny, ["The dog."], epochs=2))
-
-
-def test_the_stream_can_be_left(tiny: LanguageModel) -> None:
-    before = fingerprint_of(tiny)
-    stream = micro_tune(tiny, [TEXTS["several chunks"]], epochs=50)
-    for event in stream:
-        if event.epoch == 4:
-            break
-    stream.close()
-    with pytest.raises(StopIteration):
-        next(stream)
-    assert fingerprint_of(tiny) == before
-
-
-def test_the_loss_falls_on_the_bundled_model(bundled: LanguageModel) -> None:
-    result = tuned(bundled, ["The children count the boats in the harbour."], epochs=6)
-    loss = result.loss[:, 0]
-    assert (np.diff(loss) < 0).all()
-    assert loss[-1] < 0.9 * loss[0]
-    assert not result.loss_rose.any()
-    assert (np.diff(result.delta_norm[:, 0], axis=0) > 0).all()
-
-
 def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
     """It gives other numbers, and the loss is over every token once."""
     masked = tuned(tiny, [TEXTS["short"]])
@@ -560,25 +386,7 @@ def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
     assert unmasked.loss[0, 0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_under_no_grad(tiny: LanguageModel) -> None:
-    expected = tuned(tiny, ["The dog barks."]).embeddings
-    with torch.no_grad():
-        np.testing.assert_array_equal(tuned(tiny, ["The dog barks."]).embeddings, expected)
-
-
 # --- the embedding -----------------------------------------------------------------------------
-
-
-def test_the_embedding_is_equation_1(tiny: LanguageModel) -> None:
-    result = tuned(tiny, list(TEXTS.values()))
-    n_layers = len(result.deltas)
-    for index in range(len(TEXTS)):
-        unit = [delta[index] / np.linalg.norm(delta[index]) for delta in result.deltas]
-        whole = np.concatenate(unit)
-        assert whole @ whole == pytest.approx(n_layers, rel=1e-5)  # |Ec|² = number of layers
-        np.testing.assert_allclose(result.embeddings[index], whole / math.sqrt(n_layers), atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(np.diag(result.products), 1, atol=1e-6)
 
 
 def test_embeddings_of_known_deltas() -> None:
@@ -590,3 +398,48 @@ def test_embeddings_of_known_deltas() -> None:
         [[0.6 * half, 0.8 * half, 0, half], [1, 0, 0, 0], [0] * 4, [0.5, 0.5, 0, -half]],
         atol=1e-6,
     )
+
+
+def test_options_are_what_differs_from_the_settings(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny, layers="last_block", epochs=3, weight_decay=0.5)
+    changed = check_settings(tiny, settings, epochs=4)
+    assert changed == replace(settings, epochs=4)
+    assert check_settings(tiny, settings) == settings
+    assert check_settings(tiny) == TuningSettings(tiny.head_layers)
+
+
+def test_given_settings_are_checked_against_the_model(tiny: LanguageModel, small_model) -> None:
+    of_another = check_settings(small_model("distilbert"))
+    with pytest.raises(SettingsError, match=r"” is not a layer \(1-D parameter\) of the model “"):
+        check_settings(tiny, of_another)
+    with pytest.raises(SettingsError, match="from 1 to 1000"):
+        next(neuralviz.micro_tune(tiny, [TEXT], TuningSettings(tiny.head_layers, epochs=0)))
+
+
+def test_an_option_that_there_is_not(tiny: LanguageModel) -> None:
+    for take in (check_settings, NeuralEmbedder, neural_1):
+        with pytest.raises(TypeError, match="Unknown setting: epoch"):
+            take(tiny, epoch=3)
+    with pytest.raises(TypeError, match="Unknown setting: epoch"):
+        micro_tune(tiny, [TEXT], epoch=3)
+
+
+def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny, layers="last_block", epochs=2)
+    *_, by_value = neuralviz.micro_tune(tiny, [TEXT], settings)
+    *_, by_name = neuralviz.micro_tune(tiny, [TEXT], layers="last_block", epochs=2)
+    assert by_value.result.settings == by_name.result.settings == settings
+    np.testing.assert_array_equal(by_value.result.embeddings, by_name.result.embeddings)
+    embedder = NeuralEmbedder(tiny, settings)
+    assert embedder.cache_key() == NeuralEmbedder(tiny, layers="last_block", epochs=2).cache_key()
+    np.testing.assert_allclose(embedder.encode([TEXT]), by_value.result.embeddings, rtol=1e-5)
+
+
+def test_value_modules_load_no_torch() -> None:
+    modules = ("settings", "blueprints", "events", "record", "watching")
+    imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)
+    script = (
+        f"import sys, {imports}, neuralviz.embedders.specs, neuralviz.jobs.micro_tuning; "
+        "assert not {'torch', 'transformers', 'pandas'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

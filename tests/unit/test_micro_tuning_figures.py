@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
+from neuralviz.micro_tuning.record import RunRecord, load_record
+from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_CELLS,
@@ -14,6 +18,7 @@ from neuralviz.plots.micro_tuning import (
     Norms,
     blank_figure,
     delta_norm_figure,
+    describe_run,
     loss_figure,
     neurons_figure,
     shares_figure,
@@ -50,21 +55,6 @@ def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
     assert names_of(loss_figure(curves, ["A text."] * 200)) == ["1. A text."]
 
 
-@pytest.mark.parametrize("n_texts", [1, 3, 20])
-def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> None:
-    """So it is seen where both agree, too."""
-    earlier = np.full((n_texts, 11), 2.0)
-    figure = loss_figure(np.ones((n_texts, 4)), ["A text."] * n_texts, 0, earlier, runs=(3, 1))
-    pale = [line for line in figure.data if line.opacity == PALE]
-    clear = figure.data[len(pale) :]
-    assert figure.data[: len(pale)] == tuple(pale)
-    assert {float(line.y[0]) for line in pale} == {2.0}
-    assert [line.name for line in pale if line.showlegend is not False] == ["run 1 (wide line)"]
-    assert min(line.line.width for line in pale) > max(line.line.width for line in clear)
-    assert figure.data[-1].name == ("run 3" if n_texts == 1 else "run 3: 1. A text.")
-    assert figure.layout.xaxis.range[1] > 10
-
-
 def test_norms_start_at_zero_and_a_layer_has_one_colour_in_both_runs() -> None:
     (line,) = delta_norm_figure(Norms(np.array([[1.0], [np.nan]]), [LAYER])).data
     np.testing.assert_array_equal(line.y, [0, 1, np.nan])
@@ -74,13 +64,6 @@ def test_norms_start_at_zero_and_a_layer_has_one_colour_in_both_runs() -> None:
     assert names_of(figure) == ["run 1 (wide line)"]
     same = [line.line.color for line in figure.data if line.name == "dense.bias"]
     assert same[0] == same[1] in LAYER_COLOURS
-
-
-def test_blocks_are_named_shortly_where_the_kind_is_the_same() -> None:
-    layers = [f"bert.encoder.layer.{i}.output.dense.bias" for i in range(6)]
-    figure = delta_norm_figure(Norms(np.ones((3, 6)), layers))
-    assert [line.name for line in figure.data] == [f"block {i}" for i in range(6)]
-    assert figure.layout.title.text == "Norm of each block's output.dense.bias"
 
 
 def test_neurons_are_those_that_changed_most_sorted() -> None:
@@ -111,20 +94,11 @@ def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> Non
     np.testing.assert_allclose(drawn.z[:, 0], np.array(drawn.y) - 1)
 
 
-@pytest.mark.parametrize(
-    ("n_epochs", "named"),
-    [(1, [1]), (3, [1, 3]), (12, [1, 5, 12]), (1000, [1, 200, 400, 600, 800, 1000])],
-)
-def test_epochs_beside_a_heatmap_stay_apart(n_epochs: int, named: list[int]) -> None:
-    figure = neurons_figure(np.ones((n_epochs, 8)), LAYER)
-    assert list(figure.layout.yaxis.tickvals) == named
-
-
 def test_blanks_are_two_bars_for_each_token() -> None:
-    tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0))
+    tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0004))
     figure = blank_figure(FilledBlank(tokens[::-1], tokens, tokens), "Blank")
     before, after = figure.data
-    assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0])
+    assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0004])
     assert (before.marker.color, after.marker.color) == (BEFORE, AFTER)
     assert list(after.text) == ["60%", "&lt; 0.1%"]
     assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
@@ -132,22 +106,6 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     many = tuple(Candidate(f"{i}", 0.1, 0.2) for i in range(10))
     on_stage = blank_figure(FilledBlank(many, many, many), "Blank").layout.meta["stage"]
     assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
-
-
-@pytest.mark.parametrize(
-    ("words", "angle", "on_stage"),
-    [
-        ("She sat on the bank.".split(), 0, None),
-        ("My grandmother baked plum cake every Sunday.".split(), -45, None),
-        (["tides"] * 15, -90, -45),  # written upwards they cannot be read from the third row
-        (["tides"] * 31, -90, None),
-    ],
-)
-def test_words_below_their_shares_do_not_run_into_each_other(words, angle, on_stage) -> None:
-    figure = shares_figure(words, np.full(len(words), 1 / len(words)), "Shares")
-    assert figure.data[0].marker.line.width  # those around 0 have the colour of the ground
-    assert figure.layout.xaxis.tickangle == angle
-    assert (figure.layout.meta or {}).get("stage", {}).get("xaxis.tickangle") == on_stage
 
 
 def test_of_a_long_text_the_largest_bars_have_their_words() -> None:
@@ -160,3 +118,15 @@ def test_of_a_long_text_the_largest_bars_have_their_words() -> None:
     assert [f"word{at}" for at in axis.tickvals] == list(axis.ticktext)
     assert len(axis.ticktext) == 10
     assert np.diff(axis.tickvals).min() >= 200 / 16
+
+
+def test_downloads_say_which_run_they_are_of_and_how_far_it_came() -> None:
+    record = load_record(sample_data() / "recorded_run.npz")
+    whole = describe_run(record)
+    assert whole.files == (record.texts[0], "10 epochs")
+    assert describe_run(record, 2).files == (record.texts[2], "10 epochs")
+    assert "so far" not in whole.settings
+    options = {"epochs": 1, "learning_rate": 0.02, "precision": "fast", "predict_unmasked": True}
+    begun = RunRecord(record.model_id, replace(record.settings, **options), record.texts)
+    assert describe_run(begun).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
+    assert describe_run(begun).settings["so far"] == "Of 3 texts: 3 not started."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
     furthest_apart,

@@ -101,15 +101,6 @@ def test_a_text_that_nobody_votes_on_counts_as_missed():
     np.testing.assert_array_equal(shares, [1, 1, np.nan, np.nan])
 
 
-def test_agreement_is_the_share_of_neighbours_with_the_same_label():
-    vectors, labels = with_labels()
-    neighbours = find_neighbours(vectors, 10)
-    expected = [
-        np.mean([labels[j] == labels[i] for j in neighbours.indices[i]]) for i in range(120)
-    ]
-    np.testing.assert_allclose(label_agreement(neighbours, labels, 99), expected)
-
-
 def test_common_neighbours_are_counted_in_any_order():
     first = find_neighbours(with_labels()[0], 12)
     second = find_neighbours(with_labels(seed=1)[0], 15)

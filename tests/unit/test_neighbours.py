@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from neuralviz.errors import SettingsError, Stopped, TextError
-from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
-from neuralviz.maps.settings import METRICS
+from neuralviz.maps.neighbours import METRICS, Neighbours, find_neighbours, nearest, numba_turn
 
 pytestmark = pytest.mark.compiles
 

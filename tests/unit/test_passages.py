@@ -44,15 +44,6 @@ def test_every_passage_gets_its_source_back(tmp_path: Path) -> None:
     assert found == {"rivers": BOOKS, "wikinews-2019-2020": NEWS, "inaugural": TALKS}
 
 
-def test_the_table_is_read_up_to_the_share_alike_texts(tmp_path: Path) -> None:
-    sources = read_sources(write_passages(tmp_path, SOURCES))
-    assert [source.name for source in sources] == ["rivers", "wikinews-2019-2020", "inaugural"]
-    first = sources[0]
-    assert (first.repository, first.commit) == ("openstax/osbooks-rivers", "abc123def456")
-    assert (first.licence, first.attribution) == ("CC BY 4.0", "Somebody, CC BY 4.0")
-    assert [source.kind for source in sources] == ["textbooks", "Wikinews", "speeches"]
-
-
 def test_a_source_that_is_held_out_is_never_trained_on(tmp_path: Path) -> None:
     found = split(read_passages(write_passages(tmp_path, SOURCES)))
     assert found.unseen == {"Wikinews": NEWS}
@@ -84,12 +75,6 @@ def test_passages_that_the_table_does_not_describe_are_refused(
         read_passages(write_passages(tmp_path, SOURCES, **how))
 
 
-def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "SOURCES.md").write_text("# Sources\n")
-    with pytest.raises(ValueError, match="has no table"):
-        read_sources(tmp_path)
-
-
 @pytest.mark.parametrize("content", [b"", b"\xfd7zXZ\x00 and no more", None])
 def test_a_damaged_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     folder = write_passages(tmp_path, SOURCES)
@@ -100,13 +85,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     (folder / "SOURCES.md").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"SOURCES\.md is not UTF-8"):
         read_sources(folder)
-
-
-def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    table = write_passages(tmp_path, SOURCES) / "SOURCES.md"
-    table.write_text(table.read_text().replace("| CC BY 4.0 | LICENSE | 30 |", "| LICENSE | 30 |"))
-    with pytest.raises(ValueError, match=r"cannot be read: .*wikinews"):
-        read_sources(tmp_path)
 
 
 def test_a_run_that_resumes_gets_the_batches_that_were_left() -> None:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.rows import corpus_rows, texts_table
+from neuralviz.store.corpora import CorpusStore, corpus_rows, texts_table
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
@@ -46,10 +45,10 @@ def kept(store: CorpusStore) -> KeptEmbedder:
 
 
 def write(store: CorpusStore, kept: KeptEmbedder, *spans: tuple[int, int]) -> list[Piece]:
-    pieces = PieceVectors(store.database, store.vectors)
+    pieces = PieceVectors(store.database)
     for start, stop in spans:
         pieces.put(kept, KEYS[start:stop], VECTORS[start:stop], LOSS[start:stop])
-    return [Piece.from_json(piece.to_json()) for piece in pieces.pieces]
+    return list(pieces.pieces)
 
 
 def files(store: CorpusStore, kept: KeptEmbedder) -> int:

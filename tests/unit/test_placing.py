@@ -21,14 +21,21 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Fitting, Placer, make_map
+from neuralviz.maps.mapping import (
+    Block,
+    Fitting,
+    PlaceBlock,
+    PlacedBlock,
+    Placer,
+    make_map,
+    place_on_processes,
+)
+from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
-from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.index import read_index
@@ -135,6 +142,39 @@ def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
     assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("reducer", ["pca", "umap"])
+def test_the_map_is_the_same_whatever_the_number_of_processes(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, reducer: str
+):
+    points = []
+    for spread in (backwards, partial(place_on_processes, n_processes=2)):
+        fitting = replace(HERE, spread=spread)
+        kept = make_map(store, corpus, embedder, ProjectionSettings(reducer), fitting=fitting)
+        points.append(KeptMaps(store).points(kept)[0])
+        KeptMaps(store).delete(kept)
+    np.testing.assert_array_equal(*points)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
+def test_groups_find_nearly_all_that_is_near(metric: str):
+    vectors = vectors_of()[: N - N_EQUAL] + np.float32(0 if metric == "cosine" else 50)
+    vectors, queries = vectors[100:], vectors[:110]
+    exact = nearest(vectors, queries, 10, metric)
+    found = NearGroups.build(vectors, metric, 0).nearest(queries, 10)
+    np.testing.assert_array_equal(found.indices[100:, 0], np.arange(10))
+    shared = [len(set(a) & set(b)) for a, b in zip(found.indices, exact.indices, strict=True)]
+    assert np.mean(shared) > 9
+
+
+def test_a_text_without_a_vector_is_said_before_the_work(tmp_path: Path):
+    store = CorpusStore(tmp_path / "kept")
+    corpus = store.add("c", ReadTexts(texts_of()))
+    embedder = store.vectors.restore("made-up", "", DIM)
+    with pytest.raises(StoreError, match="1,440 of 1,440 texts are not embedded yet"):
+        make_map(store, corpus, embedder, PCA, fitting=HERE)
+
+
 def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
     rows = np.array([1200, 3, 3, 1490])
     found = neighbours_of_rows(store, corpus, tsne, rows, 6)
@@ -169,21 +209,6 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
     monkeypatch.setattr(searching, "read_index", lambda *_: None)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
-
-
-def test_small_maps_have_their_own_neighbours(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
-):
-    settings = ProjectionSettings("pca", metric="euclidean")
-    kept = make_map(store, corpus, embedder, settings)
-    whole = KeptMaps(store).neighbours(kept)
-    rows = np.array([1200, 3, 3, 0])
-    found = neighbours_of_rows(store, corpus, kept, rows, 6)
-    np.testing.assert_array_equal(found.indices, whole.indices[rows, :6])
-    np.testing.assert_array_equal(found.distances, whole.distances[rows, :6])
-    assert found.metric == "euclidean" and not found.is_approximate
-    assert neighbours_of_rows(store, corpus, kept, rows, 99).k == whole.k
-    KeptMaps(store).delete(kept)
 
 
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
@@ -235,15 +260,6 @@ def test_blocks_that_get_lost_make_no_map(
     assert KeptMaps(store).find(corpus, embedder, settings) is None
 
 
-def test_both_tables_go_with_the_map(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder):
-    before = set((store.folder / "tables").glob("map-*"))
-    kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=HERE)
-    made = set((store.folder / "tables").glob("map-*")) - before
-    assert {path.name for path in made} == {f"{kept.table}.lance", f"{kept.table}-fit.lance"}
-    KeptMaps(store).delete(kept)
-    assert not any(path.exists() for path in made)
-
-
 def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
     store = CorpusStore(tmp_path / "kept")
     corpus = store.add("c", ReadTexts(texts_of()))
@@ -273,8 +289,8 @@ def test_processes_end_with_the_one_that_started_them(
         from pathlib import Path
         from neuralviz.maps.mapping import Fitting
         from neuralviz.maps.mapping import make_map
-        from neuralviz.maps.placing import place_on_processes
-        from neuralviz.maps.settings import ProjectionSettings
+        from neuralviz.maps.mapping import place_on_processes
+        from neuralviz.maps.projection import ProjectionSettings
         from neuralviz.store.corpora import CorpusStore
 
         def tell(event):

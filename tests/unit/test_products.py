@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,8 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.products import products_in, unfused_attention
+from neuralviz.micro_tuning import check_settings, products
+from neuralviz.micro_tuning.products import (
+    has_native_bf16,
+    products_in,
+    unfused_attention,
+)
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import LanguageModel
 
@@ -67,15 +72,6 @@ def test_a_token_that_may_look_at_none_gets_zeros(factors: tuple[Tensor, ...]) -
         assert grad.isfinite().all()
 
 
-def test_causal_attention_is_left_to_torch(
-    factors: tuple[Tensor, ...], bf16: TuningSettings
-) -> None:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        theirs = F.scaled_dot_product_attention(*factors, is_causal=True)
-    with products_in(CPU, bf16):
-        assert torch.equal(F.scaled_dot_product_attention(*factors, is_causal=True), theirs)
-
-
 def test_what_other_threads_compute_stays_the_same(
     factors: tuple[Tensor, ...], bf16: TuningSettings
 ) -> None:
@@ -87,3 +83,50 @@ def test_what_other_threads_compute_stays_the_same(
         beside = thread.submit(F.scaled_dot_product_attention, *factors).result()
     assert torch.equal(beside, alone)
     assert torch.equal(F.scaled_dot_product_attention(*factors), alone)
+
+
+def pretend(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    machine: str = "x86_64",
+    mkldnn: bool = True,
+    mkldnn_bf16: bool = True,
+    avx512_bf16: bool = True,
+) -> None:
+    """A processor that is not this one."""
+    library = SimpleNamespace(_is_mkldnn_bf16_supported=lambda: mkldnn_bf16)
+    monkeypatch.setattr(products.platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: mkldnn)
+    monkeypatch.setattr(torch.ops, "mkldnn", library)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("processor", "native"),
+    [
+        ({}, True),
+        ({"machine": "AMD64"}, True),
+        ({"avx512_bf16": False}, False),  # mkldnn says yes to AVX-512 of any kind
+        ({"mkldnn_bf16": False}, False),
+        ({"mkldnn": False}, False),
+        ({"machine": "aarch64", "avx512_bf16": False}, True),
+        ({"machine": "arm64", "mkldnn_bf16": False}, False),
+    ],
+)
+def test_processors(monkeypatch: pytest.MonkeyPatch, processor: dict, native: bool) -> None:
+    pretend(monkeypatch, **processor)
+    assert has_native_bf16("cpu") is native
+
+
+@pytest.mark.parametrize(("there", "native"), [(True, True), (True, False), (False, True)])
+def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bool) -> None:
+    asked: dict[str, bool] = {}
+
+    def is_supported(**how: bool) -> bool:
+        asked.update(how)
+        return native
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_supported)
+    assert has_native_bf16("cuda:0") is (there and native)
+    assert asked == ({"including_emulation": False} if there else {})

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from neuralviz.cli import ray_option
-from neuralviz.cli.ray_option import give_ray_a_value
+from neuralviz.cli import options
+from neuralviz.cli.options import give_ray_a_value
 from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
@@ -116,9 +116,9 @@ def test_nothing_else_loads_ray():
 
 
 def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ray_option, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
     with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
-        ray_option.ray_work()
+        options.ray_work()
 
 
 def test_several_files_need_it():

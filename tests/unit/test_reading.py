@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +15,11 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
-from neuralviz.reading import texts as reading
 from neuralviz.reading.folders import read_files, read_folder
-from neuralviz.reading.pasted import MAX_CELL, join_pasted, split_pasted
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
 
 
 @pytest.mark.parametrize(
@@ -73,33 +69,10 @@ def test_a_line_that_begins_with_a_quotation_mark_is_a_text(prose: str) -> None:
     assert read.notes == ()
 
 
-def test_no_cell_is_longer_than_a_spreadsheets() -> None:
-    longest = "x\n" + "y" * (MAX_CELL - 3) + '"'
-    quoted = longest.replace('"', '""')
-    assert split_pasted(f'"{quoted}"').texts == (longest,)
-    lines = ('"xx', "y" * (MAX_CELL - 3) + '"""')
-    assert split_pasted("\n".join(lines)).texts == lines
-
-
-def test_a_stray_mark_leaves_the_lines_below_it_alone() -> None:
-    lines = ('"Stand up', *(f"Text {i}." for i in range(60_000)), 'A screen of 15"')
-    read = split_pasted("\n".join(lines))
-    assert (read.texts, read.notes) == (lines, ())
-
-
-def test_blanks_behind_a_quoted_cell_are_no_part_of_it() -> None:
-    assert split_pasted('"One\ntwo" \t\nthree').texts == ("One\ntwo", "three")
-
-
 @pytest.mark.parametrize("mode", ["line", "blank line", "one"])
 @pytest.mark.parametrize("text", ["", " \n\t\n ", "\n\n\n"])
 def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
     read = split_pasted(text, mode)
-    assert (read.texts, read.notes) == ((), ())
-
-
-def test_an_empty_cell_is_no_text() -> None:
-    read = split_pasted('"\n"')
     assert (read.texts, read.notes) == ((), ())
 
 
@@ -114,23 +87,6 @@ def test_control_characters_and_surrogates_become_blanks() -> None:
 )
 def test_what_was_pasted_can_be_pasted_again(texts: list[str]) -> None:
     assert list(split_pasted(*join_pasted(texts)).texts) == texts
-
-
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
-)
-def test_encodings_are_recognised(encoding: str) -> None:
-    read = read_texts(Source("a.txt", "Ein Öltröpfchen.\r\n\r\nDéjà vu.".encode(encoding)))
-    assert read.texts == ("Ein Öltröpfchen.", "Déjà vu.")
-    assert ("Windows-1252" in "".join(read.notes)) == (encoding == "cp1252")
-
-
-def test_a_table_gives_texts_ids_and_its_columns() -> None:
-    read = read_texts(Source("a.csv", b'id,label,Text\n1,x,"Hello, you"\n2,y, \n3,z,N. A.\n'))
-    assert read.texts == ("Hello, you", "N. A.")
-    assert read.ids == ("1", "3")
-    assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
-    assert read.notes == ("Skipped 1 row without a text.",)
 
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
@@ -208,11 +164,6 @@ def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
     assert signs.labels == {"mood": ("+", "-")}
 
 
-def test_one_column_may_hold_commas() -> None:
-    read = read_texts(Source("a.csv", b"text\nHello, you, there\nNo comma\n"))
-    assert (read.texts, read.ids) == (("Hello, you, there", "No comma"), None)
-
-
 def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     """A text is never cut at its commas."""
     content = b"id,text\n1,hello, world of texts\n\n2,bye\n3,bye, all\n"
@@ -228,24 +179,6 @@ def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     assert "(lines 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
 
 
-def test_fields_may_be_missing_or_empty_at_the_end_and_names_may_repeat() -> None:
-    read = read_texts(Source("a.csv", b"text,label,,label\r\none,x,,,\r\ntwo\r\n"))
-    assert (read.texts, read.notes) == (("one", "two"), ())
-    assert read.columns == ("text", "label", "column 3", "label (4)")
-
-
-def test_a_long_text_in_a_table() -> None:
-    source = Source("a.csv", b'id,text\n1,"' + b"a, b " * 100_000 + b'"\n')
-    assert len(read_texts(source).texts[0]) > 4e5
-
-
-@pytest.mark.parametrize("content", [b"A dog\0 barks.\nA cat.\n", b"A dog\0 barks.\nA cat."])
-def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
-    read = read_texts(Source("a.txt", content))
-    assert read.texts == ("A dog  barks.", "A cat.")
-    assert read.notes == ("Replaced 1 unreadable character with spaces.",)
-
-
 @pytest.mark.parametrize(
     "line", ["\x1b[32mok\x1b[0m", "\x1b[1;31mE\x1b[0m \x1b[2K", "ring\a\a", "a\x01b\x02c\x03d"]
 )
@@ -256,22 +189,11 @@ def test_a_few_control_characters_make_no_binary(line: str, name: str) -> None:
     assert texts[-2].endswith("and so on")
 
 
-def test_a_log_of_a_terminal_is_text_however_long() -> None:
-    lines = b"\x1b[32m\x1b[1mok\x1b[0m\n" * 5000
-    assert len(read_texts(Source("a.txt", lines)).texts) == 5000
-
-
 @pytest.mark.parametrize("n_bytes", [200, 2000, 100_000])
 def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
     drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
     with pytest.raises(TextError, match="is not a text file"):
         read_texts(Source("a.txt", drawn))
-
-
-def test_lines_end_where_pasted_lines_end() -> None:
-    text = "One\u2028still one\x85\nTwo\rthree\r\nfour\n\n"
-    read = read_texts(Source("a.txt", text.encode()))
-    assert read.texts == split_pasted(text).texts == ("One\u2028still one", "Two", "three", "four")
 
 
 @pytest.mark.parametrize(
@@ -295,13 +217,6 @@ def test_unusable_files_are_refused_with_a_sentence(
 ) -> None:
     with pytest.raises(TextError, match=sentence):
         read_texts(Source(name, content))
-
-
-def test_a_text_file_has_no_columns() -> None:
-    with pytest.raises(TextError, match="not a table, so it has no column “text”"):
-        read_texts(Source("a.txt", b"a"), "text")
-    with pytest.raises(TextError, match="not a table, so it has no column “key”"):
-        read_texts(Source("a.txt", b"a"), id_column="key")
 
 
 def test_a_table_without_a_column_of_texts_is_refused() -> None:
@@ -348,16 +263,6 @@ second
 1984
 """
 TITLED = VTT.replace("NOTE", "STYLE\n::cue {\n  color: red\n}\n\nNOTE")
-TREE = """# sent_id = 1
-# text = The dog runs.
-1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
-2\tdog\tdog\tNOUN\tNN\t_\t3\tnsubj\t_\t_
-2.1\tit\t_\t_\t_\t_\t_\t_\t_\t_
-3-4\truns.\t_\t_\t_\t_\t_\t_\t_\t_
-
-# text = It stops.
-1\tIt\tit\tPRON\tPRP\t_\t2\tnsubj\t_\t_
-"""
 
 
 @pytest.mark.parametrize(
@@ -371,11 +276,6 @@ TREE = """# sent_id = 1
          "holds subtitles"),
         ("a.vtt", VTT.replace("\n\nsecond", ""), ("Hello there, my friend.", "1984"),
          "holds subtitles"),
-        ("a.conllu", TREE, ("The dog runs.", "It stops."), "is a treebank"),
-        ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", ("EU NNP B-ORG", "is VBZ O", ". . O"),
-         "looks like CoNLL"),
-        ("a.txt", "__label__a One\n__label__b Two\n", ("__label__a One", "__label__b Two"),
-         "begin with a label"),
         ("a.txt", "One, two\nThree --> four\n", ("One, two", "Three --> four"), ""),
         ("a.txt", "{One}\n[Two]\n\tThree\tand\n", ("{One}", "[Two]", "Three\tand"), ""),
     ],
@@ -395,6 +295,9 @@ def test_plain_text_of_another_kind_is_named(
         ("a.txt", "#separator:tab\nA\tEin\nB\tZwei\nC\tDrei\n", "each line has 2 fields"),
         ("a.txt", "id;text\n1;One\n", "with the columns id;text. Rename it to .csv"),
         ("a.txt", '{"text": "One"}\n{"text": "Two"}\n', "holds JSON, not plain text"),
+        ("a.conllu", "# text = It.\n1\tIt\tit\tP\tPRP\t_\t2\tn\t_\t_\n" * 3, "treebank or CoNLL"),
+        ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", "treebank or CoNLL"),
+        ("a.txt", "__label__a One\n__label__b Two\n", "as fastText has it"),
         ("tweets.js", "window.YTD.tweets.part0 = [ {", "of a Twitter archive"),
         ("a.ipynb", json.dumps({"cells": [], "nbformat": 4}, indent=1), "is a notebook"),
     ],
@@ -465,15 +368,6 @@ def test_rows_below_a_blank_line_are_kept_unless_they_are_remarks(
     assert bool(table.notes) == is_remark
 
 
-def test_what_reddit_has_in_place_of_a_text_is_none() -> None:
-    bodies = ["[deleted]", "I like this river.", "[removed]", "It is long and slow."]
-    lines = pd.DataFrame({"id": list("abcd"), "body": bodies}).to_json(orient="records", lines=True)
-    read = read_texts(Source("comments.jsonl", lines.encode()))
-    assert read.texts == (bodies[1], bodies[3])
-    assert read.ids == ("b", "d")
-    assert "Read “[deleted]” or “[removed]” as no text (2 rows)." in read.notes
-
-
 def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:
     draw = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -493,42 +387,6 @@ def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:
         read_texts(Source("v.csv", frame[["vector"]].to_csv(index=False).encode()))
 
 
-def test_short_lists_of_whole_numbers_are_labels() -> None:
-    rows = [(f"The text {n} of all.", n % 2) for n in range(8)]
-    forms = {
-        "list": [str([1 - k, k]) for _, k in rows],
-        "numpy": [str(np.eye(2)[k]) for _, k in rows],
-        "float": [json.dumps(np.eye(2)[k].tolist()) for _, k in rows],
-    }
-    frame = pd.DataFrame({"text": [text for text, _ in rows], **forms})
-    frame["bits"] = [json.dumps([k] * 17) for _, k in rows]
-    read = read_texts(Source("t.csv", frame.to_csv(index=False).encode()))
-    assert {title: list(values) for title, values in read.labels.items()} == forms
-    assert "Skipped the lists of numbers in the column “bits”." in read.notes
-
-
-def test_columns_named_like_ours_are_labels() -> None:
-    names = ["text", "id", "vector", "x", "row", "cluster", "file"]
-    content = f"{','.join(names)}\nOne,a,1,2,3,4,5\nTwo,b,,,,,\n".encode()
-    read = read_texts(Source("a.csv", content))
-    assert list(read.labels) == names[1:]
-    assert read.labels["vector"] == ("1", "")
-    assert read.labels["cluster"] == ("4", "")
-
-
-def test_news_are_read_by_their_descriptions() -> None:
-    content = b"Class Index,Title,Description\n3,Oil,Prices rose.\n1,Vote,They voted.\n"
-    read = read_texts(Source("news.csv", content))
-    assert (read.column, read.texts) == ("Description", ("Prices rose.", "They voted."))
-    assert read.labels == {"Class Index": ("3", "1"), "Title": ("Oil", "Vote")}
-    read = read_texts(Source("news.csv", b"label,title,text\nWorld,Vote,They voted.\n"))
-    assert (read.column, read.ids) == ("text", None)
-
-
-def test_a_column_that_is_blank_is_not_the_texts() -> None:
-    assert read_texts(Source("a.csv", b"text,body\n,One\n,Two\n")).column == "body"
-
-
 def test_ids_are_made_unique() -> None:
     rows = "a,A\na,B\na (2),C\n,D\n1,E\na,F\n,G\n"
     read = read_texts(Source("a.csv", f"id,text\n{rows}".encode()))
@@ -539,38 +397,6 @@ def test_ids_are_made_unique() -> None:
         "Numbered 2 texts without an ID.",
     )
     assert read_texts(Source("a.csv", b"id,text\n,One\n,Two\n")).ids is None
-
-
-def test_many_alike_ids_take_no_longer_than_others() -> None:
-    content = "id,text\n" + "a,One\n" * 50_000
-    assert read_texts(Source("a.csv", content.encode())).ids[-1] == "a (50000)"
-
-
-def test_the_column_of_the_ids_may_be_chosen() -> None:
-    content = b"id,key,text\n1,k1,One\n2,k2,Two\n"
-    assert read_texts(Source("a.csv", content), id_column="key").ids == ("k1", "k2")
-    with pytest.raises(TextError, match=r"no column “nr”\. Its columns are: “id”, “key”, “text”"):
-        read_texts(Source("a.csv", content), id_column="nr")
-
-
-def test_labels_are_cleaned_like_texts() -> None:
-    read = read_texts(Source("a.jsonl", b'{"text": "One", "label": " a\\u0000\\ud800b "}\n'))
-    assert read.labels == {"label": ("a  b",)}
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
-def test_as_many_texts_as_are_wanted(name: str) -> None:
-    content = b"text\nOne\n\nTwo\nThree\n"
-    read = read_texts(Source(name, content), max_texts=2)
-    assert len(read.texts) == 2
-    assert "Limited to the first 2 " in read.notes[-1]
-    assert "first" not in "".join(read_texts(Source(name, content), max_texts=4).notes)
-
-
-def test_the_most_texts_that_are_read(monkeypatch) -> None:
-    monkeypatch.setattr(reading, "MAX_TEXTS", 3)
-    assert len(read_texts(Source("a.txt", b"A\nB\nC\nD\n")).texts) == 3
-    assert len(read_texts(Source("a.csv", b"text\nA\nB\nC\nD\n"), max_texts=9).texts) == 3
 
 
 @pytest.mark.parametrize("mode", ["line", "blank line", "one"])
@@ -657,6 +483,10 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
         "tone": ("", "", "calm", ""),
         "file (2)": ("1.csv", "1.csv", "2.jsonl", "3.txt"),
     }
+    with pytest.raises(TextError, match=r"has more than 2 files\. Choose a folder inside it"):
+        read_folder(folder, max_files=2)
+    with pytest.raises(TextError, match="No such folder"):
+        read_folder(folder / "nowhere")
     chosen = read_folder(folder, "text")
     assert chosen.texts == ("One", "Two", "Four")
     assert "2.jsonl has no column “text”" in chosen.notes[0]
@@ -695,16 +525,6 @@ def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TextError, match="No text found in the folder"):
-        read_folder(tmp_path)
-    with pytest.raises(TextError, match="No such folder"):
-        read_folder(tmp_path / "nowhere")
-    write(tmp_path, {"a.txt": ""})
-    with pytest.raises(TextError, match=r"No text found in the folder.*a\.txt is empty"):
-        read_folder(tmp_path)
-
-
 def test_files_that_were_given_are_read_in_their_order() -> None:
     read = read_files(
         [Source("b.txt", b"One"), Source("a.csv", b"text,n\nTwo,2\n"), Source("c.txt", b"")]
@@ -719,51 +539,6 @@ def test_files_that_were_given_are_read_in_their_order() -> None:
     assert "a.csv" in note
 
 
-def test_a_replacement_character_is_one_like_others() -> None:
-    read = read_texts(Source("t.txt", "lost: \ufffd\nfound\n".encode()))
-    assert read.texts == ("lost: \ufffd", "found")
-    assert read.notes == ()
-
-
-def test_texts_of_characters_without_width_are_blank() -> None:
-    read = read_texts(Source("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode()))
-    assert read.texts == ("fine", "e\u0301\u200d")
-    assert read.notes == ("Skipped 1 row without a text.",)
-
-
-def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
-    """What is no regular file, and what the system makes up while it is read."""
-    os.mkfifo(tmp_path / "pipe.txt")
-    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
-    (tmp_path / "empty.txt").touch()
-    (tmp_path / "one.txt").write_text("One")
-    read = read_folder(tmp_path)
-    assert read.texts == ("One",)
-    assert read.notes == (
-        "Skipped loop.txt: link to a file outside the folder.",
-        "empty.txt is empty.",
-        "pipe.txt is not a regular file.",
-    )
-
-
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a system without it")
-def test_the_folder_of_a_process_is_refused_in_seconds() -> None:
-    code = "from pathlib import Path\nfrom neuralviz.reading.folders import read_folder\n"
-    code += "from neuralviz.errors import TextError\n"
-    code += "try: read_folder(Path('/proc/self'))\nexcept TextError as error: print(error)"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "No text found in the folder /proc/self." in done.stdout
-
-
-def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
-    for number in range(4):
-        (tmp_path / f"{number}.txt").write_text("One")
-    assert len(read_folder(tmp_path, max_files=4).texts) == 4
-    with pytest.raises(TextError, match=r"has more than 3 files\. Choose a folder inside it"):
-        read_folder(tmp_path, max_files=3)
-
-
 def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     with path.open("wb") as file:
@@ -771,9 +546,3 @@ def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
         file.truncate(1 << 40)  # a hole, in which no line ends
     with pytest.raises(TextError, match="with more than 1,000,000 characters"):
         read_texts(Source("a.txt", path), mode="one")
-
-
-def test_a_text_that_takes_long_to_embed_is_announced() -> None:
-    read = read_texts(Source("a.txt", b"One\n" + b"word " * 100_000))
-    assert read.notes == ("The longest text has 499,999 characters (line 2).",)
-    assert read_texts(Source("a.txt", b"word " * 10_000)).notes == ()

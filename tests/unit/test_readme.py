@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.models import LanguageModel
+from neuralviz.models.shared import LOADERS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -26,7 +26,7 @@ def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None
     for kind in ("masked", "text"):
         monkeypatch.setitem(LOADERS, kind, lambda _: tiny)
     # it could be micro-tuned, which the sentence encoder that it stands in for cannot
-    monkeypatch.setattr("neuralviz.evaluation.own_embedding.MOST_TUNED_ON", 0)
+    monkeypatch.setattr("neuralviz.evaluation.ladder.MOST_TUNED_ON", 0)
 
 
 def blocks(language: str) -> list[str]:

@@ -12,12 +12,10 @@ from neuralviz.evaluation.examples import (
     EXAMPLES,
     RECORDED,
     example_plan,
-    record,
     recorded_results,
 )
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
-from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
+from neuralviz.evaluation.results import RESULTS_FORMAT
 from neuralviz.paths import sample_data
 
 
@@ -48,17 +46,3 @@ def test_the_numbers_are_those_of_the_models_of_today(method: str) -> None:
     assert found.triplets.same == pytest.approx(was.triplets.same, abs=1e-4)
     np.testing.assert_allclose(found.same, was.same, atol=2e-3)
     np.testing.assert_allclose(found.resampled["triplets"], was.resampled["triplets"], atol=1e-3)
-
-
-def test_what_it_says_is_worth_seeing() -> None:
-    """The page opens with methods that differ for certain, and differently by what is asked."""
-    forms, topics, *_ = recorded_results()
-    assert describe_verdict(forms, 0).startswith("sbert-wk is ahead of mean by 26.7 percentage")
-    said = describe_other_winner(forms, {"topics": topics})
-    assert said == "Judged by the topics of the same texts, mean is ahead of sbert-wk."
-
-
-def test_recording_again_changes_nothing_but_digits_of_cosines() -> None:
-    content = (sample_data() / RECORDED).read_bytes()
-    again = RESULTS_FORMAT.unpack(record(RESULTS_FORMAT.unpack(content)))
-    assert again.csv() == RESULTS_FORMAT.unpack(content).csv()

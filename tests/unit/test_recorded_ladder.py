@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, SENTENCE, Ladder
-from neuralviz.headlines.ladder import PAPERS_PAIR, describe_ladder, describe_layers
+from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, SENTENCE, Ladder
+from neuralviz.headlines.ladder import PAPERS_PAIR
 from neuralviz.jobs.ladder import (
     RECORDED,
     example_ladder,
@@ -50,15 +50,6 @@ def test_it_is_of_the_settings_and_the_pairs_that_the_page_begins_with(ladder: L
     assert test.sentences1 == split.test.sentences1
     assert test.sentences2 == split.test.sentences2
     assert (sample_data() / RECORDED).stat().st_size < 3_000_000
-
-
-def test_what_it_says_is_worth_seeing(ladder: Ladder) -> None:
-    said, best = describe_layers(ladder.layers)
-    assert best is not None
-    assert "Spearman with people's scores is" in said
-    assert "(the best rung on the dev pairs)" in describe_ladder(ladder)
-    for result in ladder.results.values():
-        assert 0 < result.spearman < 1
 
 
 @pytest.mark.slow

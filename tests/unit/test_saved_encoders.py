@@ -24,7 +24,7 @@ from transformers import (
 from neuralviz.errors import SettingsError, StoreError
 from neuralviz.models import TextModel, load_text_model
 from neuralviz.training import check_family_can_be_saved, save_encoder, train
-from neuralviz.training.events import Trained, TrainingEnded
+from neuralviz.training.record import Trained, TrainingEnded
 from neuralviz.training.settings import TrainingSettings
 from tests.support.families import save_family
 from tests.support.models import BERT_SPECIALS, SENTENCES, byte_level, draw_weights, word_piece
@@ -143,32 +143,6 @@ def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
     again = load_text_model(str(tmp_path / "mine"))
     assert (again.prefix_ids, again.suffix_ids) == (model.prefix_ids, model.suffix_ids)
     assert again.window == model.window
-
-
-@pytest.mark.parametrize("part", ["model", "table"])
-@pytest.mark.parametrize("is_training", [True, False])
-def test_saving_leaves_the_mode_of_the_learner(
-    is_training: bool, part: str, tmp_path: Path
-) -> None:
-    model = loaded("cased", tmp_path / "model")
-    result = trained_on(model, part=part)
-    result.learner.train(is_training)
-    save_encoder(result, model, tmp_path / "mine")
-    assert {module.training for module in result.learner.modules()} == {is_training}
-
-
-@pytest.mark.parametrize(
-    ("kind", "pooling"),
-    [("left", "cls"), ("left", "sep"), ("no padding token", "sep"), ("cased", "cls"),
-     ("two tokens behind a text", "sep")],
-)  # fmt: skip
-def test_other_poolings_are_saved_alike(kind: str, pooling: str, tmp_path: Path) -> None:
-    model = loaded(kind, tmp_path / "model")
-    result = trained_on(model, pooling=pooling)
-    save_encoder(result, model, tmp_path / "mine")
-    found = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(TEXTS)
-    network: Any = result.learner.network
-    np.testing.assert_allclose(found, plain_vectors(model, network, pooling), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["no padding token", "left", "no token around a text", "cased"])

@@ -98,14 +98,6 @@ def test_weights_and_vectors_of_random_walks(
         assert_close(pooled(states, settings), expected)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("d_model", [1, 2, 3])
-def test_windows_that_span_the_whole_space(d_model: int, variant: Variant) -> None:
-    states = walk(7, 4, d_model, seed=d_model)
-    expected = plain.sentence_vector(states, 1, 2, 0.3, variant)
-    assert_close(pooled(states, SbertWkSettings(1, variant, 2, 0.3)), expected)
-
-
 @pytest.fixture(scope="module")
 def minilm() -> TextModel:
     return load_text_model("all-MiniLM-L6-v2", device="cpu")
@@ -165,15 +157,6 @@ def test_degenerate_states_give_finite_weights_of_sum_1(case: str, variant: Vari
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_identical_layers_weigh_the_same_and_give_the_mean(variant: Variant) -> None:
-    states = DEGENERATE["identical layers"]
-    weights = layer_weights(gram_of(states), 2, variant, 0.0)
-    np.testing.assert_allclose(weights.novelty, 1 / 7)
-    settings = SbertWkSettings(0, variant, omega=0.0)
-    np.testing.assert_allclose(pooled(states, settings), states[0].mean(axis=0), atol=1e-6)
-
-
 def test_what_is_known_by_hand() -> None:
     """Two layers at a right angle: each is all new to the other, and neither turns steadily."""
     states = np.eye(2, dtype=np.float32)[:, None]
@@ -193,19 +176,6 @@ def test_a_batch_gives_what_each_text_gives_alone(tiny: TextModel, variant: Vari
     (together,) = pool_texts(tiny, texts, [pooling])
     for vector, text in zip(together, texts, strict=True):
         assert_close(vector, pool_texts(tiny, [text], [pooling])[0][0])
-
-
-def test_chunks_count_by_their_importance(tiny: TextModel) -> None:
-    """The vector of a long text is one sum over the tokens of all chunks."""
-    settings = check_sbert_wk(tiny)
-    (text,) = tokenize(tiny, [TEXTS["several chunks"]])
-    total, weight = np.zeros(tiny.d_model), 0.0
-    for states in layer_states(tiny, [text]):
-        sums, weights = sbert_wk_pooling(settings)(states)
-        total += sums.sum(dim=0).numpy()
-        weight += float(weights.sum())
-    (vector,) = pool_texts(tiny, [text], [sbert_wk_pooling(settings)])
-    assert_close(vector[0], total / weight)
 
 
 # --- settings ----------------------------------------------------------------------------------

@@ -113,20 +113,6 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
         indexed(store.database, embedder)
 
 
-def test_equal_texts_all_count_and_a_text_does_not_find_itself(store: CorpusStore):
-    texts = tuple(f"text {row % 1000}" for row in range(1500))
-    vectors = clouds(1000)[np.arange(1500) % 1000]
-    corpus, embedder = kept(store, "a", texts, vectors)
-    rows = np.array([3, 1003, 700])
-    for exact in (True, False):
-        found = nearest_in_corpus(store, corpus, embedder, vectors[rows], 4, leaving_out=rows)
-        assert found.is_approximate is not exact
-        assert found.indices[:2, 0].tolist() == [1003, 3]
-        assert (found.distances[:2, 0] == 0).all() and found.distances[2, 0] > 0
-        assert not (found.indices == rows[:, None]).any()
-        indexed(store.database, embedder)
-
-
 def test_too_few_texts_with_a_vector_are_said(store: CorpusStore):
     corpus = store.add("half", ReadTexts(tuple(f"text {row}" for row in range(20))))
     embedder = store.vectors.restore("made-up", "", DIM)

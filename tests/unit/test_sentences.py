@@ -21,14 +21,12 @@ from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Cell, Compared
+from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.examples import recorded_results
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.ladder_table import Prediction
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.ladder_results import Prediction
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import QualityMap
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
@@ -55,9 +53,9 @@ from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
+from neuralviz.training.record import new_neighbours
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -131,17 +129,13 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "one method, no interval", verdict(pairs(), unknown)
     yield "ahead of one", verdict(pairs(), spearman(0.75, 0.03), spearman(0.82))
     yield "ahead of several", verdict(pairs(), spearman(0.82), low, spearman(0.75, 0.03))
-    second = spearman(0.75, 0.03)
-    yield "ahead of several alike", verdict(pairs(), spearman(0.82), second, second, low)
     yield "not decided", verdict(pairs(), spearman(0.61), unsure)
     yield "not decided among the best", verdict(pairs(), spearman(0.61), unsure, low)
-    yield "not decided, others far", verdict(pairs(), spearman(0.61), unsure, unsure, low, low)
     yield "level", verdict(pairs(), spearman(0.6), spearman(0.6), low)
     yield "level, and a third not decided", verdict(pairs(), spearman(0.6), spearman(0.6), unsure)
     yield "no interval", verdict(pairs(), spearman(0.6), unknown)
     yield "no interval asked for", verdict(pairs(), spearman(0.6), unknown, resamples=0)
     yield "all worse than chance", verdict(pairs(), spearman(-0.4, 0.1), spearman(-0.6, 0.1))
-    yield "some worse than chance", verdict(pairs(), spearman(-0.05, 0.2), spearman(-0.6, 0.1))
     yield "best worse than chance", verdict(pairs(), spearman(-0.05, 0.02), spearman(-0.1, 0.2))
     yield "left out", verdict(pairs(), spearman(0.8), spearman(0.7), None, spearman(np.nan))
     yield "all failed", verdict(pairs(), None, None)
@@ -149,30 +143,15 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "labels", verdict(labels(), accuracy(0.8, 0.1))
     yield "labels, one neighbour", verdict(labels(), accuracy(0.8, 0.1, k=1), accuracy(0.5, 0.1))
     yield "labels at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.35, 0.1))
-    yield "labels, one at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.1, 0.05))
-    no_interval = accuracy(0.8)
-    no_interval = replace(no_interval, neighbours=replace(no_interval.neighbours, interval=None))
-    yield "labels, no interval", verdict(labels(), no_interval)
     yield "a probe", verdict(labels(), probe(0.8))
     yield "probes", verdict(labels(), probe(0.8, 0.7), probe(0.5, 0.7))
     yield "words alone", verdict(labels(), probe(0.6, 0.7))
-    yield "labels worse than chance", verdict(labels(), accuracy(0.1, 0.05), accuracy(0.2, 0.05))
     yield "triplets", verdict(groups(), error("triplets", 0.06, 0.01), error("triplets", 0.02))
     yield (
         "triplets, few groups",
         verdict(groups(3), *[replace(error("triplets", e), resampled={}) for e in (0.1, 0.2)]),
     )
-    yield "comparisons", verdict(pairs(), error("pairs", 0.06, 0.01), error("pairs", 0.02))
     yield "comparisons, reversed", verdict(pairs(), error("pairs", 0.8, 0.1))
-    one = error("triplets", 0.1, correlations=spearman(0.8).correlations)
-    other = error("triplets", 0.04, 0.01, correlations=spearman(0.6).correlations)
-    for measured, value in ((one, 0.8), (other, 0.6)):
-        measured.resampled["spearman"] = np.full(1001, value)
-    yield "another measure decides otherwise", verdict(pairs(), one, other)
-    resampled = {"triplets": np.full(1001, 0.0996), "spearman": np.full(1001, 0.6)}
-    count = BrokenCount(996, 996, 10_000, 0.8, 0.2)
-    close = replace(other, triplets=count, resampled=resampled)
-    yield "another measure, by little", verdict(pairs(), one, close)
     many_labels = results(labels("<b>" + "x" * 90), accuracy(0.8), accuracy(0.5))
     yield "a long name", evaluation.describe_verdict(many_labels, 0, quote=lambda text: f"[{text}]")
     apart = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
@@ -185,13 +164,12 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, rows, shared in (("three", (0, 1, 2), three), ("two", (0, 1), two)):
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
-    for title, taus in (("", (0.4, 0.1)), (", alike", (0.301, 0.302))):
-        maps = tuple(QualityMap(quality, np.zeros(1), np.zeros(1), np.array([[tau]]), np.ones(1))
-                     for quality, tau in zip(("form", "topic"), taus, strict=True))  # fmt: skip
-        found = results(pairs(), Measured(paraphrases=maps))
-        (tau_c,) = yardsticks_of(found, 0)
-        followed = evaluation.describe_followed_quality(found, 0, tau_c, named, str)
-        yield f"qualities{title}", followed
+    taus = {"form": 0.4, "topic": 0.1}
+    maps = [QualityMap(quality, np.zeros(1), np.zeros(1), np.array([[tau]]), np.ones(1))
+            for quality, tau in taus.items()]  # fmt: skip
+    found = results(pairs(), Measured(paraphrases=tuple(maps)))
+    (tau_c,) = yardsticks_of(found, 0)
+    yield "qualities", evaluation.describe_followed_quality(found, 0, tau_c, named, str)
     forms, topics, scored, grouped = recorded_results()
     for name, recorded in zip(
         ("forms", "topics", "scored", "groups"), (forms, topics, scored, grouped), strict=True
@@ -225,16 +203,14 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10)
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "all 480 texts")
     yield "clusters", corpus.describe_clusters("mean", ["trains", "money"], [30, 20], 80)
-    names = ["trains", "money", "bread", "rain", "dogs"]
-    yield "many clusters", corpus.describe_clusters("mean", names, [30, 20, 9, 8, 7], 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods = ["mean", "cls", "sep"]
     yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
-    mixed = [["a", "b", "c", "d", "e"], ["a", "a", "b", "b", ""]]
-    yield "it lands among several", corpus.describe_landing("A dog.", methods[:2], mixed, "topic")
     few_labels = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
     yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few_labels, "topic")
+    tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
+    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic")
 
 
 def ranked(method: str, *products: float) -> Similarity:
@@ -266,8 +242,6 @@ def few_texts() -> Iterator[tuple[str, str]]:
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
     yield "two methods agree", similar_texts.describe_similar_texts([mean, cls])
     yield "three methods", similar_texts.describe_similar_texts([mean, neural, cls])
-    alike = [replace(mean, method=method) for method in ("mean", "cls", "sep")]
-    yield "three methods alike", similar_texts.describe_similar_texts(alike)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -275,11 +249,9 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one method", similar_texts.describe_similar_texts([mean])
     one = similarity("mean", "ab", np.eye(2))
     yield "one pair", similar_texts.describe_similar_texts([one])
-    yield "equal pairs", similar_texts.describe_similar_texts([ranked("mean", *[0.9] * 6)])
     yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     yield "no method", similar_texts.describe_similar_texts([])
     yield "spread", similar_texts.describe_spread([mean, ranked("cls", *[0.9, 0.1] * 3)])
-    yield "spread alike", similar_texts.describe_spread([mean, neural])
 
 
 # --- layers, a ladder --------------------------------------------------------------------------
@@ -304,35 +276,27 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
-    yield "settings", layers.describe_settings_range([0.31, 0.3], [0.2, 0.38], "Spearman")
     words = [FollowedWord("the", 2, 2, 0.4, np.array([0.9, 0.8, 0.2])),
              FollowedWord("cat", 1, 1, 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
-    weights.combined = np.array([[0.2, 0.8], [0.4, 0.6], [0.9, 0.1]])
-    yield "layer weights", layers.describe_layer_weights(weights)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
-    for lowest in (0.97, 0.4):
-        by_window = np.array([[1.0, 0.99], [0.98, lowest]])
-        result: Any = SimpleNamespace(by_window=by_window, windows=[1, 2], layer_starts=[0, 1])
-        yield f"settings of a text, {lowest}", layers.describe_settings(result)
+    by_window = np.array([[1.0, 0.99], [0.98, 0.4]])
+    result: Any = SimpleNamespace(by_window=by_window, windows=[1, 2], layer_starts=[0, 1])
+    yield "settings of a text", layers.describe_settings(result)
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
               for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
     yield "words of a corpus", layers.describe_corpus(thirds)
-    yield "groups of words", layers.describe_groups(thirds)
     kinds = ("output.dense.bias", "output.LayerNorm.weight")
     grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
     norms = np.array([0.2, 0.4, 0.1, 0.2])
     yield "blocks", layers.describe_blocks(grid, norms, per_value=True, epoch=1)
     even = np.array([0.1, 0.2, 0.1, 0.205])
     yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
-    lone = MarkGrid(kinds[:1], (0,), ("a",), (0,), (0,), (4,))
-    yield "one block", layers.describe_blocks(lone, norms[:1], per_value=True, epoch=1)
-    yield "epochs", layers.describe_epochs(np.array([[1.0], [1.5], [1.8], [2.0]]))
 
 
 def ladders() -> Iterator[tuple[str, str]]:
@@ -353,18 +317,12 @@ def ladders() -> Iterator[tuple[str, str]]:
     yield "warning", " / ".join(ladder.warn_of_rung(replace(recorded, results=worse), "siamese"))
     result = next(iter(recorded.results.values()))
     yield "errors", ladder.describe_errors("siamese", result.predicted, recorded.test.scores)
-    even = np.array([1.0, 2.0]), np.array([2.0, 1.0])
-    yield "errors, no bias", ladder.describe_errors("siamese", *even)
     worst = Prediction(("A dog.", "A cat."), 4.5, 1.25)
     yield "worst", ladder.describe_worst("siamese", worst, lambda text: f"“{text}”")
     for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
         yield f"layers heard {shares}", ladder.describe_layer_shares("cosines", np.array(shares))
     two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
     yield "two texts", ladder.describe_two_texts(("A dog.", "A cat."), *two, lambda t: f"“{t}”")
-    yield (
-        "the paper's texts",
-        ladder.describe_two_texts(ladder.PAPERS_PAIR, *two, lambda t: f"“{t}”"),
-    )
 
 
 # --- trainings, runs, steps --------------------------------------------------------------------
@@ -396,8 +354,7 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "first step", lessons(replace(crops, snapshots=(), loss=crops.loss[:1]))
     yield "diverged", lessons(replace(crops, diverged=True))
     yield "layers", training.describe_trained_layers(known)
-    yield "moves", training.describe_moves(crops, training_moves(crops))
-    yield "no moves", training.describe_moves(crops, [])
+    yield "moves", training.describe_moves(crops, new_neighbours(crops, 5))
     yield "next", training.suggest_next(known)
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
@@ -413,14 +370,6 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "a table of one seed", training.describe_table(cells[::2], "form")
     level = [*cells[:3], cell("dropout", 2, 0.55)]
     yield "table not told apart", training.describe_table(level, "form")
-    level = [*cells[:2], cell("dropout", 1, 0.6), cell("dropout", 2, 0.5)]
-    yield "level table", training.describe_table(level, "form")
-
-
-def training_moves(lesson: Any) -> list[Any]:
-    from neuralviz.training.moves import new_neighbours
-
-    return new_neighbours(lesson, 5)
 
 
 def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRecord:
@@ -442,9 +391,6 @@ def runs() -> Iterator[tuple[str, str]]:
     yield "a stopped run", micro_tuning.describe_learning(stopped, 0)
     yield "its last text", micro_tuning.describe_learning(stopped, 2)
     yield "its progress", micro_tuning.describe_progress(stopped)
-    not_begun = RunRecord("bundled", record.settings, record.texts)
-    yield "not begun", micro_tuning.describe_learning(not_begun, 1)
-    yield "progress, not begun", micro_tuning.describe_progress(not_begun)
     diverged = copy(record)
     diverged.diverged = {1}
     yield "diverged", micro_tuning.describe_learning(diverged, 1)
@@ -468,8 +414,6 @@ def runs() -> Iterator[tuple[str, str]]:
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
     earlier.loss = record.loss[:6]
     yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
-    half = cut_off(record, 4)
-    yield "against an unfinished one", micro_tuning.compare_with_earlier(record, half, (2, 1))
     yield "neurons", micro_tuning.describe_neurons(np.array([0.1, -0.3, 0.01, 0.02]), "layer 5")
     yield "no neuron", micro_tuning.describe_neurons(np.linspace(0.1, 0.11, 20), "layer 5")
     texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
@@ -477,11 +421,9 @@ def runs() -> Iterator[tuple[str, str]]:
         "similar",
         micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]]), texts),
     )
-    yield "equally similar", micro_tuning.describe_similar(np.ones((3, 1)), texts)
     yield "different", micro_tuning.describe_similar(np.eye(3), texts)
     yield "two texts", micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8]]), texts[:2])
     yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
-    yield "masks, one token", micro_tuning.describe_masks(mask_inputs(1, DEFAULT_BLUEPRINTS))
 
 
 class FourTokens(SimpleNamespace):
@@ -505,11 +447,8 @@ def steps() -> Iterator[tuple[str, str]]:
         "text tokens inputs loss weights delta norms concatenated embedding product"
     ).split():
         yield name, getattr(how_it_works, f"describe_{name}")(walk)
-    walk.inputs.masked = np.ones((7, 4), dtype=bool)
-    yield "many inputs", how_it_works.describe_inputs(walk)
-    for products in ((0.1, 0.25), (0.201, 0.203)):
-        walk.products = products
-        yield f"product {products}", how_it_works.describe_product(walk)
+    walk.products = (0.201, 0.203)
+    yield "equal products", how_it_works.describe_product(walk)
 
 
 VIEWS = {
@@ -556,17 +495,6 @@ def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None
     assert headline.interval[0] > 0
     half_done = rank_hits(What("right for", "100 texts"), ["a", "b"], [first, second[:50]])
     assert half_done.outcome == "unknown"
-
-
-def test_every_name_is_marked_and_escaped() -> None:
-    found = results(pairs(), spearman(0.6), spearman(0.58, 0.1), spearman(0.2), None)
-    sentence = evaluation.describe_verdict(found, 0, name=lambda label: f"<{label}>")
-    for label in METHODS[:2]:
-        assert sentence.count(label) == sentence.count(f"<{label}>") > 0
-    failed = results(pairs(), None)
-    assert r"It \broke" in evaluation.describe_verdict(
-        failed, 0, quote=lambda text: text.replace("b", "\\b")
-    )
 
 
 @pytest.mark.parametrize(

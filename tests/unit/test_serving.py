@@ -29,12 +29,13 @@ from neuralviz.jobs.logs import JsonFormatter, log_run
 from neuralviz.jobs.metrics import Metrics
 from neuralviz.jobs.queue import spare_memory
 from neuralviz.jobs.task import LatestTask
+from neuralviz.jobs.workers import Workers
 from neuralviz.models.shared import check_may_load
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
-from neuralviz.store.refusing import why_not_writable
+from neuralviz.store.files import why_not_writable
 from neuralviz.training.kept import hold_training
 from neuralviz.ui import limits, server
 from neuralviz.ui.limits import effective_settings
@@ -79,13 +80,8 @@ def queue() -> Iterator[RunQueue]:
 # --- settings ------------------------------------------------------------------------------------
 
 
-def test_without_variables_nothing_is_limited() -> None:
-    settings = server_settings()
-    assert settings == ServerSettings()
-    assert settings.max_texts is settings.max_runs is None
-
-
 def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server_settings() == ServerSettings()
     for name, value in {
         "WORKERS": "0", "PRIVATE": "1", "MAX_TEXTS": "10", "MAX_CHARACTERS": "1000",
         "MAX_RUNS": "3", "MAX_UPLOAD_MB": "7", "KEEP_DAYS": "30", "SPARE_MEMORY_MB": "0",
@@ -103,7 +99,6 @@ def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("MAX_RUNS", "0", "NEURALVIZ_MAX_RUNS must be a whole number from 1 to 1,000, not “0”."),
         ("WORKERS", "two", "NEURALVIZ_WORKERS must be a whole number from 0 to 64, not “two”."),
-        ("WORKERS", "-1", "NEURALVIZ_WORKERS must be a whole number from 0 to 64, not “-1”."),
         ("WORKERS", "²", "NEURALVIZ_WORKERS must be a whole number from 0 to 64, not “²”."),
         ("DEMO", "maybe", "NEURALVIZ_DEMO must be 1 or 0, not “maybe”."),
     ],
@@ -159,9 +154,9 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
 
 
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
-    metrics = Metrics(queue, None)
+    metrics = Metrics(queue, Workers(n=1))
     for task in (Say(), Say("another"), Say(fails=True)):
-        assert submit(queue, task, lambda: True).wait(10)
+        assert submit(queue, task).wait(10)
     assert queue.close()
     text = metrics.text().decode()
     found = {
@@ -176,6 +171,7 @@ def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
     assert found["neuralviz_runs_waiting", "long"] == found["neuralviz_runs_running", "long"] == 0
     assert found["neuralviz_spare_memory_bytes",] > 0
     assert found["process_resident_memory_bytes",] > 0
+    assert found["neuralviz_workers_started_total",] == found["neuralviz_workers",] == 0
     assert SECRET not in text
 
 
@@ -187,8 +183,8 @@ def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(
 ) -> None:
     caplog.set_level(logging.INFO, "neuralviz")
     queue.at_every_end(log_run)
-    submit(queue, Say(), lambda: True)
-    submit(queue, Say(fails=True), lambda: True)
+    submit(queue, Say())
+    submit(queue, Say(fails=True))
     assert queue.close(grace=10)
     lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
     assert sorted((line["task"], line["status"]) for line in lines) == [
@@ -211,7 +207,7 @@ def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(
     caplog.set_level(logging.INFO, "neuralviz")
     queue, kept = RunQueue(), []
     queue.at_every_end(log_run)
-    run = submit(queue, Hangs(), lambda: True, at_end=lambda run: kept.append(run.status))
+    run = submit(queue, Hangs(), at_end=lambda run: kept.append(run.status))
     wait_for(lambda: run.result)
     assert not queue.close(seconds=0.1)
     assert (run.status, run.result, kept) == ("stopped", "something", ["stopped"])
@@ -252,7 +248,7 @@ def fail_to_save(how: str) -> str:
     "how", ["corpus", "training", "table", "No space left", "lance: /proc/neuralviz/tables broke"]
 )
 def test_visitors_do_not_read_of_folders_and_the_log_does(
-    how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     own = fail_to_save(how)
     assert str(NO_FOLDER) in own
@@ -264,11 +260,6 @@ def test_visitors_do_not_read_of_folders_and_the_log_does(
             assert fail_to_save(how) == TO_VISITORS
         assert [record.getMessage() for record in caplog.records] == [own]
         assert str(NO_FOLDER) in JsonFormatter().format(caplog.records[0])
-
-
-def test_visitors_do_not_read_of_folders_that_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
     (tmp_path / "format.json").write_text("{")
     monkeypatch.setenv("NEURALVIZ_OPEN", "1")
     with pytest.raises(StoreError, match=r"^This server cannot read its data folder. Tell whoever"):

@@ -7,33 +7,29 @@ from typing import Any
 
 import pytest
 
-from neuralviz.ui import session_runs
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.jobs import Run, RunQueue
+from neuralviz.ui import runs
+from neuralviz.ui.runs import SessionRuns, is_of_others
+from tests.support.tasks import WaitForStop, submit
 
 
 def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, others = (
-        SimpleNamespace(id=name, task=name, is_over=False, watch=lambda _here: None)
-        for name in ("own", "others")
-    )
+    queue = RunQueue(max_running=2)
+    own, others = (submit(queue, WaitForStop(n), owner=n * "another") for n in range(2))
+    session = SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
+    monkeypatch.setattr(runs, "st", session)
+    monkeypatch.setattr(runs, "run_queue", lambda: queue)
+    own_runs = SessionRuns("maps")
 
-    def find(is_wanted: Any) -> Any:
-        return next((run for run in (own, others) if is_wanted(run)), None)
+    def meet(number: int, unnamed: bool = True) -> Run[Any] | None:
+        return own_runs.meet(lambda task: task.number == number, unnamed=unnamed)
 
-    monkeypatch.setattr(
-        session_runs, "st", SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
-    )
-    monkeypatch.setattr(session_runs, "run_queue", lambda: SimpleNamespace(find=find))
-    runs = SessionRuns("maps")
-
-    def meet(name: str) -> Any:
-        return runs.meet(lambda task: task == name, unnamed=True)
-
-    assert runs.meet(lambda task: task == "others", unnamed=False) is None
-    assert meet("others") is others
-    assert meet("own") is own
-    assert runs.list_runs() == [others, own]
-    assert runs.is_met(others)
-    assert not runs.is_met(own)
-    assert meet("nobody's") is None
-    assert runs.list_runs() == [others, own]
+    assert meet(1, unnamed=False) is None
+    assert meet(1) is others
+    assert meet(0) is own
+    assert own_runs.list_runs() == [others, own]
+    assert is_of_others(others)
+    assert not is_of_others(own)
+    assert meet(2) is None
+    assert own_runs.list_runs() == [others, own]
+    assert queue.close()

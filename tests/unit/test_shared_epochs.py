@@ -12,9 +12,14 @@ from neuralviz.embedders.neural import share_epochs
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.events import Cell, Event, Progress
-from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.lab import evaluate, kept_vectors
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import (
+    EvaluationPlan,
+    MeasureSettings,
+    Row,
+    experiment_rows,
+    method_rows,
+)
 from neuralviz.micro_tuning import loop
 from neuralviz.micro_tuning.learning import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings
@@ -137,14 +142,6 @@ def test_a_table_by_epochs_takes_one_run(tiny: LanguageModel, data, runs, tmp_pa
         assert alone.measured.triplets == cells(events)[at].measured.triplets
 
 
-def test_fast_rows_are_embedded_each_on_its_own(tiny, data, runs, tmp_path: Path) -> None:
-    rows = table("2", "4", precision="fast")
-    kept = kept_vectors(tmp_path)
-    events = list(evaluate(plan_of(data, *rows), kept, loaders=loaders(tiny)))
-    assert set(runs) == {2, 4}
-    assert not any(event.at_once for event in events if isinstance(event, Progress))
-
-
 def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Path) -> None:
     plan, stop = plan_of(data, *table("2", "3", "5")), []
     kept = kept_vectors(tmp_path)
@@ -164,18 +161,6 @@ def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Pat
     once = len(runs)
     assert len(cells(list(evaluate(plan, kept, loaders=loaders(tiny))))) == 3
     assert len(runs) == once  # all is kept
-
-
-def test_a_row_that_is_embedded_already_does_not_hold_up_the_others(
-    tiny: LanguageModel, data, runs, tmp_path: Path
-) -> None:
-    kept = kept_vectors(tmp_path)
-    list(evaluate(plan_of(data, *table("5")), kept, loaders=loaders(tiny)))
-    runs.clear()
-    events = list(evaluate(plan_of(data, *table("2", "5")), kept, loaders=loaders(tiny)))
-    assert runs == [2, 2]  # 8 texts and 4
-    assert len(cells(events)) == 2
-    assert not any(cell.failed for cell in cells(events))
 
 
 def test_a_row_that_has_some_of_the_texts_learns_the_others_on_its_own(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 from neuralviz import micro_tuning
 from neuralviz.errors import ShouldStop, never
-from neuralviz.jobs import Run, RunQueue, sharing
+from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
@@ -105,11 +105,6 @@ def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: Languag
     np.testing.assert_allclose(records[2].loss, expected.loss, rtol=1e-5)
 
 
-def test_when_all_leave_no_step_is_taken(tiny: LanguageModel) -> None:
-    _, events = together(tiny, settings_of(tiny), (lambda: True,) * 3)
-    assert events == [[], [], []]
-
-
 def test_who_leaves_during_a_report_gets_none(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,34 +121,6 @@ def test_who_leaves_during_a_report_gets_none(
     monkeypatch.setattr(micro_tuning.together, "report_on", note_report)
     records, _ = together(tiny, settings_of(tiny), (lambda: bool(reports), never, never))
     assert [len(record.reports) for record in records] == [0, 1, 1]
-
-
-def test_runs_of_several_batches_take_turns_with_the_others(
-    tiny: LanguageModel, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are tuned on alone, but by the thread that tunes on all texts, a step at a time."""
-    model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
-    texts = ("ab " * 300, "ba " * 300)
-    assert go_together(tiny, [tokenize(tiny, texts)], settings) == []
-    names: list[str] = []  # of the threads, a step each
-
-    def note_steps(*args) -> Iterator[WatchedEvent]:
-        for event in watch(*args):
-            names.append(threading.current_thread().name)
-            yield event
-
-    monkeypatch.setattr(sharing, "watch", note_steps)
-    runs = [Run(TuneTexts(model, texts, settings), lambda: True) for _ in range(2)]
-    threads = [threading.Thread(target=run.carry_out) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert [run.status for run in runs] == ["done", "done"]
-    assert set(names) == {"neuralviz-sharing"}
-    expected = alone(tiny, texts, settings)
-    for run in runs:
-        np.testing.assert_allclose(run.result.loss, expected.loss, rtol=1e-5)
 
 
 def test_who_goes_together(tiny: LanguageModel) -> None:
@@ -175,7 +142,7 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(
     model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
     long = ("ab " * 660,)
     texts = [("Rain.",), ("",), ("A boat.", "A lamp."), long, ("Stopped.",)]
-    runs = [Run(TuneTexts(model, each, settings), lambda: True) for each in texts]
+    runs = [Run(TuneTexts(model, each, settings)) for each in texts]
     runs[4].should_stop = lambda: True  # type: ignore[method-assign]
     threads = [threading.Thread(target=run.carry_out) for run in runs]
     for thread in threads:
@@ -192,12 +159,12 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(
 
 def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) -> None:
     model, settings = ModelRef("any", None), settings_of(tiny)
-    for texts, is_shared in (
-        (("Rain.",), True),
-        (("Rain.",) * 17, False),
-        (("Rain. " * 400,), False),
+    for texts, lane in (
+        (("Rain.",), "shared"),
+        (("Rain.",) * 17, "long"),
+        (("Rain. " * 400,), "long"),
     ):
-        assert TuneTexts(model, texts, settings).is_shared == is_shared
+        assert TuneTexts(model, texts, settings).lane == lane
 
 
 def test_a_run_that_shares_does_not_wait_for_long_ones(
@@ -205,12 +172,12 @@ def test_a_run_that_shares_does_not_wait_for_long_ones(
 ) -> None:
     """On one worker, whose only place for long runs is taken."""
     workers = Workers(n=1, threads=1)
-    queue = RunQueue(max_running=1, max_sharing=8, workers=workers)
+    queue = RunQueue(max_running=1, workers=workers)
     try:
-        waits: Run = submit(queue, WaitForStop(), lambda: True, owner="corpus")
+        waits: Run = submit(queue, WaitForStop(), owner="corpus")
         model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
         tunes = [
-            submit(queue, TuneTexts(model, (text,), settings), lambda: True, owner=text)
+            submit(queue, TuneTexts(model, (text,), settings), owner=text)
             for text in ("Rain falls.", "The boat left.")
         ]
         for run in tunes:

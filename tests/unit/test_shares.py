@@ -7,16 +7,6 @@ import pytest
 import scipy
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.data import labelled_data
-from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.similarity import similarity
-from neuralviz.headlines.corpus import describe_labels
-from neuralviz.headlines.evaluation import describe_verdict
-from neuralviz.headlines.similar_texts import describe_similar_texts
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 
 
@@ -77,30 +67,3 @@ def test_methods_are_compared_on_the_same_texts() -> None:
         paired_share_interval(first, first[1:])
     with pytest.raises(NeuralvizError, match="same texts"):
         paired_share_interval(first[:0], first[:0])
-
-
-@pytest.mark.parametrize(("n_moved", "is_decided"), [(0, False), (5, False), (6, True)])
-def test_compare_map_and_evaluation_decide_alike(n_moved: int, is_decided: bool) -> None:
-    """Two texts of either label are right by both methods; some more move to the other label."""
-    labels = ["a", "a", "b", "b", *["a"] * n_moved]
-    texts = [f"text {i}" for i in range(len(labels))]
-    good, bad = (np.eye(2 + n_moved)[[0, 0, 1, 1, *[beside] * n_moved]] for beside in (0, 1))
-    for vectors in (good, bad):
-        vectors[4:, 2:] = 0.1 * np.eye(n_moved)
-    data = labelled_data("labels.csv", texts, labels)
-    settings = MeasureSettings(measures=("neighbours",), k=1)
-    measured = [measure(data, vectors, settings) for vectors in (good, bad)]
-    first, second = (one.hits for one in measured)
-    assert (first & ~second).sum() == n_moved
-    assert not (second & ~first).any()
-
-    in_compare = describe_similar_texts(
-        [similarity("mean", texts, good), similarity("cls", texts, bad)], {"topic": labels}
-    )
-    on_map = describe_labels(["mean", "cls"], {"topic": [first, second]}, {"topic": 0.5}, 1)
-    results = Results(EvaluationPlan((data,), method_rows(["mean", "cls"], {}), settings))
-    for at, one in enumerate(measured):
-        results = results.having(Cell(0, at, one))
-    in_evaluation = describe_verdict(results, 0)
-    for sentence in (in_compare, on_map, in_evaluation):
-        assert ("mean** is ahead of" in sentence or "mean is ahead of" in sentence) == is_decided

@@ -11,18 +11,17 @@ import pytest
 import torch
 
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
-from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.errors import TextError
 from neuralviz.evaluation.ladder import measure_cosines, model_poolings
-from neuralviz.evaluation.ladder_events import LayerCosines
+from neuralviz.evaluation.ladder_results import LayerCosines
 from neuralviz.layers.settings import PoolingName
 from neuralviz.models import LanguageModel, load_text_model
 from neuralviz.reading.pairs import ScoredPairs
-from neuralviz.reading.scales import Scale
 from neuralviz.store.database import Database
 from neuralviz.store.vectors import KeptVectors, MemoryVectors
 from neuralviz.training.similarity import features
 from neuralviz.training.similarity.data import check_different, split_pairs
-from tests.support.models import SENTENCES, save_causal, save_plain_gpt2
+from tests.support.models import SENTENCES, save_plain_gpt2
 
 
 def pairs_of(n: int, *, shared: bool = False) -> ScoredPairs:
@@ -95,25 +94,6 @@ def test_parts_on_another_scale_are_told(first: str, second: str) -> None:
     assert notes == ([] if fits else [sentence])
 
 
-@pytest.mark.parametrize("name", SCALES)
-def test_a_part_that_lacks_the_ends_of_its_scale_is_on_it(name: str) -> None:
-    train = replace(pairs_of(30), scores=np.tile(SCALES[name], 5))
-    test = replace(pairs_of(5), scores=SCALES[name][1:])
-    assert not [note for note in split_pairs(train, test=test).notes if "scale" in note]
-
-
-def test_few_low_scores_are_on_no_other_scale() -> None:
-    train = replace(pairs_of(30), scores=np.tile(SCALES["0 to 5"], 5))
-    for scores in ([0.0, 1.0, 1.0, 0.0, 1.0], [np.nan] * 6, [0.5, np.nan, 1.0, np.nan, 0.2, 0.1]):
-        test = replace(pairs_of(len(scores)), scores=np.array(scores))
-        assert not [note for note in split_pairs(train, test=test).notes if "scale" in note]
-
-
-def test_dev_alone_may_be_given() -> None:
-    split = split_pairs(pairs_of(40), pairs_of(4))
-    assert (len(split.train), len(split.dev), len(split.test)) == (30, 4, 10)
-
-
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
@@ -126,14 +106,6 @@ def test_too_few_pairs_are_refused(pairs: ScoredPairs, said: str) -> None:
         split_pairs(pairs)
 
 
-def test_scores_are_shares_of_their_scale() -> None:
-    scale = Scale.from_scores(np.array([1.0, 5.0, 3.0]))
-    assert scale.shares(np.array([1.0, 2.0, 5.0])).tolist() == [0.0, 0.25, 1.0]
-    assert scale.scores(np.array([0.0, 0.25, 1.0])).tolist() == [1.0, 2.0, 5.0]
-    with pytest.raises(TextError, match="All scores of the train pairs are 2"):
-        check_different(np.full(4, 2.0), "train")
-
-
 @pytest.mark.parametrize("pooling", ["mean", "cls", "sep", "last"])
 def test_features_are_those_of_each_layer(pooling: PoolingName, tiny: LanguageModel) -> None:
     embedder = LayerwiseEmbedder(tiny, pooling)
@@ -143,13 +115,6 @@ def test_features_are_those_of_each_layer(pooling: PoolingName, tiny: LanguageMo
     for layer in range(4):
         expected = PooledEmbedder(tiny, pooling, layer).encode(texts)
         assert by_layer[:, layer] == pytest.approx(np.asarray(expected), abs=1e-6)
-
-
-def test_each_pooling_and_model_has_a_key_of_its_own(tiny: LanguageModel) -> None:
-    keys = {LayerwiseEmbedder(tiny, pooling).cache_key() for pooling in ("mean", "last")}
-    assert len(keys) == 2
-    with pytest.raises(SettingsError, match="The pooling must be one of"):
-        LayerwiseEmbedder(tiny, "max")  # type: ignore[arg-type]
 
 
 def test_a_second_look_computes_nothing(tiny: LanguageModel, tmp_path: Path) -> None:
@@ -193,14 +158,6 @@ def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:
     assert one == pytest.approx(torch.nn.functional.normalize(last).numpy(), abs=1e-5)
 
 
-def test_what_a_model_of_the_next_token_begins_with_is_no_cls(tmp_path: Path) -> None:
-    """A token before the text sees nothing of it, a token behind it sees it all."""
-    model = load_text_model(save_causal(tmp_path), device="cpu")
-    assert model.prefix_ids
-    assert model.suffix_ids
-    assert model_poolings(model) == ("last", "mean", "sep")
-
-
 def test_features_that_do_not_fit_are_refused_at_once(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,21 +165,6 @@ def test_features_that_do_not_fit_are_refused_at_once(
     embedder = LayerwiseEmbedder(tiny)
     with pytest.raises(TextError, match=r"At most 2 texts fit. Use fewer pairs."):
         next(features.look_up(embedder, ["a", "b", "c"], MemoryVectors()))
-
-
-def test_what_was_read_before_a_stop_is_there_afterwards(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(features, "FEWEST_AT_ONCE", 4)
-    texts = [f"The {noun} waits." for noun in ("dog", "baker", "letter", "lamp", "rain", "boat")]
-    embedder = LayerwiseEmbedder(tiny)
-    store = KeptVectors(Database(tmp_path))
-    seen = [0]
-    with pytest.raises(Stopped):
-        for event in features.look_up(embedder, texts, store, should_stop=lambda: seen[-1] > 0):
-            seen.append(event.done)
-    assert 0 < seen[-1] < len(texts)
-    assert next(features.look_up(embedder, texts, store)).found == seen[-1]
 
 
 def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None:

@@ -6,24 +6,28 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
+from neuralviz.errors import NeuralvizError, Stopped, TextError
 from neuralviz.training.similarity import loop
-from neuralviz.training.similarity.events import (
+from neuralviz.training.similarity.features import PairFeatures
+from neuralviz.training.similarity.loop import (
+    Decoders,
+    SimilarityNetwork,
+    compute_layer_shares,
+    encoder_widths,
+    fit,
+    load_network,
+    log_variance,
+    predict,
+)
+from neuralviz.training.similarity.settings import (
+    RUNGS,
     AutoencoderEpoch,
+    Rung,
     SimilarityEnded,
     SimilarityEpoch,
     SimilarityEvent,
+    SimilaritySettings,
 )
-from neuralviz.training.similarity.features import PairFeatures
-from neuralviz.training.similarity.loop import compute_layer_shares, fit, load_network, predict
-from neuralviz.training.similarity.networks import (
-    CosineHead,
-    Decoders,
-    SimilarityNetwork,
-    encoder_widths,
-    log_variance,
-)
-from neuralviz.training.similarity.settings import RUNGS, Rung, SimilaritySettings
 
 LAYERS, WIDTH = 4, 16
 
@@ -132,15 +136,6 @@ def test_nothing_scores_higher_than_identical_texts(rung: Rung) -> None:
     assert predict(network, same).min() >= predict(network, others).max() - 1e-6
 
 
-def test_the_head_is_highest_where_all_cosines_are_one() -> None:
-    torch.manual_seed(2)
-    head = CosineHead(LAYERS, 8)
-    torch.nn.init.normal_(head.mlp[2].weight)
-    cosines = torch.rand(1000, LAYERS) * 2 - 1
-    assert head(torch.ones(1, LAYERS)).item() == pytest.approx(head.top.item())
-    assert (head(cosines) <= head.top).all()
-
-
 def test_log_variance_is_that_of_numpy_and_ignores_a_shift() -> None:
     draw = np.random.default_rng(0)
     predicted, scores = draw.uniform(size=(2, 50))
@@ -175,16 +170,6 @@ def test_the_log_variance_rung_is_shifted_to_peoples_mean() -> None:
     assert predict(load_network(ended), train).mean() == pytest.approx(
         train.scores.mean(), abs=1e-4
     )
-
-
-def test_autoencoders_lose_less_with_every_pass() -> None:
-    train, dev = made_pairs(300), made_pairs(40, 1)
-    events, ended = trained("autoencoder", train, dev)
-    losses = np.stack([event.losses for event in events if isinstance(event, AutoencoderEpoch)])
-    assert losses.shape == (3, LAYERS)
-    assert (np.diff(losses, axis=0) < 0).all()
-    assert ended.losses is not None
-    assert ended.losses.tolist() == losses[-1].tolist()
 
 
 def test_what_is_lost_is_a_share_of_the_variance() -> None:
@@ -277,31 +262,3 @@ def test_a_training_that_diverges_says_so() -> None:
     settings = SimilaritySettings("siamese", encoder_rate=1e30, learning_rate=1e30, batch_size=8)
     with pytest.raises(NeuralvizError, match="diverged"):
         list(fit(train, dev, settings))
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"rung": "stairs"}, "The rung must be one of: cosines, siamese"),
-        ({"pooling": "max"}, "The pooling must be one of"),
-        ({"seed": -1}, "The seed must be a whole number from 0"),
-        ({"batch_size": 1}, "The batch size must be a whole number from 2"),
-        ({"max_epochs": 0}, "The number of epochs must be"),
-        ({"max_epochs": True}, "The number of epochs must be"),
-        ({"learning_rate": 0.0}, "The learning rate must be above 0"),
-        ({"encoder_rate": float("nan")}, "The learning rate must be above 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        SimilaritySettings(**options)  # type: ignore[arg-type]
-
-
-def test_few_texts_are_rebuilt_more_often() -> None:
-    few, dev = made_pairs(32), made_pairs(10, 1)
-    settings = SimilaritySettings(
-        "autoencoder", batch_size=16, autoencoder_epochs=2, autoencoder_steps=9, max_epochs=1
-    )
-    passes = [event for event in fit(few, dev, settings) if isinstance(event, AutoencoderEpoch)]
-    assert [event.epoch for event in passes] == [1, 2, 3, 4, 5]  # 64 texts, 2 steps an epoch
-    assert {event.epochs for event in passes} == {5}

@@ -147,22 +147,6 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     assert read_folder(home / "run").lesson.step == 8
 
 
-def test_a_training_killed_after_its_checkpoint_goes_on_though_less_was_recorded(
-    tiny: LanguageModel, home: Path
-) -> None:
-    model = encoder(tiny, home)
-    killed = SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=3)
-    killed.on_train_begin(arguments(), state(0, 8), None, model=model)
-    for step in range(1, 6):
-        killed.on_step_end(arguments(), state(step, 8), None, model=model)
-    killed.on_log(arguments(), state(5, 8), None, logs={"loss": 1.0})
-    assert read_folder(home / "run").lesson.step == 0  # the log came after the last snapshot
-    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=3), model, first=5, steps=8)
-    lesson = read_folder(home / "run").lesson
-    assert [one.step for one in lesson.snapshots] == [0, 3, 5, 6, 8]
-    assert np.isnan(lesson.loss).tolist() == [True] * 5 + [False] * 3
-
-
 def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, home: Path) -> None:
     (home / "file").write_text("")
     with pytest.warns(UserWarning, match="Could not write .* The training goes on") as warned:

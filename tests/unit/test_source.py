@@ -40,7 +40,3 @@ def test_the_digest_of_a_file_is_of_what_it_holds_now(tmp_path: Path) -> None:
     assert Source.from_path(path).digest != before
     with pytest.raises(TextError, match=r"^No such file: nothing\.txt\.$"):
         _ = Source.from_path(tmp_path / "nothing.txt").digest
-
-
-def test_equal_sources_are_one_key() -> None:
-    assert len({Source("a", b"One"), Source("a", b"One"), Source("a", b"Two")}) == 2

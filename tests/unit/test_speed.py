@@ -13,7 +13,6 @@ import pytest
 
 from neuralviz.embedders import NeuralEmbedder
 from neuralviz.models import LanguageModel
-from tests.support.memory import peak_memory
 from tests.support.models import SENTENCES
 from tests.support.plain_loop import plain_micro_tune
 
@@ -94,14 +93,6 @@ def growth(n_texts: int) -> int:
         cwd=ROOT,
     )
     return int(done.stdout.split()[-1])
-
-
-def test_the_peak_is_that_of_this_process_not_of_the_one_that_started_it() -> None:
-    program = "from tests.support.memory import peak_memory; print(peak_memory())"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert 1e6 < int(done.stdout) < peak_memory() / 2
 
 
 def test_memory_does_not_grow_with_the_number_of_texts() -> None:

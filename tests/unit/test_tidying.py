@@ -16,7 +16,6 @@ from neuralviz.store import database
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import tidy, tidy_soon
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
-from neuralviz.ui.corpora import corpus_store
 
 KEYS = text_keys(f"text {number}" for number in range(60))
 VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
@@ -89,13 +88,7 @@ def test_what_is_to_be_compacted_or_written_to_is_left_alone(
 
 
 @pytest.mark.usefixtures("later")
-@pytest.mark.parametrize("opened_by", ["app", "command"])
-def test_the_app_and_the_commands_do_it_in_the_background(
-    store: CorpusStore, kept: KeptEmbedder, opened_by: str
-):
-    if opened_by == "app":
-        corpus_store()
-    else:
-        assert CliRunner().invoke(app, ["corpus", "list"]).exit_code == 0
+def test_commands_do_it_in_the_background(store: CorpusStore, kept: KeptEmbedder):
+    assert CliRunner().invoke(app, ["corpus", "list"]).exit_code == 0
     tidy_soon(store.folder).join()
     assert n_files(store, kept) == 1

@@ -15,16 +15,13 @@ from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.models import load_model, load_text_model
 from neuralviz.models.passes import TokenTypes
-from neuralviz.training import train
 from tests.support.models import (
     BERT_SPECIALS,
     SENTENCES,
     draw_weights,
-    save_tokenizer,
     word_piece,
 )
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
-from tests.support.trained import CORPUS, SHORT_SENTENCES
 
 TEXTS = ["a", " ".join(SENTENCES[:2]), "The dog barks.", SENTENCES[0]]
 KINDS = {
@@ -92,27 +89,11 @@ def test_vectors_with_token_types(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(alone, expected, atol=2e-5 * np.abs(expected).max())
 
 
-def test_the_types_of_a_tokenizer_are_a_part_of_the_key(tmp_path: Path) -> None:
-    plain = save_model("all 1", tmp_path / "model")
-    typed = PooledEmbedder(load_text_model(plain)).cache_key()
-    save_tokenizer(word_piece(BERT_SPECIALS), plain, BERT_SPECIALS)
-    untyped = PooledEmbedder(load_text_model(plain)).cache_key()
-    assert "token_types" in typed
-    assert "token_types" not in untyped
-
-
 def test_types_of_a_padded_batch() -> None:
     attention = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     types = TokenTypes(prefix=(2,), text=0, suffix=(1, 3)).fill(attention)
     assert types[0].tolist() == [2, 0, 0, 1, 3]
     assert types[1, :3].tolist() == [2, 1, 3]
-
-
-@pytest.mark.parametrize("kind", ["all 1", "three", "xlnet"])
-def test_training_a_model_with_token_types_is_refused(kind: str, tmp_path: Path) -> None:
-    model = load_text_model(save_model(kind, tmp_path / "model"), device="cpu")
-    with pytest.raises(ModelError, match=r"token types of its own .* Train its token table"):
-        list(train(model, CORPUS, batch_size=4, max_steps=1, **SHORT_SENTENCES))
 
 
 @pytest.mark.parametrize("kind", ["all 1", "three"])

@@ -18,7 +18,6 @@ from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
-from tests.support.models import SENTENCES
 
 FAMILIES = ("bert", "roberta", "modernbert")  # word pieces, bytes trimmed, bytes with blanks
 
@@ -82,13 +81,6 @@ def test_sentences_end_where_they_do_beside_wide_characters() -> None:
     assert chunk_texts(text, 5) == ["Ñandú 😀 éàü.", "Two 日本 three. Four."]
 
 
-def test_paragraphs_end_a_sentence() -> None:
-    assert chunk_texts("no full stop\n\nnone here either", 4) == [
-        "no full stop",
-        "none here either",
-    ]
-
-
 @settings(deadline=None, max_examples=200)
 @given(
     st.text(alphabet="ab 😀é.!?\n\t日’", min_size=1, max_size=200).filter(str.strip),
@@ -119,34 +111,10 @@ def test_chunks_of_any_text_that_can_be_read(family: str, small_model, text: str
     assert 0 <= tokens.unreadable_share <= 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_chunks_of_a_long_text_begin_with_sentences(family: str, small_model) -> None:
-    model = small_model(family)
-    text = " ".join(s for s in SENTENCES if len(read(model, s)) <= model.room - 3)
-    text = f"{text} {text}"
-    tokens = read(model, text)
-    assert len(tokens.chunks) >= 3
-    assert_cover(tokens.chunks, len(tokens), model.room)
-    for chunk in tokens.chunks:
-        own = text[tokens.spans[chunk.start, 0] : tokens.spans[chunk.stop - 1, 1]].strip()
-        assert own.startswith(tuple(s.split()[0] for s in SENTENCES)), own
-        assert own.endswith("."), own
-
-
 def test_a_text_that_just_fits_is_one_chunk(bundled: LanguageModel) -> None:
     assert bundled.room == 510
     assert sizes(read(bundled, "dog. " * 255)) == [510]
     assert sizes(read(bundled, "dog. " * 256)) == [510, 2]
-
-
-def test_twenty_thousand_words(bundled: LanguageModel) -> None:
-    sentence = "The dog barks at the boats in the harbour. "
-    length = len(read(bundled, sentence))
-    tokens = read(bundled, sentence * 2223)
-    assert max(sizes(tokens)) <= 510
-    assert sum(sizes(tokens)) == len(tokens)
-    assert len(tokens) == 2223 * length
-    assert all(size % length == 0 for size in sizes(tokens))  # no sentence is cut
 
 
 # --- spans and words ---------------------------------------------------------------------------
@@ -164,15 +132,6 @@ def test_spans_map_back_to_the_text(bundled: LanguageModel) -> None:
         assert "".join(pieces) == text[start:end]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_words_have_no_blank_inside(family: str, small_model) -> None:
-    text = "The baker's dog,  barks\nat 😀😀 日本語 x"
-    tokens = read(small_model(family), text)
-    words = [text[a:b].strip() for a, b in tokens.word_spans]
-    assert not any(character.isspace() for word in words for character in word)
-    assert "".join(words) == "".join(text.split())
-
-
 @pytest.mark.parametrize("family", ["roberta", "modernbert"])
 def test_the_bytes_of_a_character_are_one_word(family: str, small_model) -> None:
     tokens = read(small_model(family), "日本語")
@@ -186,12 +145,6 @@ def test_unknown_words_are_marked(bundled: LanguageModel) -> None:
     assert [tokens.piece(i) for i in np.flatnonzero(tokens.unknown)] == ["😀"]
 
 
-def test_a_byte_level_vocabulary_knows_every_word(small_model) -> None:
-    model = small_model("roberta")
-    assert model.unknown_id is None
-    assert not read(model, "A dog 😀 barks").unknown.any()
-
-
 ENGLISH = "The fishermen mend their nets while a heavy rain falls on the quiet harbour."
 RUSSIAN = "Рыбаки чинят свои сети, пока над тихой гаванью идёт сильный дождь."
 CHINESE = "渔民们在修补渔网,大雨落在安静的港口。"
@@ -202,13 +155,6 @@ def test_what_can_be_read(bundled: LanguageModel) -> None:
     assert read(bundled, RUSSIAN).unreadable_share > 0.5
     assert read(bundled, CHINESE).unreadable_share > 0.5
     assert read(bundled, "😀 😀 😀").unreadable_share == 1
-
-
-def test_what_a_byte_level_vocabulary_can_read(small_model) -> None:
-    model = small_model("roberta")
-    assert read(model, " ".join(SENTENCES[:3])).unreadable_share < 0.5
-    assert read(model, RUSSIAN).unreadable_share > 0.6
-    assert read(model, CHINESE).unreadable_share >= 0.5  # two of four: the marks can be read
 
 
 @pytest.mark.parametrize(

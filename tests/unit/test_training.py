@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import (
-    ModelError,
     NeuralvizError,
     SettingsError,
     ShouldStop,
@@ -28,22 +24,19 @@ from neuralviz.errors import (
 )
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
-from neuralviz.models.trained import RECORD_FILE
-from neuralviz.training import loop
-from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import (
     Learner,
     TransformerLearner,
     make_learner,
+    measure_untrained,
     pool_tokens,
-    seeded,
 )
 from neuralviz.training.loop import Schedule, contrastive_loss, restore_training, train
 from neuralviz.training.pairs import chunks_of
-from neuralviz.training.saving import UNFINISHED, save_encoder
+from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
-from neuralviz.training.untrained import measure_untrained
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -244,24 +237,6 @@ def test_masking_masks_two_different_crops(tiny: LanguageModel) -> None:
     assert masks[1] != other_masks[1]
 
 
-def test_a_table_trained_by_dropout_leaves_out_a_tenth_of_the_values(tiny: LanguageModel) -> None:
-    settings = with_options(FEW, part="table", pairs="dropout", max_steps=1)
-    (step, *_) = steps_of(without_dropout(tiny), settings=settings)
-    assert step.alignment > 1e-4
-    learner = make_learner(tiny, settings)
-    (row,) = learner._read(["a"])
-    assert len(row) == 1
-    own = tiny.network.get_input_embeddings().weight.detach()[int(row[0])]
-    with torch.no_grad():
-        read = learner.vectors(["a"] * 400)
-        assert torch.equal(learner.eval().vectors(["a"])[0], own)
-    assert float((read == 0).float().mean()) == pytest.approx(0.1, abs=0.01)
-    torch.testing.assert_close(read.mean(dim=0), own, atol=0.05, rtol=0.2)
-    crops = make_learner(tiny, with_options(settings, pairs="crops"))
-    with torch.no_grad():
-        assert torch.equal(crops.vectors(["a"])[0], own)
-
-
 @pytest.mark.parametrize("n", [1, 2])
 def test_frozen_blocks_and_all_below_them_stay(tiny: LanguageModel, n: int) -> None:
     learner = result_of(tiny, settings=with_options(FEW, frozen_blocks=n)).learner
@@ -288,15 +263,6 @@ def test_frozen_blocks_of_every_family_give_the_same_vectors_as_before(
     for layer in (0, 1):
         np.testing.assert_array_equal(was[layer], now[layer])
     assert (was[-1] != now[-1]).any()
-
-
-def test_what_cannot_be_frozen_is_explained(
-    tiny: LanguageModel, small_model: Callable[[str], LanguageModel]
-) -> None:
-    with pytest.raises(SettingsError, match="3 blocks; with 3 of them frozen, nothing is left"):
-        make_learner(tiny, TrainingSettings(frozen_blocks=3))
-    with pytest.raises(ModelError, match="share their weights"):
-        make_learner(small_model("albert"), TrainingSettings(frozen_blocks=1))
 
 
 def test_random_weights_are_others_and_the_same_for_a_seed(tiny: LanguageModel) -> None:
@@ -367,35 +333,6 @@ def test_a_text_is_measured_whole_as_plain_transformers_reads_its_chunks(
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 
 
-def test_a_text_that_is_measured_has_the_vector_that_the_method_mean_gives(
-    tiny: LanguageModel,
-) -> None:
-    texts = [*SENTENCES, " ".join(SENTENCES), " ".join(SENTENCES * 9), "the " * 200]
-    ours = make_learner(tiny, TrainingSettings()).of_layers(texts)[-1]
-    expected = PooledEmbedder(tiny, "mean").encode(texts)
-    np.testing.assert_allclose(of_length_1(ours), expected, atol=1e-5)
-
-
-def of_length_1(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def test_a_table_reads_texts_of_any_length_and_those_without_a_token_have_zeros(
-    tiny: LanguageModel,
-) -> None:
-    texts = [SENTENCES[0], " ".join(SENTENCES * 20), "  "]
-    table = make_learner(tiny, TrainingSettings(part="table"))
-    weights = tiny.network.get_input_embeddings().weight.detach().numpy()
-    (found,) = table.of_layers(texts)
-    for text, vector in zip(texts[:2], found, strict=False):
-        ids = tiny.tokenizer(text, add_special_tokens=False)["input_ids"]
-        np.testing.assert_allclose(vector, weights[ids].mean(axis=0), atol=1e-5)
-    assert not found[2].any()
-    whole = make_learner(tiny, TrainingSettings()).of_layers(texts)
-    assert not whole[:, 2].any()
-    assert whole[:, :2].any(axis=2).all()
-
-
 @pytest.mark.parametrize(
     "options",
     [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}, {"part": "table",
@@ -431,33 +368,6 @@ def test_less_than_the_whole_model_is_measured_against_it(
     assert found == measure_untrained(tiny, settings, watch, store)  # kept
 
 
-def test_what_begins_with_the_whole_model_is_not_measured_twice(
-    tiny: LanguageModel, tmp_path: Path
-) -> None:
-    store = kept_vectors(tmp_path)
-    watch = Watch(CORPUS, ["a", "b"] * 6)
-    for options in ({}, {"frozen_blocks": 1}, {"pairs": "masking"}):
-        settings = with_options(TrainingSettings(), **options)
-        assert measure_untrained(tiny, settings, watch, store) is None
-    table = TrainingSettings(part="table")
-    assert measure_untrained(tiny, table, Watch(CORPUS), store) is None
-    assert measure_untrained(tiny, table, Watch(CORPUS, ["a"] * 12), store) is None
-
-
-def test_seeded_numbers_depend_on_nothing_before_and_change_nothing_after() -> None:
-    with seeded(7, 1):
-        first = torch.rand(3)
-    torch.rand(5)
-    before = torch.get_rng_state()
-    with seeded(7, 1):
-        again = torch.rand(3)
-    with seeded(7, 2):
-        other = torch.rand(3)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert torch.equal(before, torch.get_rng_state())
-
-
 @pytest.mark.parametrize("part", ["model", "table"])
 @pytest.mark.parametrize("stop_after", [1, 3, 4])
 def test_a_stopped_training_goes_on_and_ends_bit_for_bit_as_an_undisturbed_one(
@@ -478,30 +388,6 @@ def test_a_stopped_training_goes_on_and_ends_bit_for_bit_as_an_undisturbed_one(
     assert isinstance(ended, TrainingEnded)
     assert same(weights_of(whole.learner), weights_of(ended.result.learner))
     np.testing.assert_array_equal(whole.loss, ended.result.loss)
-
-
-def test_checkpoints_take_a_twentieth_of_the_time_at_most(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, kept = [0.0], []
-
-    class Slow(loop.Checkpoints):
-        def keep(self, *arguments: Any) -> None:
-            clock[0] += 2.0  # so that the next is due after 40 seconds
-            kept.append(len(arguments[-1]))
-            super().keep(*arguments)
-
-    def tick() -> float:
-        clock[0] += 1.0
-        return clock[0]
-
-    monkeypatch.setattr(loop, "Checkpoints", Slow)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=tick))
-    steps_of(tiny, settings=with_options(FEW, epochs=20), folder=tmp_path)
-    first, second, *_ = kept
-    assert first == 6  # a second a step, and more than five before the first
-    assert 38 <= second - first <= 60
-    assert kept[-1] == 60
 
 
 def test_a_training_that_has_ended_is_not_made_again(tiny: LanguageModel, tmp_path: Path) -> None:
@@ -556,39 +442,6 @@ def test_a_learning_rate_that_is_far_too_high_keeps_the_best_weights(tiny: Langu
         with_options(FEW, learning_rate=0.0)
 
 
-def test_weights_that_give_no_numbers_any_more_have_no_snapshot_and_are_not_gone_on_with(
-    tiny: LanguageModel, tmp_path: Path
-) -> None:
-    given = {"settings": with_options(FEW, learning_rate=1e30, epochs=3), "folder": tmp_path}
-    events = list(train(tiny, CORPUS, given["settings"], watch=Watch(CORPUS), watch_every=1,
-                        folder=tmp_path))  # fmt: skip
-    seen = [event.snapshot for event in events if event.snapshot is not None]
-    (*_, ended) = events
-    assert isinstance(ended, TrainingEnded)
-    assert ended.result.diverged
-    assert not ended.result.is_stopped
-    assert ended.result.step < ended.result.steps
-    assert ended.snapshot is seen[-1]
-    assert all(np.isfinite(one.vectors).all() for one in seen)
-    again = result_of(tiny, **given)
-    np.testing.assert_array_equal(again.loss, ended.result.loss)
-
-
-def test_a_batch_is_no_larger_than_the_corpus(tiny: LanguageModel) -> None:
-    steps = steps_of(tiny, settings=with_options(FEW, batch_size=1000, epochs=3))
-    assert [step.epoch for step in steps] == [1, 2, 3]
-
-
-def test_texts_that_are_all_alike_stay_at_guessing(tiny: LanguageModel) -> None:
-    same_pairs = TrainingSettings(
-        pairs=PairSettings(kind="dropout", sentences=1, shortest=5, longest=400),
-        batch_size=4, epochs=1, learning_rate=1e-4,
-    )  # fmt: skip
-    (*_, last, _) = train(without_dropout(tiny), [CORPUS[0]] * 8, same_pairs)
-    assert isinstance(last, TrainingStep)
-    assert last.loss <= math.log(4) + 1
-
-
 def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: LanguageModel) -> None:
     labels = ["odd" if i % 2 else "even" for i in range(12)]
     watch = Watch(CORPUS, labels, n_texts=10, k=3)
@@ -603,58 +456,6 @@ def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: Language
     np.testing.assert_array_equal(
         last.result.learner.of_layers([CORPUS[i] for i in watch.watched])[-1], seen[-1].vectors
     )
-
-
-def test_snapshots_of_texts_without_labels_have_no_accuracy(tiny: LanguageModel) -> None:
-    learner = make_learner(tiny, FEW)
-    assert Watch(CORPUS).look(learner, 0).accuracy is None
-    for too_few in (["one"] * 12, ["one", *[""] * 11], [""] * 12):
-        seen = Watch(CORPUS, too_few).look(learner, 0)
-        assert seen.accuracy is None
-        assert len(seen.vectors) == len(CORPUS)
-    watch = Watch(CORPUS, ["a", "b", "", ""] * 3)
-    assert watch.watched.tolist() == [0, 1, 4, 5, 8, 9]
-    assert learner.training
-
-
-@pytest.mark.parametrize(
-    ("part", "pooling"), [("model", "mean"), ("model", "cls"), ("model", "sep"), ("table", "mean")]
-)
-def test_a_saved_encoder_gives_the_same_vectors_in_sentence_transformers(
-    tiny: LanguageModel, tmp_path: Path, part: str, pooling: str
-) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    result = result_of(tiny, settings=with_options(FEW, part=part, pooling=pooling))
-    save_encoder(result, tiny, tmp_path / "mine")
-    texts = [*SENTENCES, " ".join(SENTENCES)]
-    theirs = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(texts)
-    live = result.learner.of_layers(texts, is_whole=False)[-1]
-    np.testing.assert_allclose(live, theirs, atol=1e-6)
-    assert (tmp_path / "mine" / RECORD_FILE).is_file()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(NeuralvizError, match="there already"):
-        save_encoder(result, tiny, tmp_path / "mine")
-
-
-def test_what_a_killed_process_left_of_an_encoder_is_deleted_in_time(
-    tiny: LanguageModel, tmp_path: Path
-) -> None:
-    old, new, other = (tmp_path / f".one.{name}" for name in ("a", "b", "c"))
-    old, new = (path.with_name(path.name + UNFINISHED) for path in (old, new))
-    for path in (old, new, other):
-        path.mkdir()
-        (path / "weights").write_text("half of them")
-    for path in (old, other):
-        os.utime(path, (0, 0))
-    save_encoder(result_of(tiny), tiny, tmp_path / "mine")
-    assert {path.name for path in tmp_path.iterdir()} == {"mine", new.name, other.name}
-
-
-def test_the_seventh_token_cannot_be_saved(tiny: LanguageModel, tmp_path: Path) -> None:
-    result = result_of(tiny, settings=with_options(FEW, pooling="seventh"))
-    with pytest.raises(NeuralvizError, match="cannot be saved"):
-        save_encoder(result, tiny, tmp_path / "mine")
 
 
 def test_any_family_can_be_trained(small_model: Callable[[str], LanguageModel]) -> None:

@@ -39,12 +39,6 @@ def test_an_axis_of_accuracies_is_around_the_values(values, low, high) -> None:
     assert figure.layout.yaxis.range == pytest.approx((low, high))
 
 
-def test_an_axis_by_layer_is_around_all_layers() -> None:
-    figure = accuracy_by_layer_figure([lesson([0.2, 0.4], [0.3, 0.6])], "topic")
-    assert figure.layout.yaxis.range == pytest.approx((0.15, 0.65))
-    assert len(figure.data) == 2
-
-
 def test_no_accuracy_yet_is_an_axis_in_the_middle() -> None:
     none = replace(lesson([0.5, 0.5]), snapshots=())
     for figure in (

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.training.moves import kept_neighbours, new_neighbours
-from neuralviz.training.record import Lesson, SnapshotRecord
+from neuralviz.training.record import Lesson, SnapshotRecord, kept_neighbours, new_neighbours
 from neuralviz.training.settings import TrainingSettings, with_options
 
 N = 200

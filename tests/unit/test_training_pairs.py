@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.training.pairs import PairSource, chunks_of, sentences_of
-from neuralviz.training.settings import PairSettings, TrainingSettings
+from neuralviz.training.settings import PairSettings
 
 WORDS = "The quick harbour lies still in the early morning and nobody wakes".split()
 
@@ -81,11 +80,6 @@ def test_sentences_have_the_lengths_asked_for_and_come_in_order(
         place = whole.index(one, place) + 1
 
 
-def test_a_chunk_reaches_over_a_sentence_that_is_skipped() -> None:
-    short = text(22) + " No. " + text(23)
-    assert chunks_of(short, PairSettings()) == [text(22) + " " + text(23)]
-
-
 def test_splitting_at_full_stops_breaks_abbreviations_and_keeps_questions_together() -> None:
     whole = "Why did Dr. Miller leave the old harbour so early? Nobody knows."
     how = PairSettings(shortest=1, sentences=1, splitting="full-stops")
@@ -106,16 +100,6 @@ def test_every_kind_of_pairs_has_the_same_anchors_in_the_same_batches() -> None:
     assert [pair.anchor for pair in crops] == [pair.anchor for pair in dropout]
     assert [pair.text for pair in crops] == [pair.text for pair in dropout]
     assert masking == crops  # mask(crop 1) against mask(crop 2)
-
-
-def test_every_two_chunks_of_a_text_are_drawn_equally_often() -> None:
-    source = PairSource([LONG, LONG[5:] + LONG], PairSettings(), seed=1)
-    drawn = np.array([row for epoch in range(3000) for row in source.epoch(epoch) if row[0] == 0])
-    counts = np.zeros((4, 4))
-    np.add.at(counts, (drawn[:, 1], drawn[:, 2]), 1)
-    assert counts.diagonal().sum() == 0
-    assert np.all(np.abs(counts[counts > 0] / 3000 - 1 / 12) < 0.02)
-    assert (counts > 0).sum() == 12
 
 
 def test_texts_that_are_too_short_are_counted_and_it_is_said_what_helps() -> None:
@@ -164,11 +148,3 @@ def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str)
 def test_settings_of_pairs_are_checked(options: dict[str, object], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         PairSettings(**options)
-
-
-def test_settings_have_the_papers_defaults() -> None:
-    settings = TrainingSettings()
-    assert (settings.n_epochs, settings.peak_rate) == (1, 2e-5)
-    table = TrainingSettings(part="table")
-    assert (table.n_epochs, table.peak_rate) == (10, 0.5)
-    assert TrainingSettings(start="random").n_epochs == 10

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neuralviz.arrays import npz_bytes
-from neuralviz.errors import ShouldStop, Stopped, never
+from neuralviz.errors import Stopped
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
@@ -19,7 +19,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
 from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 from neuralviz.training.settings import with_options
-from neuralviz.training.snapshots import Layered, Snapshot, Watch
+from neuralviz.training.snapshots import Watch
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
 
@@ -139,23 +139,6 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     assert doing == ["Step 0 of 6", "Step 1 of 6", LOOKS_FIRST, "Step 1 of 6"]
     back = task.unpack(task.pack(ended))
     assert all(map(same, back, ended))
-
-
-def test_an_encoder_to_which_all_texts_are_alike_ends_its_training_without_maps(
-    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Collapsed(Watch):
-        def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
-            seen = super().look(learner, step, should_stop)
-            return replace(seen, vectors=np.ones_like(seen.vectors)) if step else seen
-
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    monkeypatch.setattr("neuralviz.jobs.training.Watch", Collapsed)
-    corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS)))
-    task = TrainOnCorpus(ModelRef.from_id(str(bert_folder)), corpus.id, "", (FEW,), 10, 3)
-    (lesson,) = task.fold(task.start(), list(task.events(lambda: False)))
-    assert (lesson.step, lesson.is_over) == (6, True)
-    assert lesson.maps is None
 
 
 @pytest.mark.parametrize(

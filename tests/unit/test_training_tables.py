@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +11,22 @@ import torch
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped
-from neuralviz.evaluation.training_frames import training_frame, training_numbers
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.training_lab import RowProgress, fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     TrainingCell,
     TrainingRow,
+    training_frame,
+    training_numbers,
     training_table,
 )
 from neuralviz.maps.neighbourhoods import knn_by_space
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training import kept
 from neuralviz.training.learner import make_learner
 from neuralviz.training.settings import PairSettings, TrainingSettings
 
@@ -63,32 +60,6 @@ def test_rows_of_a_table_are_told_apart_and_their_settings_make_sense(name: str)
     assert len(set(ways)) == len(ways)
 
 
-def test_every_block_but_the_last_is_frozen_in_turn() -> None:
-    rows = training_table("frozen").rows(TrainingSettings(), 3)
-    assert [(row.label, row.settings.frozen_blocks) for row in rows] == [
-        ("before", 0), ("0 frozen", 0), ("1 frozen", 1), ("2 frozen", 2)
-    ]  # fmt: skip
-
-
-def test_rows_of_the_table_of_starts_begin_as_they_are_called() -> None:
-    rows = TRAINING_TABLES["starts"].rows(replace(FEW, start="random"), 3)
-    begin = {
-        "pretrained": ("model", "pretrained"),
-        "random": ("model", "random"),
-        "table alone": ("table", "random"),  # Table S5
-        "pretrained table alone": ("table", "pretrained"),
-    }
-    for row in rows:
-        start, what = row.label.split(", ")
-        assert (row.settings.part, row.settings.start) == begin[start], row.label
-        assert (what == "before") == (not row.is_trained)
-        assert what in ("before", row.settings.pairs.kind)
-    assert [row.label for row in rows if "table" in row.label and row.is_trained] == [
-        f"{table}, {kind}" for table in ("table alone", "pretrained table alone")
-        for kind in ("crops", "dropout")
-    ]  # fmt: skip
-
-
 def test_a_random_table_knows_nothing_of_the_pretrained_one(tiny: LanguageModel) -> None:
     rows = {row.label: row for row in TRAINING_TABLES["starts"].rows(FEW, tiny.n_blocks)}
     own = tiny.network.get_input_embeddings().weight.detach()
@@ -98,48 +69,6 @@ def test_a_random_table_knows_nothing_of_the_pretrained_one(tiny: LanguageModel)
         correlation = np.corrcoef(table.flatten(), own.flatten())[0, 1]
         assert (abs(correlation) > 0.99) == is_own
         assert abs(correlation) > 0.99 or abs(correlation) < 0.05
-
-
-def test_a_number_that_is_missing_is_no_label(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    monkeypatch.setattr("neuralviz.models.load_text_model", lambda _: tiny)
-    years = ("1900", "2000", "") * 8
-    CorpusStore().add("town", ReadTexts(tuple(TEXTS), labels={"year": years}))
-    measured: list[str] = []
-
-    def fill(*given: Any, **_: Any) -> Iterator[TrainingCell]:
-        measured.extend(given[3])
-        yield from ()
-
-    monkeypatch.setattr("neuralviz.evaluation.fill_table", fill)
-    said = CliRunner().invoke(app, ["train", "table", "layers", "town", "--labels", "year"])
-    assert said.exit_code == 0, said.output
-    assert measured == ["1900", "2000", ""] * 8
-
-
-def test_an_unfinished_row_makes_room_like_any_training_and_the_finished_stay(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    rows = TRAINING_TABLES["layers"].rows(FEW, tiny.n_blocks)
-    found: list[Any] = []
-    with pytest.raises(Stopped):
-        for event in fill_table(rows, tiny, TEXTS, LABELS, seeds=(1,),
-                                should_stop=lambda: len(found) > 4):  # fmt: skip
-            found.append(event)
-    assert len(list((tmp_path / "trainings" / "tables").iterdir())) == 1
-    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
-    kept.training_folder("next")
-    assert [path.name for path in (tmp_path / "trainings").iterdir()] == ["tables"]
-    (first, *_) = fill_table(rows[:1], tiny, TEXTS, LABELS, seeds=(1,))
-    assert isinstance(first, TrainingCell)
-
-
-def test_an_unknown_table_is_refused_with_their_names() -> None:
-    with pytest.raises(SettingsError, match=r"Unknown experiment “fig4”\. Use: pairs, layers, "):
-        training_table("fig4")
 
 
 def test_a_table_has_every_seed_and_what_is_not_trained_once(
@@ -240,20 +169,6 @@ def test_too_few_labels_are_refused(
         next(fill_table([TrainingRow("x", FEW)], tiny, TEXTS, labels, folder=tmp_path))
 
 
-def test_no_text_is_tested_by_itself(tiny: LanguageModel, tmp_path: Path) -> None:
-    """One that is there twice with its label is watched once, so it has no vote for itself."""
-    rows = (TrainingRow("before", FEW, is_trained=False),)
-    once, twice = (
-        next(
-            cell
-            for cell in fill_table(rows, tiny, TEXTS * n, LABELS * n, folder=tmp_path / str(n))
-            if isinstance(cell, TrainingCell)
-        )
-        for n in (1, 2)
-    )
-    assert same(once, twice)
-
-
 def test_nearness_in_every_space_by_hand() -> None:
     draw = np.random.default_rng(0)
     labels = np.array(["up", "down"] * 30)
@@ -317,35 +232,6 @@ def test_the_command_fills_a_table_and_writes_numbers(
     unknown = CliRunner().invoke(app, [*command[:5], "nothing", *command[6:]])
     assert unknown.exit_code == 2
     assert "nothing" in unknown.output
-
-
-def test_json_holds_every_cell(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    tiny.network.save_pretrained(tmp_path / "model")
-    tiny.tokenizer.save_pretrained(tmp_path / "model")
-    longer = [f"{' '.join([text] * 2)} {text.replace('.', ', they say, and so do we.')}"
-              for text in TEXTS]  # fmt: skip
-    lines = [f'"{text}",{label}' for text, label in zip(longer, LABELS, strict=True)]
-    CorpusStore().add(
-        "town", read_texts(Source("t.csv", "\n".join(["text,what", *lines]).encode()))
-    )
-    command = ["train", "table", "epochs", "town", "--labels", "what", "--seeds", "1"]
-    command += ["--model", str(tmp_path / "model"), "--sentences", "1", "--shortest", "5"]
-    said = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "table.csv")])
-    assert said.exit_code == 0, said.output
-    cells = json.loads(said.stdout)
-    assert [cell["row"] for cell in cells] == ["crops", "dropout"]
-    assert (tmp_path / "table.csv").read_text().startswith("row,seed,before,epoch 1,steps,")
-    shown = CliRunner().invoke(app, command)
-    assert "10-NN accuracy in percent" in shown.stdout
-
-
-def test_a_seed_that_diverged_before_its_end_is_not_in_the_mean_of_the_epochs() -> None:
-    broken = replace(CELLS[2], seed=3, steps=2, diverged=True, epochs=(0.3, 0.1))
-    table = training_table("epochs")
-    assert len(training_table_figure(table, [*CELLS[1:], broken], "form").data[0].y) == 3
 
 
 @pytest.mark.parametrize("name", TRAINING_TABLES)

@@ -14,26 +14,23 @@ import pytest
 import torch
 from pyarrow import parquet
 from scipy.stats import spearmanr
-from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.labels import (
+from neuralviz.embedders.specs import (
+    EmbedderSpec,
+    embedder_spec,
+    embedder_specs,
     full_method_labels,
-    labels_by_spec,
-    method_label,
     method_labels,
     part_names,
     short_labels,
 )
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
-from neuralviz.models.trained import RECORD_FILE, encoders_folder
 from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
 from tests.support.models import SENTENCES as TEXTS
-from tests.support.models import save_family, save_sentence_transformer
+from tests.support.models import save_family
 
 PAIRS = [(TEXTS[i], TEXTS[(i * 3 + 1) % len(TEXTS)], i * 7 % 5) for i in range(len(TEXTS))]
 
@@ -135,11 +132,6 @@ def test_what_makes_no_sense_behind_an_at_is_refused(methods: list[str], sentenc
     with pytest.raises(SettingsError, match=r".") as caught:
         embedder_specs(methods)
     assert sentence in str(caught.value)
-
-
-def test_an_option_of_one_that_has_a_model_of_its_own_stands_behind_its_at() -> None:
-    with pytest.raises(SettingsError, match=r"behind the @: mean@org/m1.5,layer=1\."):
-        embedder_specs(["mean@org/m1.5", "mean"], {"mean@org/m1.5.layer": "1"})
 
 
 # --- labels and colours --------------------------------------------------------------------------
@@ -244,114 +236,6 @@ def test_two_models_by_one_method_are_measured_as_transformers_does(
     assert "95% interval" in report
 
 
-def test_two_trained_encoders_are_measured_as_sentence_transformers_does(
-    run: Callable[..., Result],
-) -> None:
-    names = ("first-encoder", "second-encoder")
-    for seed, name in enumerate(names):
-        folder = save_sentence_transformer(encoders_folder() / name, seed=seed)
-        (folder / RECORD_FILE).write_text("{}", "utf-8")
-    methods = [f"{method}@{name}" for method in ("sentence-transformer", "cls") for name in names]
-    words = [word for method in methods for word in ("--method", method)]
-    found = json.loads(done(run("evaluate", "--data", "pairs.csv", *words, "--json")).stdout)
-    assert list(found) == [method.replace("@", " (") + ")" for method in methods]
-    scores = [score for *_, score in PAIRS]
-    for name in names:
-        model = SentenceTransformer(str(encoders_folder() / name), device="cpu")
-        first, second = (model.encode([pair[at] for pair in PAIRS]) for at in (0, 1))
-        products = model.similarity_pairwise(first, second)
-        measured = found[f"sentence-transformer ({name})"]["spearman"]
-        assert measured == pytest.approx(spearmanr(products, scores)[0], abs=1e-9)
-    assert found[f"cls ({names[0]})"] != found[f"cls ({names[1]})"]
-
-
-@pytest.mark.filterwarnings("ignore:An input array is constant")
-def test_the_interval_of_the_lead_is_that_of_the_same_resamples(
-    run: Callable[..., Result], models: tuple[str, str]
-) -> None:
-    methods = [word for model in models for word in ("--method", f"mean@{model}")]
-    said = done(run("evaluate", "--data", "pairs.csv", *methods)).stdout
-    first, second = (cosines(model) for model in models)
-    scores = np.array([score for *_, score in PAIRS])
-    rng = np.random.default_rng(1)
-    leads = []
-    for _ in range(2000):
-        at = rng.integers(len(scores), size=len(scores))
-        leads.append(spearmanr(first[at], scores[at])[0] - spearmanr(second[at], scores[at])[0])
-    includes_0 = np.nanpercentile(leads, 2.5) < 0 < np.nanpercentile(leads, 97.5)
-    assert includes_0 == ("The data do not decide between" in " ".join(said.split()))
-    assert "mean (first/model)" in said
-    assert "mean (second/model)" in said
-
-
-def test_texts_are_compared_by_two_models(
-    run: Callable[..., Result], models: tuple[str, str]
-) -> None:
-    first, second = models
-    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
-    done(run("similarity", "texts.txt", "-o", "out", *words))
-    table = parquet.read_table("out/products.parquet").to_pandas()
-    assert set(table["method"]) == {"mean (first/model)", "mean (second/model)"}
-    by_method = {name: group["product"].to_numpy() for name, group in table.groupby("method")}
-    texts = list(dict.fromkeys(TEXTS))
-    for name, model in zip(sorted(by_method), models, strict=True):
-        vectors = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
-        i, j = np.triu_indices(len(texts), k=1)
-        np.testing.assert_allclose(by_method[name], (vectors @ vectors.T)[i, j], atol=1e-6)
-    assert not np.allclose(*by_method.values(), atol=1e-3)
-
-
-def test_a_corpus_has_vectors_and_maps_of_both_models(
-    run: Callable[..., Result], models: tuple[str, str]
-) -> None:
-    first, second = models
-    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
-    said = done(run("corpus", "add", "texts.txt", "--name", "own", *words)).stderr
-    assert "Embedded by mean (first/model)" in said
-    assert "Embedded by mean (second/model)" in said
-    (listed,) = json.loads(done(run("corpus", "list", "--json")).stdout)
-    assert [one["method"] for one in listed["embedders"]] == [
-        "mean (first/model)",
-        "mean (second/model)",
-    ]
-    texts = list(dict.fromkeys(TEXTS))
-    points = []
-    for name, model in (("first", first), ("second", second)):
-        done(run("corpus", "export", "own", "--method", f"mean@{model}", "-o", f"{name}.parquet"))
-        table = parquet.read_table(f"{name}.parquet")
-        expected = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
-        np.testing.assert_allclose(np.stack(table["vector"].to_numpy()), expected, atol=1e-6)
-        for ending in ("csv", "html"):
-            output = f"{name}.{ending}"
-            method = f"mean@{model}"
-            done(run("project", "own", "--method", method, "--reducer", "pca", "-o", output))
-        assert f"mean ({name}/model)" in Path(f"{name}.html").read_text("utf-8")
-        points.append(np.loadtxt(f"{name}.csv", str, delimiter=",", skiprows=1, usecols=(-2, -1)))
-    assert (points[0] != points[1]).any()
-
-
-def test_vectors_of_a_method_with_two_models_have_keys_of_their_own(
-    models: tuple[str, str],
-) -> None:
-    first, second = models
-    methods = [f"{name}@{model}" for name in ("mean", "neural", "cls+mean") for model in models]
-    methods += [f"mean@{first}+mean@{second}", f"mean@{second}+mean@{first}"]
-    embedders = [make_embedder(embedder_spec(method, {"model": first})) for method in methods]
-    assert len({embedder.cache_key() for embedder in embedders}) == len(methods)
-
-
-def test_a_concatenation_of_two_models_is_both_vectors(models: tuple[str, str]) -> None:
-    first, second = (make_embedder(embedder_spec(f"mean@{one}")).encode(TEXTS) for one in models)
-    joined = make_embedder(embedder_spec("+".join(f"mean@{one}" for one in models))).encode(TEXTS)
-    np.testing.assert_allclose(joined, np.hstack([first, second]) / np.sqrt(2), atol=1e-6)
-
-
-def test_labels_are_told_apart_whatever_is_asked_first() -> None:
-    specs = embedder_specs(["mean", "mean@bundled"])
-    assert labels_by_spec([*specs, specs[0]])[specs[1]] == "mean (bundled)"
-    assert method_label(specs[1]) == "mean"
-
-
 # --- vectors of another program ------------------------------------------------------------------
 
 
@@ -381,19 +265,6 @@ def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
     assert found["file: mine.parquet"]["model"] == "imported vectors"
     assert "file: mine.parquet" in said.stdout
     assert "95% interval" in Path("out/report.html").read_text("utf-8")
-
-
-def test_vectors_imported_for_a_corpus_are_measured_on_other_data_of_its_texts(
-    run: Callable[..., Result],
-) -> None:
-    texts = list(dict.fromkeys(TEXTS))
-    write_mine("mine.parquet", texts)
-    words = ["evaluate", "--data", "pairs.csv", "--json", "--method"]
-    direct = done(run(*words, "file:mine.parquet")).stdout
-    done(run("corpus", "add", "texts.txt", "--name", "own", "--method", "cls"))
-    done(run("corpus", "import", "own", "mine.parquet"))
-    Path("mine.parquet").unlink()
-    assert json.loads(done(run(*words, "file: mine.parquet")).stdout) == json.loads(direct)
 
 
 def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:

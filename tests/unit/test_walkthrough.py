@@ -41,10 +41,6 @@ def test_every_step_leads_to_the_embedding_and_the_product(walk):
     assert walk.products == pytest.approx(walk.tuning.embeddings[1:] @ embedding, abs=1e-6)
 
 
-def test_words_are_those_of_the_vocabulary(walk, model):
-    assert walk.words_before[0][0] == model.encoder.id_to_token(int(walk.before.top_ids[0, 0]))
-
-
 def test_long_and_empty_texts_are_refused(model):
     with pytest.raises(TextError, match="Text 2 has 100 tokens"):
         walk_through(model, ["A cat.", "cat " * 100])
@@ -62,7 +58,7 @@ def test_it_can_be_stopped_before_every_pass(model):
 
     walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=count)
     assert passes >= 4
-    for last in range(1, passes + 1):
+    for last in (1, passes // 2, passes):
         answers = iter([False] * (last - 1) + [True])
         with pytest.raises(Stopped):
             walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=answers.__next__)

@@ -1,4 +1,4 @@
-"""What is loaded in the background: once each, in order, and not while the process ends."""
+"""What is done in the background: once each, in order, and while no page is drawn."""
 
 from __future__ import annotations
 
@@ -10,45 +10,44 @@ from functools import partial
 
 import pytest
 
-from neuralviz.ui import pace, warming
-from neuralviz.ui.pace import DrawingTracker
-from neuralviz.ui.warming import Warming
+from neuralviz.ui import pace
+from neuralviz.ui.pace import DrawingTracker, Warming
 from tests.support.app import ROOT
 
 SECONDS = 10.0
 
 IMPORTED = """
-import sys
-from neuralviz.ui import warming
-from neuralviz.ui.warming import Warming, import_pages_soon
+import sys, threading
+from neuralviz.ui import pace
 
-warming.AFTER = 0
-import_pages_soon()
-over = __import__("threading").Event()
-warming.WARMING.call_soon(over.set)
+pace.AFTER = 0
+pace.import_pages_soon()
+over = threading.Event()
+pace.WARMING.call_soon(over.set)
 over.wait(60)
-pages = ("micro_tuning", "corpus", "how_it_works")
-print(all(f"neuralviz.ui.{page}.main" in sys.modules for page in pages), "lancedb" in sys.modules)
+parts = ("micro_tuning.choose", "corpus.choose", "evaluation.show")
+print(all(f"neuralviz.ui.{part}" in sys.modules for part in parts), "lancedb" in sys.modules)
 print("torch" in sys.modules)
 """
 
 
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> DrawingTracker:
-    found = DrawingTracker()
-    monkeypatch.setattr(warming, "CALM", found)
-    monkeypatch.setattr(warming, "AFTER", 0.0)
+    tracker = DrawingTracker()
+    monkeypatch.setattr(pace, "CALM", tracker)
+    monkeypatch.setattr(pace, "AFTER", 0.0)
     monkeypatch.setattr(pace, "CALM_SECONDS", 0.1)
-    return found
+    return tracker
 
 
-def test_each_work_is_done_once_in_the_order_asked_for(calm: DrawingTracker) -> None:
+def test_each_work_is_done_once_in_order_whatever_fails(calm: DrawingTracker) -> None:
     done, over = [], threading.Event()
-    works = [lambda: done.append("a"), lambda: done.append("b"), over.set]
+    works = [lambda: done.append("a"), lambda: 1 / 0, lambda: sys.exit(), lambda: done.append("b")]
     with calm.drawing():
         warm = Warming()
-        for work in (*works, *works):
+        for work in (*works, *works, over.set):
             warm.call_soon(work)
+        warm.call_soon(partial(done.append, "needed by a page"), first=True)
         time.sleep(0.3)
         assert not done  # a page is drawn
     assert over.wait(SECONDS)
@@ -56,19 +55,7 @@ def test_each_work_is_done_once_in_the_order_asked_for(calm: DrawingTracker) -> 
     warm.call_soon(works[0])
     warm.call_soon(later.set)
     assert later.wait(SECONDS)
-    assert done == ["a", "b"]
-
-
-def test_what_a_page_needs_comes_before_what_waits(calm: DrawingTracker) -> None:
-    done, over = [], threading.Event()
-    with calm.drawing():
-        warm = Warming()
-        warm.call_soon(lambda: done.append("waits"))
-        warm.call_soon(over.set)
-        for name in ("first", "second"):
-            warm.call_soon(partial(done.append, name), first=True)
-    assert over.wait(SECONDS)
-    assert done == ["first", "second", "waits"]
+    assert done == ["needed by a page", "a", "b"]
 
 
 def test_figures_are_known_to_browsers_before_other_threads_import_them() -> None:
@@ -87,19 +74,11 @@ def test_nothing_begins_when_the_process_ends(calm: DrawingTracker) -> None:
     assert not done.is_set()
 
 
-def test_a_work_that_fails_stops_no_other(calm: DrawingTracker) -> None:
-    warm, done = Warming(), threading.Event()
-    warm.call_soon(lambda: 1 / 0)
-    warm.call_soon(lambda: sys.exit())
-    warm.call_soon(done.set)
-    assert done.wait(SECONDS)
-
-
 def test_pages_are_imported_without_torch() -> None:
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True
     )
-    assert said.stdout.split() == ["True", "True", "False"]
+    assert done.stdout.split() == ["True", "True", "False"]
 
 
 # --- until no page is drawn ---------------------------------------------------------------------
@@ -111,52 +90,39 @@ def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
     return time.monotonic() - start
 
 
-def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
-    calm = DrawingTracker()
-    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
-    drawn = threading.Event()
+def draw_beside(calm: DrawingTracker, seconds: float) -> threading.Thread:
+    """Begin to draw a page in another thread."""
+    begun = threading.Event()
 
     def draw() -> None:
         with calm.drawing():
-            drawn.set()
-            time.sleep(0.4)
+            begun.set()
+            time.sleep(seconds)
 
     page = threading.Thread(target=draw)
     page.start()
-    drawn.wait()
+    begun.wait()
+    return page
+
+
+def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
+    calm = DrawingTracker()
+    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
+    page = draw_beside(calm, 0.4)
     assert 0.65 < seconds_of_waiting(calm) < 5
     page.join()
     assert seconds_of_waiting(calm) < 0.1
-
-
-def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
-    calm = DrawingTracker()
     with calm.drawing():
-        assert 0.25 < seconds_of_waiting(calm) < 5
-        monkeypatch.setattr(pace, "LONGEST_CALM", 60)
         assert seconds_of_waiting(calm, should_stop=lambda: True) < 0.1
+        monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
+        assert 0.25 < seconds_of_waiting(calm) < 5
 
 
-def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch):
+def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "CALM", DrawingTracker())
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
-
-
-def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
-    calm = DrawingTracker()
-    assert not calm.wait_for_first(0.01)
-
-    def draw() -> None:
-        with calm.drawing():
-            time.sleep(0.5)
-
-    page = threading.Thread(target=draw)
-    page.start()
-    start = time.monotonic()
-    assert calm.wait_for_first(0.01)  # it was being drawn when the time was over
-    assert time.monotonic() - start > 0.1
-    page.join()

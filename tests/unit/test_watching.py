@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
+from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record, save_record
+from neuralviz.micro_tuning.record import RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
 from neuralviz.models import LanguageModel
 
@@ -24,22 +21,8 @@ def watched(model: LanguageModel, **options) -> RunRecord:
     return RunRecord(model.id, settings, TEXTS).having(list(watch(model, TEXTS, settings)))
 
 
-def saved_and_loaded(kept: RunRecord, tmp_path: Path) -> RunRecord:
-    save_record(kept, tmp_path / "run.npz")
-    return load_record(tmp_path / "run.npz")
-
-
-def test_stop_is_heard_while_reports_are_made(tiny: LanguageModel) -> None:
-    settings = check_settings(tiny, epochs=EPOCHS)
-    seen: list[WatchedEvent] = []
-
-    def should_stop() -> bool:
-        return any(event.report is not None for event in seen)
-
-    with pytest.raises(Stopped):
-        for event in watch(tiny, TEXTS, settings, should_stop):
-            seen.append(event)
-    assert len(seen) == EPOCHS + 1  # the first report is the last thing that comes
+def saved_and_loaded(kept: RunRecord) -> RunRecord:
+    return read_record(record_bytes(kept))
 
 
 def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:
@@ -59,9 +42,9 @@ def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:
     assert len(seen) == EPOCHS
 
 
-def test_a_record_comes_back_as_it_was(tiny: LanguageModel, tmp_path: Path) -> None:
+def test_a_record_comes_back_as_it_was(tiny: LanguageModel) -> None:
     kept = watched(tiny)
-    again = saved_and_loaded(kept, tmp_path)
+    again = saved_and_loaded(kept)
     assert (again.model_id, again.settings, again.texts) == (tiny.id, kept.settings, TEXTS)
     np.testing.assert_array_equal(again.loss, kept.loss)
     np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
@@ -74,52 +57,44 @@ def test_a_record_comes_back_as_it_was(tiny: LanguageModel, tmp_path: Path) -> N
     assert again.diverged == set()
 
 
-def test_a_file_says_which_texts_diverged(tiny: LanguageModel, tmp_path: Path) -> None:
-    kept = watched(tiny, learning_rate=1e20)
-    assert kept.diverged == {0, 1, 2}
-    again = saved_and_loaded(kept, tmp_path)
-    assert again.diverged == kept.diverged
-    assert all(again.loss_rose(text) for text in range(len(TEXTS)))
-
-
-def test_large_deltas_stay_numbers_in_a_file(tiny: LanguageModel, tmp_path: Path) -> None:
+def test_large_deltas_stay_numbers_in_a_file(tiny: LanguageModel) -> None:
     """A float16 ends at 65,504; the last finite weights of a wild run may lie beyond."""
     kept = watched(tiny, learning_rate=1e6)
     assert max(np.nanmax(np.abs(last)) for last in kept.last) > 1e5
-    again = saved_and_loaded(kept, tmp_path)
+    again = saved_and_loaded(kept)
     np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
 
 
 def test_a_file_of_which_the_history_was_cut(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = sum(layer.size for layer in tiny.layers if layer.name in tiny.head_layers)
     monkeypatch.setattr(record, "HISTORY_BYTES", 4 * EPOCHS * values)  # one text
     kept = watched(tiny)
     assert kept.history[0].shape[1] == 1
-    again = saved_and_loaded(kept, tmp_path)
+    again = saved_and_loaded(kept)
     np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
     for text in range(len(TEXTS)):
         np.testing.assert_allclose(again.delta(0, text), kept.delta(0, text), atol=1e-3)
         assert len(again.strongest_neurons(0, text)) == 5
 
 
-@pytest.mark.parametrize("n_events", [0, 1, 4, 5, 9])
+@pytest.mark.parametrize("n_events", [0, 4, 6])
 def test_a_stopped_run_comes_back_as_it_was_left(
-    n_events: int, tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    n_events: int, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before a step, within the first batch, between reports, within the second batch."""
+    """Stopped before a step, between reports, within the second batch."""
     monkeypatch.setattr(watching, "BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS)
     events = list(watch(tiny, TEXTS, settings))
     left = RunRecord(tiny.id, settings, TEXTS).having(events[:n_events])
-    again = saved_and_loaded(left, tmp_path)
-    assert again.reached == left.reached
+    again = saved_and_loaded(left)
+    assert again.texts_done == left.texts_done
     assert again.progress == left.progress
-    assert again.started() == left.started()
+    assert again.started_texts == left.started_texts
     assert describe_progress(again) == describe_progress(left)
-    assert [again.epochs_done(i) for i in left.started()] == [
-        left.epochs_done(i) for i in left.started()
+    assert [again.epochs_done(i) for i in left.started_texts] == [
+        left.epochs_done(i) for i in left.started_texts
     ]
     assert again.reports.keys() == left.reports.keys()
     np.testing.assert_array_equal(again.loss, left.loss)
@@ -129,42 +104,3 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     on = again.having(events[n_events:])  # and it can be gone on with
     assert on.progress == 1
     assert describe_progress(on) == ""
-
-
-@pytest.mark.parametrize("precision", ["exact", "fast", "bf16", "fast+bf16"])
-def test_a_stopped_run_counts_its_texts_once(
-    precision: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is finished, begun, and not started; the sentence and the losses speak alike."""
-    monkeypatch.setattr(watching, "BATCH", 2)
-    settings = check_settings(tiny, epochs=EPOCHS, precision=precision)
-    texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
-    events = list(watch(tiny, texts, settings))
-
-    def after(n_events: int) -> RunRecord:
-        return RunRecord(tiny.id, settings, texts).having(events[:n_events])
-
-    assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
-    assert describe_progress(after(1)) == (
-        "Texts 1 to 2 have reached epoch 1 of 3. Texts 3 to 6 have not been started."
-    )
-    assert describe_progress(after(4)) == (
-        "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
-        "not been started."
-    )
-    stopped = after(7)
-    assert describe_progress(stopped) == (
-        "2 of 6 texts are finished. Texts 3 to 4 have reached epoch 2 of 3. Texts 5 to 6 have not "
-        "been started."
-    )
-    assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
-    assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
-    assert describe_learning(stopped, 3).startswith(
-        "After 1 of 3 epochs, the losses of 2 texts are "
-    )
-    assert describe_learning(stopped, 5) == "Text 6 has not been started."
-    assert describe_progress(after(len(events))) == ""
-    alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
-        list(watch(tiny, TEXTS[:1], settings))[:2]
-    )
-    assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."

@@ -7,21 +7,16 @@ from types import SimpleNamespace
 import pytest
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
-from neuralviz.ui import session
+from neuralviz.ui import runs
 
 
 def test_nothing_is_taken_for_what_the_browser_has(monkeypatch: pytest.MonkeyPatch) -> None:
     context = SimpleNamespace(cached_message_hashes=frozenset({"a figure"}))
-    monkeypatch.setattr(session, "get_script_run_ctx", lambda **_: context)
-    with pytest.raises(KeyError), session.send_whole_elements():
+    monkeypatch.setattr(runs, "get_script_run_ctx", lambda **_: context)
+    with pytest.raises(KeyError), runs.send_whole_elements():
         assert not context.cached_message_hashes
         raise KeyError
     assert context.cached_message_hashes == {"a figure"}
-
-
-def test_without_a_browser_nothing_is_kept() -> None:
-    with session.send_whole_elements():
-        assert session.session_id() == ""
 
 
 def test_streamlit_knows_what_the_browser_has_by_that_name() -> None:

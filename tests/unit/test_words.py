@@ -16,7 +16,6 @@ from neuralviz.layers.states import LayerStates
 from neuralviz.layers.words import WordVariances, word_variances
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import LanguageModel, tokenize
-from neuralviz.plots.layers import words_figure, words_height
 from tests.support.models import SENTENCES, WINDOW
 
 
@@ -119,22 +118,6 @@ def test_the_model_itself(tiny):
     assert "." not in result.words and "." in counts
 
 
-def test_blanks_of_byte_level_words_are_left_out(small_model):
-    result = last(small_model("modernbert"), ["rain the rain", "the rain"])
-    assert dict(zip(result.words, result.occurrences.tolist(), strict=True)) == {
-        "rain": 3,
-        "the": 2,
-    }
-
-
-def test_every_event_is_the_result_so_far(tiny, known):
-    texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
-    events = list(word_variances(tiny, texts, tokens_at_once=6))
-    assert [event.n_read for event in events] == sorted({event.n_read for event in events})
-    assert (events[-1].n_read, events[-1].total) == (6, 6)
-    assert events[0].occurrences.sum() < events[-1].occurrences.sum() == 14
-
-
 def test_words_can_be_stopped_between_two_passes(tiny):
     asked = []
 
@@ -187,32 +170,3 @@ def test_the_default_count_is_the_papers_or_leaves_sixty_words():
     assert made([0.1] * 100, list(range(1, 101))).default_min_count() == 41
     assert made([0.1] * 4, [5, 1, 2, 3]).default_min_count() == 1
     assert made([], []).default_min_count() == 1
-
-
-# --- figure ------------------------------------------------------------------------------------
-
-
-def test_words_are_named_beside_their_dots():
-    figure = words_figure(
-        ["<b>", "the"], np.array([0.001, 0.02]), np.array([5, 9]), (0.001, 0.1), "t"
-    )
-    assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;", "the"]
-    assert list(figure.data[0].x) == [0.001, 0.02]
-    assert list(map(list, figure.data[0].customdata)) == [
-        ["&lt;b&gt;", "5 occurrences"],
-        ["the", "9 occurrences"],
-    ]
-    assert figure.layout.xaxis.type == "log"
-    low, high = figure.layout.xaxis.range
-    assert low < -3 and high > -1
-    assert words_height(20) > words_height(10)
-
-
-@pytest.mark.parametrize("variance", [[0.0, 0.0], [0.3, 0.3], [0.0, 0.5], [0.1, 0.2]])
-def test_variances_of_zero_or_alike_have_a_plain_axis(variance):
-    values = np.array(variance)
-    limits = (float(values.min()), float(values.max()))
-    figure = words_figure(["a", "b"], values, np.array([1, 1]), limits, "t")
-    low, high = figure.layout.xaxis.range
-    assert figure.layout.xaxis.type is None
-    assert low < values.min() <= values.max() < high

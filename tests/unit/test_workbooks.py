@@ -12,6 +12,7 @@ import openpyxl
 import pytest
 
 from neuralviz.errors import TextError
+from neuralviz.reading import excel_tables
 from neuralviz.reading.excel_tables import read_excel
 
 OFFICE = "http://schemas.openxmlformats.org"
@@ -145,11 +146,12 @@ def test_parts_are_as_long_as_they_are_unpacked_not_as_they_say() -> None:
         read_excel("t.xlsx", io.BytesIO(claimed), None)
 
 
-def test_a_workbook_may_not_unpack_to_more_than_is_allowed() -> None:
+def test_a_workbook_may_not_unpack_to_more_than_is_allowed(monkeypatch) -> None:
     content = workbook(sheet(HEAD, BODY))
-    assert len(read_excel("t.xlsx", io.BytesIO(content), None, max_unpacked=100_000)) == 1
+    assert len(read_excel("t.xlsx", io.BytesIO(content))) == 1
+    monkeypatch.setattr(excel_tables, "MAX_UNPACKED", 100)
     with pytest.raises(TextError, match=r"larger than 100 bytes when unpacked. Save it as CSV"):
-        read_excel("t.xlsx", io.BytesIO(content), None, max_unpacked=100)
+        read_excel("t.xlsx", io.BytesIO(content))
 
 
 def test_entities_are_never_fetched_and_do_not_multiply() -> None:

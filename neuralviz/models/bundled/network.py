@@ -38,11 +38,7 @@ def load_minilm_tokenizer(window: int = bundled.WINDOW) -> PreTrainedTokenizerFa
 
 
 def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
-    """Network, tokenizer and fingerprint of all-MiniLM-L6-v2, the sentence encoder.
-
-    Raises:
-        ModelError: its weights are missing or not the published ones.
-    """
+    """Network, tokenizer and fingerprint of all-MiniLM-L6-v2; `ModelError` for other weights."""
     with quiet_transformers():
         from transformers import BertConfig, BertModel
 
@@ -65,12 +61,8 @@ def _minilm_weights() -> Path:
 def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
     """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
 
-    Yields:
-        The thread that does so, for what else can be hashed aside.
-
-    Raises:
-        ModelError: at the end, in place of whatever else failed: the file differs from the
-            published one.
+    Gives the thread that does so. Another file than the published one is a `ModelError` at the end,
+    in place of whatever else failed.
     """
     with ThreadPoolExecutor(1) as thread:
         checking = thread.submit(_check_minilm)
@@ -105,8 +97,7 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
             takes the encoder of all-MiniLM-L6-v2 and a fresh head, where training starts.
 
     Raises:
-        ModelError: the tensors are not those of the network, by name and shape, or
-            all-MiniLM-L6-v2's file is not the published one.
+        ModelError: names or shapes are others, or all-MiniLM-L6-v2's file is not the published one.
     """
     with _checking_minilm():
         return _build(tensors)
@@ -163,12 +154,10 @@ def _describe_mismatch(tensors: dict[str, torch.Tensor], model: BertForMaskedLM)
 def output_weight(
     table: torch.Tensor, factors: torch.Tensor, mapping: torch.Tensor
 ) -> torch.Tensor:
-    """[vocab, d_model] of the output layer, which is made of the embedding table.
+    """[vocab, d_model] of the output layer, from the embedding table, [vocab, d_model].
 
-    Args:
-        table: [vocab, d_model] word embeddings.
-        factors: [vocab] that rows are multiplied by.
-        mapping: [1 + d_model, d_model] maps a row of the table; its first row is added.
+    Rows are mapped by ``mapping``, [1 + d_model, d_model], whose first row is added, and multiplied
+    by ``factors``, [vocab].
     """
     return torch.addmm(mapping[0], table, mapping[1:]).mul_(factors[:, None])
 
@@ -191,10 +180,7 @@ def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
 
 
 def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
-    """Network, tokenizer and fingerprint of the bundled model.
-
-    Args:
-        weights: encoder and head; by default those that are shipped.
+    """Network, tokenizer and fingerprint of the bundled model, from a file of encoder and head.
 
     Raises:
         ModelError: its weights are missing or not the ones expected.

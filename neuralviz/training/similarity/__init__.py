@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.training.similarity.data import split_pairs
-    from neuralviz.training.similarity.kept import (
-        SimilarityModel,
-        load_similarity_model,
-        save_similarity_model,
-        score_pairs,
-    )
-    from neuralviz.training.similarity.loop import fit, load_network, predict
+    from neuralviz.training.similarity.data import split_pairs as split_pairs
+    from neuralviz.training.similarity.kept import SimilarityModel as SimilarityModel
+    from neuralviz.training.similarity.kept import load_similarity_model as load_similarity_model
+    from neuralviz.training.similarity.kept import save_similarity_model as save_similarity_model
+    from neuralviz.training.similarity.kept import score_pairs as score_pairs
+    from neuralviz.training.similarity.loop import fit as fit
+    from neuralviz.training.similarity.loop import load_network as load_network
+    from neuralviz.training.similarity.loop import predict as predict
 
 _MODULES = {
     "SimilarityModel": "kept",
@@ -29,16 +29,7 @@ _MODULES = {
     "score_pairs": "kept",
     "split_pairs": "data",
 }
-__all__ = [
-    "SimilarityModel",
-    "fit",
-    "load_network",
-    "load_similarity_model",
-    "predict",
-    "save_similarity_model",
-    "score_pairs",
-    "split_pairs",
-]
+__all__ = [*_MODULES]
 
 __getattr__, __dir__ = lazy_names(
     __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import TextError
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -24,12 +24,7 @@ FEWEST_OF_A_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class SplitPairs:
-    """Pairs in three parts.
-
-    Attributes:
-        train, dev, test: to learn from, to choose by, and to test on once.
-        notes: sentences on what was left out.
-    """
+    """Pairs to learn from, to choose by, and to test on once; notes say what was left out."""
 
     train: ScoredPairs
     dev: ScoredPairs
@@ -38,16 +33,11 @@ class SplitPairs:
 
     @property
     def parts(self) -> tuple[ScoredPairs, ScoredPairs, ScoredPairs]:
-        """Train, dev and test pairs."""
         return self.train, self.dev, self.test
 
 
 def check_different(scores: np.ndarray, role: str) -> None:
-    """Refuse scores that say nothing of similarity.
-
-    Args:
-        scores: of pairs.
-        role: of these pairs: ``train`` or ``dev``.
+    """Refuse scores of ``train`` or ``dev`` pairs that say nothing of similarity.
 
     Raises:
         TextError: they are all the same, or some pairs have none.

@@ -33,7 +33,6 @@ class PairFeatures:
     Attributes:
         vectors: [text, layer, d_model] of length 1, or of zeros.
         first, second: [pair] places of the texts.
-        scores: [pair] by people.
     """
 
     vectors: np.ndarray
@@ -87,13 +86,7 @@ def look_up(
     *,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent, None, np.ndarray]:
-    """Features of texts; those that the store has are not computed again.
-
-    Args:
-        embedder: of a frozen model.
-        texts: each once.
-        store: where features are found and kept, by content.
-        should_stop: asked again and again.
+    """Features of texts, each once; those that the store has are not computed again.
 
     Yields:
         Progress events.
@@ -124,11 +117,7 @@ def look_up(
 
 
 def check_room(n_texts: int, embedder: LayerwiseEmbedder) -> None:
-    """Refuse more texts than fit, before anything is computed.
-
-    Raises:
-        TextError: with the number that fits.
-    """
+    """Refuse more texts than fit, before anything is computed; says how many do."""
     of_one = embedder.dim * 4
     if n_texts * of_one > MOST_BYTES:
         raise TextError(
@@ -139,13 +128,7 @@ def check_room(n_texts: int, embedder: LayerwiseEmbedder) -> None:
 
 
 def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray) -> PairFeatures:
-    """The features of pairs whose texts are all among some texts.
-
-    Args:
-        pairs: of which.
-        texts: each once.
-        vectors: [text, layer, d_model] of those.
-    """
+    """The features of pairs, from [text, layer, d_model] vectors of different texts."""
     place = {text: index for index, text in enumerate(texts)}
     return PairFeatures(
         vectors,

@@ -26,13 +26,7 @@ _MOST_HEADER = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class KeptSimilarityModel:
-    """A saved similarity model, as its file's header describes it.
-
-    Attributes:
-        name: under which it is kept.
-        model: id of the frozen language model.
-        rung: as of `SimilaritySettings`.
-    """
+    """A saved similarity model by its file's header; ``model`` is the frozen one's id."""
 
     name: str
     model: str
@@ -40,18 +34,13 @@ class KeptSimilarityModel:
 
 
 def model_path(name: str) -> Path:
-    """The file of a name, whether it is there or not.
-
-    Raises:
-        ModelError: it is no name that a model can have.
-    """
+    """The file of a name, whether it is there or not; ModelError for what is no name."""
     if not _NAME.fullmatch(name):
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     return similarity_models_folder() / f"{name}{SUFFIX}"
 
 
 def is_similarity_model(name: str) -> bool:
-    """Whether a file has the name, damaged or not."""
     return bool(_NAME.fullmatch(name)) and model_path(name).is_file()
 
 

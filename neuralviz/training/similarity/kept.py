@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -15,13 +14,13 @@ from safetensors.torch import load, save
 import neuralviz.models
 from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
+from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors
-from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import different_texts, look_up, pair_features
 from neuralviz.training.similarity.folder import FORMAT, check_free_name, model_path
 from neuralviz.training.similarity.loop import load_network, predict
-from neuralviz.training.similarity.settings import SimilaritySettings
+from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,14 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityModel:
-    """A trained similarity model, with all that it needs to score pairs.
-
-    Attributes:
-        trained: settings and weights of the network.
-        scale: of people's scores that it learnt from.
-        model: id of the frozen language model.
-        fingerprint: revision or hash of that model's weights.
-    """
+    """A trained similarity model, its scale, and id and weights' hash of the frozen one."""
 
     trained: SimilarityEnded
     scale: Scale
@@ -58,17 +50,12 @@ class SimilarityModel:
         on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
         should_stop: ShouldStop = never,
     ) -> np.ndarray:
-        """Score pairs.
+        """[pair] scores of pairs, whose own scores are not looked at, on people's scale.
 
         Args:
-            pairs: of texts; their own scores are not looked at.
             store: where features are found and kept; by default they are forgotten.
             model: the frozen language model, if it is loaded already.
             on_progress: called with how far the features are.
-            should_stop: asked again and again.
-
-        Returns:
-            [pair] scores on people's scale.
 
         Raises:
             ModelError: the language model cannot be loaded, or is not the one that this was
@@ -92,19 +79,7 @@ def score_pairs(
     on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
-    """Score pairs by several similarity models of one frozen model and pooling.
-
-    Args:
-        trained: one at least.
-        pairs, store, on_progress, should_stop: as of `SimilarityModel.score`.
-        model: the frozen language model.
-
-    Returns:
-        Of each, [pair] scores on people's scale.
-
-    Raises:
-        As `SimilarityModel.score`.
-    """
+    """As `SimilarityModel.score`, by several similarity models of one frozen model and pooling."""
     for member in trained:
         if model.fingerprint != member.fingerprint:
             raise ModelError(
@@ -150,15 +125,11 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         "heard": trained.layer_shares.tolist(),
     }
     content = save(load(trained.weights), {"neuralviz": json.dumps(header)})
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
+        with write_beside(path) as file:
+            file.write(content)
             check_free_name(name)  # once more: somebody else may have been faster
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
             f"Could not save the similarity model: {error.strerror or error}."

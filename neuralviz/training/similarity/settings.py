@@ -1,4 +1,4 @@
-"""What a similarity model is made of and how it is trained, checked once."""
+"""What a similarity model is made of, how it is trained, and what that tells; loads no torch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from neuralviz.errors import SettingsError
 from neuralviz.layers.settings import POOLINGS
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neuralviz.layers.settings import PoolingName
+
 
 Rung = Literal["cosines", "siamese", "autoencoder", "log-variance"]
 RUNGS: tuple[Rung, ...] = get_args(Rung)
@@ -33,14 +37,11 @@ class SimilaritySettings:
             learnt as autoencoders first; ``log-variance``, as the last, with the logarithm of the
             variance of the errors as loss in place of their mean square.
         pooling: of a text's vector at a layer from those of its tokens.
-        seed: of random weights and batches.
         batch_size: pairs of a step; the autoencoders have as many texts as these pairs.
-        max_epochs: passes over the pairs at most.
         patience: epochs without a better Spearman on the dev pairs after which training ends.
         autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
         autoencoder_steps: of few texts there are more passes, until so many steps are made.
-        learning_rate: of Adam, for the MLP.
-        encoder_rate: of Adam, for the encoders and autoencoders.
+        learning_rate, encoder_rate: of Adam, for the MLP, and for encoders and autoencoders.
         hidden: units of the MLP.
     """
 
@@ -91,3 +92,85 @@ class SimilaritySettings:
     def pretrains(self) -> bool:
         """Whether its encoders are autoencoders first."""
         return self.rung in ("autoencoder", "log-variance")
+
+
+RUNG_NAMES: dict[Rung, str] = {
+    "cosines": "MLP over cosines",
+    "siamese": "Siamese encoders",
+    "autoencoder": "Autoencoders first",
+    "log-variance": "Log-variance loss",
+}
+RUNG_MEANS: dict[Rung, str] = {
+    "cosines": "A small network reads the cosines at all layers.",
+    "siamese": "Each layer has an encoder; the network reads the cosines of what they give.",
+    "autoencoder": "The same; the encoders learn to rebuild each layer's vectors first.",
+    "log-variance": (
+        "The same; the loss is the logarithm of the variance of the errors, in place of their "
+        "mean square."
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class AutoencoderEpoch:
+    """One pass of the autoencoders over the texts (FREEZE, section 4.2.3).
+
+    ``losses`` is the [layer] share of the variance of the dev texts' vectors that the code loses, 0
+    for none; above 1 the mean of all vectors would be closer.
+    """
+
+    __repr__ = short_repr
+
+    epoch: int
+    epochs: int
+    losses: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityEpoch:
+    """One pass over the pairs.
+
+    Attributes:
+        loss: mean over the steps: mean squared error, or the logarithm of the errors' variance, of
+            scores as shares of their range.
+        dev: Spearman of predictions and scores of the dev pairs, -1 … 1; NaN where it is undefined.
+        is_best: whether no epoch before had a better one.
+    """
+
+    __repr__ = short_repr
+
+    epoch: int
+    epochs: int
+    loss: float
+    dev: float
+    is_best: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityEnded:
+    """A trained similarity model: what there was at the best epoch.
+
+    Attributes:
+        n_layers, d_model: of the features that it takes.
+        weights: of its network, as safetensors.
+        losses: [layer] as of the last `AutoencoderEpoch`; None without autoencoders.
+        best_epoch, epochs: the epoch whose weights these are, and how many there were.
+        dev: Spearman on the dev pairs then.
+        layer_shares: [layer] share of what the scores depend on, together 1, as of
+            `loop.compute_layer_shares`.
+    """
+
+    __repr__ = short_repr
+
+    settings: SimilaritySettings
+    n_layers: int
+    d_model: int
+    weights: bytes
+    losses: np.ndarray | None
+    best_epoch: int
+    epochs: int
+    dev: float
+    layer_shares: np.ndarray
+
+
+SimilarityEvent = AutoencoderEpoch | SimilarityEpoch | SimilarityEnded

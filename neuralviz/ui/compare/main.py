@@ -1,44 +1,48 @@
-"""The compare page below its title."""
+"""The compare page below its title: its widgets, the comparison that they ask for, its result."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from neuralviz.embedders.labels import full_method_labels
-from neuralviz.evaluation.similarity import disagreements, furthest_apart, least_alike
+from neuralviz.embedders.specs import full_method_labels
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.similarity import (
+    disagreements,
+    furthest_apart,
+    least_alike,
+    usable_labels,
+)
 from neuralviz.headlines.similar_texts import describe_similar_texts
 from neuralviz.jobs.comparing import Compare, describe_missing
 from neuralviz.paths import sample_data
-from neuralviz.plots.compare import text_names
 from neuralviz.plots.standalone import About
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.compare.heatmaps import Look, show_heatmaps
-from neuralviz.ui.compare.methods import (
+from neuralviz.ui.compare.show import (
+    AS_GIVEN,
+    CLUSTERED,
+    Look,
+    choose_pair,
+    choose_texts,
+    chosen_pair,
+    forget_pair,
     show_disagreements,
+    show_framed,
+    show_heatmaps,
+    show_neural_pairs,
+    show_products,
     show_spread,
     show_two_methods,
     show_warnings,
 )
-from neuralviz.ui.compare.pair import choose_texts, show_framed, show_neural_pairs, show_products
-from neuralviz.ui.compare.selection import (
-    choose_order,
-    choose_pair,
-    chosen_pair,
-    forget_pair,
-    order_labels,
-    text_order,
-)
-from neuralviz.ui.compare.settings import choose_methods, needs_asking
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
+from neuralviz.ui.method_choice import NOTHING, choose_method, needs_asking
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.runs import RunSentences, SessionRuns, describe_finish, show_run_panel
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
@@ -49,10 +53,10 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
-LIVE_SECONDS = 0.5
-LIVE_SECONDS_OF_MANY = 1.5
-MANY_TEXTS = 100
 MAX_TEXTS = 300
+ORDER_WIDTH = 190  # px
+QUICK = {"precision": "fast"}  # the default here: a page should answer soon
+FIRST_METHODS = ("mean", "neural", "sbert-wk", NOTHING)
 EXAMPLES = {
     "Style and content": "style_and_content.csv",
     "Word order": "word_order.csv",
@@ -75,14 +79,10 @@ def load_examples() -> dict[str, ReadTexts]:
 def _read_corpus_examples() -> ReadTexts:
     """The first text of the example corpus for each of a few forms and topics."""
     corpus = read_texts(Source.from_path(sample_data() / "topics.csv"))
-    labels = corpus.labels
-    cells = list(zip(labels["topic"], labels["form"], strict=True))
+    cells = list(zip(corpus.labels["topic"], corpus.labels["form"], strict=True))
     rows = [cells.index((topic, form)) for topic in TOPICS for form in FORMS]
-    texts = tuple(corpus.texts[row] for row in rows)
-    columns = ("topic", "form")
-    return ReadTexts(
-        texts, labels={name: tuple(labels[name][row] for row in rows) for name in columns}
-    )
+    labels = {name: tuple(corpus.labels[name][row] for row in rows) for name in ("topic", "form")}
+    return ReadTexts(tuple(corpus.texts[row] for row in rows), labels=labels)
 
 
 def show() -> None:
@@ -91,11 +91,17 @@ def show() -> None:
     with inputs:
         read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
     with choices:
-        specs = choose_methods()
+        specs = _choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
             with show_on_stage("order", width="content"):
-                order = choose_order(dict(read.labels))
+                order = st.selectbox(
+                    "Order of texts",
+                    [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(read.labels))],
+                    key="order",
+                    bind="query-params",
+                    width=ORDER_WIDTH,
+                )
             one_scale = st.toggle(
                 "One scale",
                 key="one-scale",
@@ -113,14 +119,17 @@ def show() -> None:
     run: Run[Comparison] | None = current_run or RUNS.last_to_show()
     if run is None:
         return
-    is_old = current_run is None
-    if is_old:
+    if current_run is None:
         press = " Press **Compare** to update it." if has_texts else ""
         st.caption(f"The result below is of other texts or settings.{press}")
-    has_many = len(run.result[0].texts) > MANY_TEXTS
+    task = cast("Compare", run.task)
+    provenance = About(
+        f"Cosine similarity of {many(len(task.texts), 'text')}",
+        {"methods": "; ".join(full_method_labels(task.specs))},
+    )
     labels = st.session_state.get(LABELS, {}).get(run.id, {})
-    look = Look(labels, order, one_scale, _describe_run(run))
-    with dim_old_results("compare", is_old):
+    look = Look(labels, order or AS_GIVEN, one_scale, provenance)
+    with dim_old_results("compare", current_run is None):
         show_run_panel(
             RUNS,
             run,
@@ -130,19 +139,32 @@ def show() -> None:
                 describe_stopped=describe_stopped,
                 describe_done=lambda _: describe_finish(run),
             ),
-            bar_stays=True,
-            interval=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 
 
-def _describe_run(run: Run[Comparison]) -> About:
-    """Title and settings of a comparison, for downloads."""
-    task = run.task
-    assert isinstance(task, Compare)
-    return About(
-        f"Cosine similarity of {many(len(task.texts), 'text')}",
-        {"methods": "; ".join(full_method_labels(task.specs))},
-    )
+def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
+    """Widgets for up to four methods with their settings; None where a setting is not valid."""
+    specs: list[EmbedderSpec] = []
+    is_valid = True
+    places = [*st.columns(2), *st.columns(2)]
+    for number, (place, first) in enumerate(zip(places, FIRST_METHODS, strict=True), 1):
+        with place:
+            try:
+                spec = choose_method(
+                    f"m{number}", f"Method {number}", first, QUICK, optional=number > 2
+                )
+            except NeuralvizError as error:
+                show_error(error)
+                is_valid = False
+            else:
+                specs += [spec] if spec else []
+    twice = next((spec for spec in specs if specs.count(spec) > 1), None)
+    if is_valid and twice is not None:
+        st.error(
+            plain(f"{twice.method} is selected twice with the same settings. Change one of them.")
+        )
+        is_valid = False
+    return tuple(specs) if is_valid else None
 
 
 def _start_comparison(
@@ -155,21 +177,20 @@ def _start_comparison(
     with one_history_entry():
         if pressed and not is_example:
             put_texts_in_address("compare", read.texts)
-        run = RUNS.recall(task, result_view_id("compare"))
+        view = result_view_id("compare")
+        run = RUNS.recall(task, view)
         if run is None and (pressed or (is_example and not needs_asking(specs))):
-            run = RUNS.start(task, view=result_view_id("compare"))
+            run = RUNS.start(task, view=view)
         elif run is not None and pressed and run.is_over:
             failed = run.status != "done" or any(embedded.error for embedded in run.result)
-            run = RUNS.start(task, again=failed, view=result_view_id("compare"))
+            run = RUNS.start(task, again=failed, view=view)
     if run is None:
         return None
     if run is not before:
         forget_pair()
     kept = st.session_state.get(LABELS, {})
-    remembered = {
-        earlier.id: kept[earlier.id] for earlier in RUNS.list_runs() if earlier.id in kept
-    }
-    st.session_state[LABELS] = {**remembered, run.id: dict(read.labels)}
+    earlier = {former.id: kept[former.id] for former in RUNS.list_runs() if former.id in kept}
+    st.session_state[LABELS] = {**earlier, run.id: dict(read.labels)}
     return run
 
 
@@ -183,17 +204,15 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
     """Draw the main sentence and the heatmaps, also live; the other figures at the end."""
     texts = comparison[0].texts
     results = [part.similarity for part in comparison if part.similarity is not None]
-    differences = disagreements(results) if len(results) > 1 and not live else None
-    if chosen_pair(len(texts)) is None and differences is not None:
+    if chosen_pair(len(texts)) is None and len(results) > 1 and not live:
         pair = furthest_apart(*(results[place] for place in least_alike(results)))
         if pair is not None:
             choose_pair(*pair)
-    task = run.task
-    assert isinstance(task, Compare)
+    # also where it was stopped
+    complete = [result for result in results if result.has_vector.all()]
+    headline = plain(describe_similar_texts(complete, look.labels))
     with slide("heatmaps"):
-        # also where it was stopped
-        complete = [result for result in results if result.has_vector.all()]
-        show_headline(plain(describe_similar_texts(complete, look.labels)), key="compare")
+        show_headline(headline, key="compare")
         if not live:
             show_framed(texts, "heatmaps")
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
@@ -208,10 +227,8 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
     if live or not results:
         return
     show_warnings(comparison, results)
-    show_neural_pairs(task.specs, comparison)
-    if len(results) > 1 and differences is not None:
-        groups = order_labels(look.labels, look.order)
-        names, places = text_names(texts, groups), text_order(comparison, groups, look.order)
-        show_two_methods(results, names, places, groups, look.provenance)
-        show_disagreements(run.id, results, differences)
+    show_neural_pairs(cast("Compare", run.task).specs, comparison)
+    if len(results) > 1:
+        show_two_methods(comparison, results, look, headline)
+        show_disagreements(run.id, results, disagreements(results))
     show_spread(results, look.provenance)

@@ -11,42 +11,48 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.jobs.mapping import MakeMaps
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
+from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
-from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.reading.vectors import has_vectors, read_vectors
-from neuralviz.store.corpora import MAX_NAME, CorpusStore
+from neuralviz.reading.texts import ReadTexts, read_texts, split_pasted
+from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
+from neuralviz.store.corpora import MAX_NAME
+from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.choices import ROW_HEIGHT, choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
-from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form
-from neuralviz.ui.corpus.work import current_run
+from neuralviz.ui.corpus.search import read_new_value, write_value
 from neuralviz.ui.figures import download
-from neuralviz.ui.header import choose_header
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.mapping import MapsState
     from neuralviz.reading.texts import Mode
+    from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus
 
+RUNS = SessionRuns("corpus-maps")
+PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
 CORPUS = "corpus"  # session state and address: the id of the chosen corpus
+ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 KEPT_SECONDS = 600  # how long the texts of an upload are cached
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
-_RENAMED = "corpus-renamed"
-_SOURCES_OF_FILES = "corpus-uploaded"  # by id of the upload
-_IN_ADDRESS = "corpus-in-address"
-ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
+_NEXT = "corpus-next"  # the corpus to choose in the next run of the page
+_UPLOADS = "corpus-uploads"  # sources of files by id
+_IMPORTED = "corpus-imported"  # a message for the next run of the page
+TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-ROW_HEIGHT = 37  # px, of a table
 GUESSED = "detect automatically"
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
@@ -65,16 +71,17 @@ _read_files = _cache(max_entries=1)(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
-    """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none.
-
-    The session state holds the id of a corpus that was just added, under `ADDED`.
-
-    Args:
-        corpora: all saved corpora that this browser sees.
-    """
+    """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none."""
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    _follow_address(by_id)
+    linked = read_new_value(CORPUS)
+    if linked and linked not in by_id:
+        st.toast("The corpus in this link is not saved here. Showing another one.")
+    for corpus_id in (linked, st.session_state.pop(_NEXT, None)):
+        if corpus_id in by_id:
+            st.session_state[CORPUS] = corpus_id
+    if st.session_state.get(CORPUS) not in by_id:
+        st.session_state[CORPUS] = next(iter(by_id), None)
     chosen = row.selectbox(
         "Corpus",
         list(by_id),
@@ -89,91 +96,85 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         row.caption("Corpora cannot be added or changed in this demo.")
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
-        st.session_state.pop(_SOURCES_OF_FILES, None)
+        st.session_state.pop(_UPLOADS, None)
         _show_add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
-        st.query_params[CORPUS] = corpus.id
-        st.session_state[_IN_ADDRESS] = corpus.id
+        write_value(CORPUS, corpus.id)
         key = f"corpus-manage-{corpus.id}"
         with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)
+    if message := st.session_state.pop(_IMPORTED, ""):
+        st.toast(plain(message), icon=":material/check:")  # a toast stays while a map is made
     return corpus
 
 
-def _follow_address(names: Collection[str]) -> None:
-    """Choose the corpus that a newly opened address names."""
-    linked_id = st.query_params.get(CORPUS)
-    if linked_id and linked_id != st.session_state.get(_IN_ADDRESS):
-        if linked_id in names:
-            st.session_state[CORPUS] = linked_id
-        else:
-            st.toast("The corpus in this link is not saved here. Showing another one.")
-    renamed = st.session_state.pop(_RENAMED, None)
-    if renamed in names:
-        st.session_state[CORPUS] = renamed  # so that the box shows the new name
-    if st.session_state.get(CORPUS) not in names:
-        st.session_state[CORPUS] = next(iter(names), None)
-
-
-@st.dialog("Add a corpus", width="large")
-def _show_add_dialog() -> None:
-    """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
-    source = st.segmented_control(
-        "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
-    )
-    try:
-        new = _SOURCES[source]()
-    except NeuralvizError as error:
-        show_error(error)
-        return
-    read = new.read
-    for note in read.notes if read else ():
-        st.caption(plain(note))
-    if not read or not read.texts:
-        st.caption(
-            f"{describe_corpus_visibility() or describe_destination('What you add')} "
-            "Your files are not changed."
-        )
-        return
-    _preview(read)
-    typed = st.text_input("Name", shorten(new.name, MAX_NAME), max_chars=MAX_NAME)
-    source_of_vectors = new.vectors
-    if source_of_vectors is not None and not st.checkbox(
-        plain(f"Import the embeddings in {source_of_vectors.name}"), value=True
-    ):
-        source_of_vectors = None
-    enough = len(set(read.texts)) >= FEWEST_TEXTS
-    if not enough:
-        st.caption(
-            f"A map needs at least {FEWEST_TEXTS} different texts. You can still save these."
-        )
-    if describe_corpus_visibility():
-        st.caption(describe_corpus_visibility())
-    label = "Save and make a map" if enough else "Save"
-    if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
-        try:
-            check_within_limits(read.texts)
-            vectors = None if source_of_vectors is None else read_vectors(source_of_vectors)
-            corpus = corpus_store().add(typed, read)
-        except NeuralvizError as error:
-            show_error(error)
-            return
-        st.session_state.pop(_SOURCES_OF_FILES, None)
-        if vectors is not None:
-            import_for_new(corpus, vectors)
-            return
-        st.session_state[ADDED] = corpus.id
-        st.rerun()
+# --- adding --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _NewCorpus:
     """The texts of a new corpus, its name, and the file with their vectors, if there is one."""
 
-    read: ReadTexts | None = None
+    read: ReadTexts
     name: str = ""
     vectors: Source | None = None
+
+
+@st.dialog("Add a corpus", width="large")
+def _show_add_dialog() -> None:
+    """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
+    source = st.segmented_control(
+        "Source", list(_READERS), default="Files", required=True, key="corpus-add-source"
+    )
+    try:
+        new = _READERS[source]()
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    for note in new.read.notes:
+        st.caption(plain(note))
+    visibility = describe_corpus_visibility()
+    if not new.read.texts:
+        destination = visibility or describe_destination("What you add")
+        st.caption(f"{destination} Your files are not changed.")
+        return
+    _preview(new.read)
+    name = st.text_input("Name", shorten(new.name, MAX_NAME), max_chars=MAX_NAME)
+    vectors = new.vectors
+    if vectors and not st.checkbox(plain(f"Import the embeddings in {vectors.name}"), value=True):
+        vectors = None
+    if visibility:
+        st.caption(visibility)
+    has_enough = len(set(new.read.texts)) >= FEWEST_TEXTS
+    label, icon = "Save and make a map", ":material/map:"
+    if not has_enough:
+        st.caption(
+            f"A map needs at least {FEWEST_TEXTS} different texts. You can still save these."
+        )
+        label, icon = "Save", ":material/save:"
+    if st.button(label, type="primary", icon=icon):
+        try:
+            _save(new.read, name, vectors)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
+
+
+def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
+    """Save a corpus; it is deleted again where the vectors do not belong to its texts."""
+    check_within_limits(read.texts)
+    read_of_file = read_vectors(vectors) if vectors else None
+    corpus = corpus_store().add(name, read)
+    if read_of_file is not None:
+        try:
+            _import(corpus, read_of_file)
+        except NeuralvizError:
+            corpus_store().delete(corpus)
+            raise
+    st.session_state.pop(_UPLOADS, None)
+    st.session_state[ADDED] = st.session_state[_NEXT] = corpus.id
 
 
 def _read_pasted() -> _NewCorpus:
@@ -192,7 +193,7 @@ def _choose_mode(modes: Sequence[Mode], key: str) -> Mode:
 def _read_upload() -> _NewCorpus:
     files = st.file_uploader(
         "Tables or text files",
-        type=[*ENDINGS, "npy"],
+        type=[*TEXT_ENDINGS, "npy"],
         accept_multiple_files=True,
         key=f"corpus-files-{st.session_state.get(_TIMES_ADDED)}",
         help=(
@@ -203,86 +204,78 @@ def _read_upload() -> _NewCorpus:
     )
     sources = _copy_uploads(files)
     arrays = [source for source in sources if source.ending == ".npy"]
-    files = [file for file in files if not file.name.lower().endswith(".npy")]
-    if arrays and (len(arrays), len(files)) != (1, 1):
+    sources = [source for source in sources if source not in arrays]
+    if arrays and (len(arrays), len(sources)) != (1, 1):
         raise TextError(
             "A .npy file holds vectors alone. Upload one together with one file of their texts, "
             "in the same order."
         )
-    if not files:
-        return _NewCorpus()
-    if len(files) > 1:
-        key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
-        return _NewCorpus(_read_files(_with_header(sources, key)), f"{len(files)} files")
-    (file,) = files
-    source = next(source for source in sources if source not in arrays)
-    name = PurePosixPath(file.name).stem
-    vectors = arrays[0] if arrays else source if has_vectors(source) else None
-    if not source.is_table:
-        mode = _choose_mode(list(_MODES), "corpus-file-mode")
-        return _NewCorpus(_read_file(source, mode=mode), name, vectors)
-    text_box, id_box, header_box = st.columns(3)
-    source = choose_header(source, f"corpus-header-{file.file_id}", header_box)
-    read = _read_file(source)
-    columns = list(read.columns)
-    if len(columns) > 1:
-        column = text_box.selectbox(
-            "Text column",
-            columns,
-            index=columns.index(cast("str", read.column)),
-            key=f"corpus-column-{file.file_id}",
-        )
-        id_choice = id_box.selectbox(
-            "ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
-        )
-        read = _read_file(source, column, id_column=None if id_choice == GUESSED else id_choice)
-    note = read.describe_header(source.name)
-    return _NewCorpus(replace(read, notes=(note, *read.notes)) if note else read, name, vectors)
+    if len(sources) == 1:
+        return _read_single(sources[0], arrays)
+    return _read_several(sources, f"{len(sources)} files") if sources else _NewCorpus(ReadTexts(()))
 
 
 def _read_folder() -> _NewCorpus:
     files = st.file_uploader(
         "A folder of tables and text files",
-        type=ENDINGS,
+        type=TEXT_ENDINGS,
         accept_multiple_files="directory",
         key=f"corpus-folder-{st.session_state.get(_TIMES_ADDED)}",
         help=(
             "Each plain text file is one text; tables are combined. The file name becomes a label."
         ),
     )
-    if not files:
-        return _NewCorpus()
-    uploads = sorted(_copy_uploads(files), key=lambda source: source.name)
-    key = f"corpus-folder-header-{st.session_state.get(_TIMES_ADDED)}"
-    return _NewCorpus(
-        _read_files(_with_header(uploads, key)), PurePosixPath(uploads[0].name).parts[0]
-    )
+    sources = sorted(_copy_uploads(files), key=lambda source: source.name)
+    if not sources:
+        return _NewCorpus(ReadTexts(()))
+    return _read_several(sources, PurePosixPath(sources[0].name).parts[0])
 
 
-def _with_header(sources: Sequence[Source], key: str) -> list[Source]:
-    """Files to be read by one choice of the line that names the columns of all tables."""
-    tables = [source for source in sources if source.ending in WITHOUT_NAMES]
-    header = choose_header(tables[0], key).header if tables else None
-    return [replace(source, header=header) if source in tables else source for source in sources]
+_READERS = {"Files": _read_upload, "Folder": _read_folder, "Paste": _read_pasted}
 
 
 def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
     """The uploaded files as sources; each file is copied once, not at every run of the page."""
-    before: dict[str, Source] = st.session_state.get(_SOURCES_OF_FILES, {})
+    before: dict[str, Source] = st.session_state.get(_UPLOADS, {})
     sources = {
         file.file_id: before.get(file.file_id) or Source(file.name, file.getvalue())
         for file in files
     }
-    st.session_state[_SOURCES_OF_FILES] = sources
+    st.session_state[_UPLOADS] = sources
     return list(sources.values())
 
 
-_SOURCES = {"Files": _read_upload, "Folder": _read_folder, "Paste": _read_pasted}
+def _read_single(source: Source, arrays: Sequence[Source]) -> _NewCorpus:
+    """The texts of one file, with the columns that are chosen for them."""
+    name, key = PurePosixPath(source.name).stem, f"{source.name}-{source.digest}"
+    vectors = arrays[0] if arrays else source if has_vectors(source) else None
+    if not source.is_table:
+        mode = _choose_mode(list(_MODES), "corpus-file-mode")
+        return _NewCorpus(_read_file(source, mode=mode), name, vectors)
+    text_box, id_box, header_box = st.columns(3)
+    source = choose_header(source, f"corpus-header-{key}", header_box)
+    read = _read_file(source)
+    columns = list(read.columns)
+    if len(columns) > 1:
+        place = columns.index(cast("str", read.column))
+        column = text_box.selectbox("Text column", columns, place, key=f"corpus-column-{key}")
+        ids = id_box.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{key}")
+        read = _read_file(source, column, id_column=None if ids == GUESSED else ids)
+    note = read.describe_header(source.name)
+    return _NewCorpus(replace(read, notes=(note, *read.notes)) if note else read, name, vectors)
+
+
+def _read_several(sources: Sequence[Source], name: str) -> _NewCorpus:
+    """The texts of several files; one choice of the header line counts for all tables."""
+    tables = [source for source in sources if source.ending in WITHOUT_NAMES]
+    key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
+    header = choose_header(tables[0], key).header if tables else None
+    files = [replace(source, header=header) if source in tables else source for source in sources]
+    return _NewCorpus(_read_files(files), name)
 
 
 def _preview(read: ReadTexts) -> None:
-    n = len(read.texts)
-    st.markdown(f"**{many(n, 'text')}**. Preview:")
+    st.markdown(f"**{many(len(read.texts), 'text')}**. Preview:")
     first = read.first(PREVIEWED)
     table = {"text": [shorten(text, 200) for text in first.texts]}
     for name, values in first.labels.items():
@@ -291,26 +284,33 @@ def _preview(read: ReadTexts) -> None:
     st.dataframe(pd.DataFrame(table), hide_index=True, height=height)
 
 
+# --- managing ------------------------------------------------------------------------------------
+
+
 def _manage(corpus: Corpus) -> None:
-    """Widgets that rename, download and delete a corpus."""
+    """Widgets that rename, download, extend and delete a corpus."""
     if may_change(corpus):
         _rename(corpus)
-    too_large = is_large(corpus.n_texts)
-    if too_large:
+    if is_large(corpus.n_texts):
         st.caption(
             f"This corpus has more than {MOST_WHOLE:,} texts. To download it, use "
             "`neuralviz corpus export`."
         )
-    for ending, label in () if too_large else ((".csv", "CSV"), (".parquet", "Parquet")):
-        download(
-            f"Texts and labels ({label})",
-            partial(_export_corpus, corpus, ending),
-            f"{corpus.name}{ending}",
-            key="corpus-take",
-        )
+    else:
+        for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
+            download(
+                f"Texts and labels ({label})",
+                partial(_export_corpus, corpus, ending),
+                f"{corpus.name}{ending}",
+                key="corpus-take",
+            )
     if may_change(corpus):
-        show_import_form(corpus)
+        _show_import_form(corpus)
         _delete(corpus)
+
+
+def _export_corpus(corpus: Corpus, ending: str) -> bytes:
+    return table_bytes(ending, corpus_table(corpus_store(), corpus))
 
 
 def _rename(corpus: Corpus) -> None:
@@ -324,29 +324,82 @@ def _rename(corpus: Corpus) -> None:
         except NeuralvizError as error:
             show_error(error)
         else:
-            st.session_state[_RENAMED] = corpus.id
+            st.session_state[_NEXT] = corpus.id  # so that the box shows the new name
             st.rerun()
+
+
+def _show_import_form(corpus: Corpus) -> None:
+    """Widgets that import a file of vectors for a saved corpus."""
+    file = st.file_uploader(
+        "Import embeddings",
+        type=[ending[1:] for ending in ENDINGS],
+        key=f"corpus-vectors-{corpus.id}",
+        help=(
+            "Vectors that you computed elsewhere: a Parquet file with the vectors in a column and "
+            "the texts or IDs of the corpus in another, in any order, or a .npy array with one "
+            "row per text, in the order of the corpus."
+        ),
+    )
+    in_order = st.checkbox(
+        "Match by row",
+        key="corpus-import-in-order",
+        help=(
+            "For Parquet files without texts and IDs whose rows are in the order of the corpus. "
+            "The rows of .npy arrays always are."
+        ),
+    )
+    if not st.button("Import", icon=":material/upload_file:", key="corpus-import", width="stretch"):
+        return
+    if file is None:
+        st.info("Choose a .npy or .parquet file first.")
+        return
+    try:
+        read = read_vectors(Source(file.name, file.getvalue()))
+        _import(corpus, read, in_order=in_order)
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        st.rerun()
+
+
+def _import(corpus: Corpus, read: ReadVectors, *, in_order: bool = False) -> None:
+    """Import vectors, which the next run of the page announces and shows first."""
+    imported = import_vectors(corpus_store(), corpus, read, in_order=in_order)
+    label = imported_label(corpus_store(), corpus, imported.kept)
+    st.session_state[_IMPORTED] = (
+        f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as the "
+        f"method “{label}”. {imported.matched}"
+    )
+    for key, *_ in PLACES:
+        st.session_state[f"map-{key}-renewed"] = True  # its method is chosen anew: the vectors
 
 
 def _delete(corpus: Corpus) -> None:
     label = "Delete the corpus with its maps and embeddings"
-    sure = st.checkbox(label, key=f"corpus-sure-{corpus.id}")
+    is_sure = st.checkbox(label, key=f"corpus-sure-{corpus.id}")
     if not st.button("Delete", key="corpus-delete", icon=":material/delete:", width="stretch"):
         return
-    if not sure:
+    if not is_sure:
         st.info(f"Tick “{label}” first.")
+        return
+    run = current_run(corpus)
+    if run is not None:
+        run.stop()
+    try:
+        corpus_store().delete(corpus)
+    except NeuralvizError as error:
+        show_error(error)
     else:
-        run = current_run(corpus)
-        if run is not None:
-            run.stop()
-        try:
-            CorpusStore().delete(corpus)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.session_state.pop(CORPUS, None)
-            st.rerun()
+        st.session_state.pop(CORPUS, None)
+        st.rerun()
 
 
-def _export_corpus(corpus: Corpus, ending: str) -> bytes:
-    return table_bytes(ending, corpus_table(CorpusStore(), corpus))
+def current_run(corpus: Corpus) -> Run[MapsState] | None:
+    """The run on this corpus: the session's last, else one under way that the address names.
+
+    Where users do not share corpora, the last one under way counts without being named.
+    """
+    return RUNS.meet(
+        lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
+        unnamed=effective_settings().private or not effective_settings().open,
+    )

@@ -1,111 +1,149 @@
-"""The page of the corpus map below its title."""
+"""The page of the corpus map below its title: the chosen maps, what is saved of them, the rest."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
-from neuralviz.embedders.labels import labels_by_spec
+from neuralviz.embedders import FOR_CORPORA
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import labels_by_spec, list_models
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
+from neuralviz.maps.neighbours import METRICS
+from neuralviz.maps.projection import (
+    LARGEST_PERPLEXITY,
+    MOST_NEIGHBORS,
+    REDUCERS,
+    SEEDS,
+    ProjectionSettings,
+)
+from neuralviz.models.shared import LOADERS, held_model
+from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import FILE, imported_by_label
+from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.corpus.address import read_linked_row
-from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
-from neuralviz.ui.corpus.colours import colour_options
-from neuralviz.ui.corpus.following import finish_following
-from neuralviz.ui.corpus.importing import ADDED, imported_methods, tell_imported
-from neuralviz.ui.corpus.kept import open_corpus, open_maps
-from neuralviz.ui.corpus.labels import describe_maps, describe_sample, show_accuracy
+from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
+from neuralviz.ui.corpus.labels import describe_maps, search_samples, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
-from neuralviz.ui.corpus.maps import show_maps
-from neuralviz.ui.corpus.samples import find_samples
-from neuralviz.ui.corpus.saved_maps import count_embedded, find_saved
-from neuralviz.ui.corpus.searching import (
-    forget_linked_search,
-    say_nearest,
-    show_placing,
+from neuralviz.ui.corpus.opened import open_corpus, open_maps
+from neuralviz.ui.corpus.search import (
+    choose_row,
+    chosen_row,
+    forget_selection,
+    name_nearest,
+    place_sentence,
+    read_new_value,
     show_search,
+    write_value,
 )
-from neuralviz.ui.corpus.selecting import choose_row, forget_selection
-from neuralviz.ui.corpus.settings import choose_colour, choose_maps
-from neuralviz.ui.corpus.work import (
-    current_run,
-    describe_lost_run,
-    find_makeable,
-    is_of_interest,
-    show_run,
-    start_maps,
-)
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.corpus.show import Maps, list_colours, show_maps
+from neuralviz.ui.limits import is_served
+from neuralviz.ui.method_choice import choose_method
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.warming import WARMING
+from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.jobs.mapping import MapChoice
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.ui.corpus.kept import OpenMap
-    from neuralviz.ui.corpus.opened import OpenCorpus
-    from neuralviz.ui.corpus.saved_maps import Saved
+    from streamlit.delta_generator import DeltaGenerator
 
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.mapping import MapsState
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus
+
+TEXT = "text"  # in the address: the number of the chosen text, from 1
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
 _LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
+COLOUR_WIDTH = 150  # px
+# Settings of projections: label, lowest, highest, step, help.
+_NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
+    "n_neighbors": (
+        "Number of neighbours", 2, MOST_NEIGHBORS, 1,
+        "Low values show local detail, high values the overall structure.",
+    ),
+    "min_dist": (
+        "Minimum distance", 0.0, 0.99, 0.05, "How close together points may be placed."
+    ),
+    "perplexity": (
+        "Perplexity", 1.0, LARGEST_PERPLEXITY, 5.0,
+        "Roughly the number of neighbours that count for each text.",
+    ),
+    "seed": ("Seed", 0, SEEDS - 1, 1, "The same seed gives the same map."),
+}  # fmt: skip
+_HELD = {kind: partial(held_model, kind) for kind in LOADERS}
+_LOST = {
+    "crashed": "The server ended while it was working on this corpus.",
+    "not begun": "Work on this corpus did not begin.",
+    "stopped": "Work on this corpus was stopped.",
+    "failed": "Work on this corpus failed.",
+    "cut off": "The process that worked on this corpus ended suddenly.",
+}
+_SAVED = "The embeddings that were finished are saved. Press the button above to make the rest."
+_ELSEWHERE = (
+    "Another server of this machine is working on this corpus. Reload the page later to see the "
+    "map."
+)
+_OUTDATED = " (the model has changed since the saved map was made)"
 
 
 def show() -> None:
     """Draw the page: a corpus, its maps, search and lists."""
-    _show()
+    try:
+        add_example_once(CorpusStore())
+        ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
+        corpora = sorted(corpus_store().corpora(), key=lambda saved: ranks.get(saved.name, -1))
+        corpus = choose_corpus(corpora)
+        if corpus is None:
+            _offer_example()
+        else:
+            _show_corpus(corpus)
+    except NeuralvizError as error:
+        show_error(error)
     if is_served():
         WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
 
 
-def _show() -> None:
-    try:
-        store = CorpusStore()
-        add_example_once(store)
-        stored = corpus_store().corpora()
-        ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
-        corpora = sorted(stored, key=lambda corpus: ranks.get(corpus.name, -1))
-    except NeuralvizError as error:
-        show_error(error)
+def _offer_example() -> None:
+    st.info("No corpora yet. Add one, or open the example.")
+    if st.button("Open the example", type="primary"):
+        add_example(CorpusStore())
+        st.rerun()
+
+
+def _show_corpus(corpus: Corpus) -> None:
+    """The widgets for the maps of a corpus, those that are missing, and those that are there."""
+    if st.session_state.get(_LAST_CORPUS, corpus.id) != corpus.id:
+        forget_selection()
+    st.session_state[_LAST_CORPUS] = corpus.id
+    is_new = st.session_state.pop(ADDED, None) == corpus.id
+    places = choose_maps(imported_by_label(CorpusStore(), corpus))
+    if places is None:
         return
-    added = st.session_state.pop(ADDED, None)
-    if added is not None:
-        st.session_state[CORPUS] = added
-    corpus = choose_corpus(corpora)
-    if corpus is None:
-        _offer_example(store)
-        return
-    if st.session_state.get(_LAST_CORPUS) != corpus.id:
-        if _LAST_CORPUS in st.session_state:
-            forget_selection()
-        st.session_state[_LAST_CORPUS] = corpus.id
-    tell_imported()
-    try:
-        places = choose_maps(imported_methods(corpus))
-        if places is None:
-            return
-        saved = {place.choice: find_saved(corpus, place.choice) for place in places}
-        opened = open_corpus(corpus)
-        placed_maps = [
-            (place, kept) for place in places if (kept := saved[place.choice].map) is not None
-        ]
-        maps = open_maps(corpus, [kept for _, kept in placed_maps])
-        options = colour_options(opened, maps)
-        colours = [choose_colour(place, options) for place, _ in placed_maps]
-    except NeuralvizError as error:
-        show_error(error)
-        return
-    _make_missing(corpus, saved, is_new=added is not None)
+    saved = {place.choice: find_saved(corpus, place.choice) for place in places}
+    kept = {place: found for place in places if (found := saved[place.choice].map) is not None}
+    opened, maps = open_corpus(corpus), open_maps(corpus, list(kept.values()))
+    options = list_colours(opened, maps)
+    page_maps = Maps(opened, maps, [choose_colour(place, options) for place in kept])
+    make_missing(corpus, saved, is_new=is_new)
     names = labels_by_spec(choice.spec for choice in saved)
     for choice, state in saved.items():
         if state.may_be_outdated:
@@ -116,114 +154,294 @@ def _show() -> None:
                 )
             )
     if maps:
-        _explore(opened, maps, colours)
+        _explore(page_maps)
 
 
-def _offer_example(store: CorpusStore) -> None:
-    st.info("No corpora yet. Add one, or open the example.")
-    if st.button("Open the example", type="primary"):
+@st.fragment
+def _explore(page_maps: Maps) -> None:
+    try:
+        corpus, maps, n_texts = page_maps.corpus, page_maps.maps, page_maps.corpus.corpus.n_texts
+        linked = read_new_value(TEXT)
+        if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
+            choose_row(int(linked) - 1, show=False)
+        with slide("maps"):
+            headline_area, map_area = st.container(), st.container()
+        with show_on_stage("search"):
+            within, named = show_search(corpus)
+            nearest_area = st.container()
+        with headline_area:
+            show_headline(describe_maps(corpus, maps, is_filtered=within is not None), key="maps")
+        with map_area:
+            placed = place_sentence(maps)
+        with nearest_area:
+            name_nearest(corpus, maps, placed, within)
+        accuracy_area = st.container()
+        # before the maps: a text can be read while they are drawn
+        show_lists(page_maps, placed, within)
+        with map_area:
+            show_maps(page_maps, placed, within, named=named)
+        with accuracy_area:
+            search_samples(maps)
+            show_accuracy(corpus, maps)
+        row = chosen_row(n_texts)
+        write_value(TEXT, "" if row is None else str(row + 1))
+    except NeuralvizError as error:  # for example, deleted in another window
+        show_error(error)
+
+
+# --- choosing ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place for a map: the key of its widgets, the map chosen for it, and the widgets' row."""
+
+    key: str
+    choice: MapChoice
+    row: DeltaGenerator
+
+
+def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
+    """Widgets for one map or two; None where a setting is not valid, which the page shows.
+
+    Args:
+        imported: vectors that can be chosen beside the methods, by label; those that came last are
+            the first map at the start.
+    """
+    chosen: list[Place] = []
+    is_valid = True
+    for column, (key, label, method) in zip(st.columns(len(PLACES)), PLACES, strict=True):
+        is_first = key == PLACES[0][0]
+        first = [method, *imported][-1] if is_first else method
+        _choose_again(f"map-{key}", first, imported)
+        row = column.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
         try:
-            add_example(store)
+            with row:
+                spec = choose_method(
+                    f"map-{key}",
+                    label,
+                    first,
+                    FOR_CORPORA,
+                    optional=not is_first,
+                    extra_methods=imported,
+                )
+                if spec is not None:
+                    chosen.append(Place(key, MapChoice(spec, _choose_projection(key)), row))
         except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.rerun()
+            with column:
+                show_error(error)
+            is_valid = False
+    if not is_valid:
+        return None
+    if len({place.choice for place in chosen}) < len(chosen):
+        st.caption("Both maps are the same. Change the method or settings of one.")
+        return tuple(chosen[:1])
+    return tuple(chosen)
 
 
-def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
+def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
+    """Choose the first method after an import, and in place of another corpus's file."""
+    current = st.session_state.get(key, "")
+    is_gone = str(current).startswith(FILE) and current not in imported
+    if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
+        st.session_state[key] = first
+
+
+def choose_colour(place: Place, options: Mapping[str, str]) -> str:
+    """The colours of a map's points; at first, those of the first label, on both maps.
+
+    Args:
+        place: of the map.
+        options: names of the ways to colour, by key.
+    """
+    key = f"colour-{place.key}"
+    first = next((option for option in options if option.startswith("label:")), next(iter(options)))
+    if st.session_state.get(key, first) not in options:
+        del st.session_state[key]
+    return place.row.selectbox(
+        "Colour by",
+        list(options),
+        index=list(options).index(first),
+        format_func=lambda option: options[option],
+        key=key,
+        bind="query-params",
+        width=COLOUR_WIDTH,
+    )
+
+
+def _find_reducer(key: str) -> str:
+    """The projection that a box shows; before it is there, the address has its title."""
+    title = st.query_params.get(key)
+    linked = next((name for name in REDUCERS if REDUCERS[name] == title), "umap")
+    return st.session_state.get(key) or linked
+
+
+def _choose_projection(place: str) -> ProjectionSettings:
+    key = f"map-{place}"
+    with st.popover(
+        REDUCERS[_find_reducer(f"{key}-reducer")],
+        icon=":material/scatter_plot:",
+        help="Projection settings",
+        key=f"{key}-projection",
+    ):
+        reducer = st.selectbox(
+            "Projection",
+            list(REDUCERS),
+            format_func=lambda name: REDUCERS[name],
+            key=f"{key}-reducer",
+            bind="query-params",
+            help=(
+                "UMAP keeps neighbours together. t-SNE does so more strongly, but distorts "
+                "the overall layout. PCA is a linear projection."
+            ),
+        )
+        values: dict[str, Any] = ProjectionSettings(reducer).relevant()
+        if reducer != "tsne":
+            values["dimensions"] = choose_one(
+                st.segmented_control, "Dimensions", [2, 3], default=2, key=f"{key}-dimensions"
+            )
+        values["metric"] = st.selectbox(
+            "Distance", METRICS, key=f"{key}-metric", bind="query-params"
+        )
+        for name in [name for name in _NUMBER_BOXES if name in values]:
+            label, low, high, step, help_ = _NUMBER_BOXES[name]
+            values[name] = st.number_input(
+                label,
+                low,
+                high,
+                values[name],
+                step,
+                key=f"{key}-{name}",
+                bind="query-params",
+                help=help_,
+            )
+    return ProjectionSettings.from_dict(values)
+
+
+# --- what is saved -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The saved map for chosen settings.
+
+    Attributes:
+        map: None where there is none; the last one where no model is in memory to compare with.
+        is_outdated: whether there is only a map by a model that has changed since.
+        may_be_outdated: whether the map is by a model of a folder or the Hub, which may have
+            changed since: that is not known before it is loaded. Of an encoder that was trained
+            here it is known.
+    """
+
+    map: KeptMap | None
+    is_outdated: bool = False
+    may_be_outdated: bool = False
+
+
+def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
+    """The saved map for a choice of settings, found without loading a model."""
+    store, spec_json = CorpusStore(), choice.spec.to_json()
+    embedders = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
+    found = [KeptMaps(store).find(corpus, embedder, choice.settings) for embedder in embedders]
+    maps = [kept for kept in found if kept is not None]
+    may_change = False
+    try:
+        current_id = embedder_id(make_embedder(choice.spec, _HELD))
+        current = [kept for kept in maps if kept.embedder == current_id]
+    except NeuralvizError:  # the model is not loaded, or the method does not fit it
+        models = [model.id for model in list_models([choice.spec])]
+        trained = [encoder for model in models if (encoder := trained_encoder(model)) is not None]
+        since = max((encoder.find_last_change() for encoder in trained), default=0.0)
+        current = [
+            kept for kept in maps if datetime.fromisoformat(kept.created).timestamp() >= since
+        ]
+        may_change = not all(map(is_at_hand, models))
+    if not current:
+        return Saved(None, is_outdated=bool(maps))
+    return Saved(current[-1], may_be_outdated=may_change)
+
+
+# --- making the rest -----------------------------------------------------------------------------
+
+
+def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
     """Offer to make the missing maps, or show their progress.
 
     The first map of a new corpus is made without a press of the button.
     """
     missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
-    makeable = find_makeable(run, missing)
-    too_few = ""
+    makeable = _find_makeable(run, missing)
     try:
         check_enough_texts(corpus)
     except NeuralvizError as error:
-        too_few = str(error)
-    if missing and too_few:
-        st.info(plain(too_few))
-    elif makeable:
+        if missing:
+            st.info(plain(str(error)))
+            makeable = []
+    if makeable:
         row = st.container(horizontal=True, vertical_alignment="center")
-        pressed = row.button(
-            _button_label(list(saved), makeable), type="primary", icon=":material/map:"
-        )
+        label = "Make the maps" if len(makeable) > 1 else "Make the map"
+        pressed = row.button(label, type="primary", icon=":material/map:")
         names = labels_by_spec(choice.spec for choice in saved)
-        work = [
-            _describe_work(corpus, choice, names[choice.spec], saved[choice]) for choice in makeable
-        ]
-        row.caption(plain(" · ".join(work)))
+        work = [names[choice.spec] + _OUTDATED * saved[choice].is_outdated for choice in makeable]
+        row.caption(plain(f"{' · '.join(work)}: {many(corpus.n_distinct, 'different text')}"))
         if pressed or is_new:
-            start_maps(corpus, makeable if pressed else makeable[:1])
+            task = MakeMaps.for_current_models(corpus.id, makeable if pressed else makeable[:1])
+            RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
-    lost = describe_lost_run(corpus) if missing and run is None else ""
-    if lost:
-        st.info(lost)
-    if run is not None and is_of_interest(run, missing):
-        show_run(run)
-    if run is not None and run.is_over and run.result.unread:
+    if run is None:
+        if missing:
+            _tell_lost_run(corpus)
+        return
+    is_met = is_of_others(run)
+    makes_missing = any(choice in _get_task(run).choices for choice in missing)
+    if (missing and run.status != "done") if run.is_over else (makes_missing or not is_met):
+        show_run_panel(
+            RUNS,
+            run,
+            lambda _result, _live: None,
+            sentences=RunSentences(describe_stopped=partial(describe_stopped, _get_task(run))),
+        )
+    if run.is_over and run.result.unread:
         st.warning(plain(run.result.unread))
 
 
-def _button_label(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
-    """The label of the button that makes the missing maps."""
-    if len(choices) == 1:
-        return "Make the map"
-    if len(missing) > 1:
-        return "Make the maps"
-    return f"Make the {'first' if missing[0] == choices[0] else 'second'} map"
+def _find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+    """The missing maps that a new run may make now.
+
+    Empty while this session's run is under way; while another session's is, those that it leaves.
+    """
+    if run is None or run.is_over:
+        return list(missing)
+    under_way = _get_task(run).choices
+    return [choice for choice in missing if is_of_others(run) and choice not in under_way]
 
 
-def _describe_work(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
-    """A phrase on what is left to do for a map: texts to embed, and time."""
-    n = corpus.n_distinct
-    n_done = count_embedded(corpus, saved.embedders)
-    if saved.is_outdated:
-        method += " (the model has changed since the saved map was made)"
-    counts = f"{method}: {many(n, 'different text')}"
-    if n_done == n:
-        return f"{counts}, all embedded"
-    if n_done:
-        counts = f"{method}: {n_done:,} of {n:,} different texts embedded"
-    if not choice.spec.learns:
-        return counts
-    return f"{counts}; the time left is shown once the first texts are embedded"
+def _tell_lost_run(corpus: Corpus) -> None:
+    """Say what became of a lost run that the address names."""
+    status = find_status(_name_work(corpus))
+    if status == "elsewhere":
+        st.info(_ELSEWHERE)
+    elif status in _LOST:
+        st.info(f"{_LOST[status]} {_SAVED}")
 
 
-@st.fragment
-def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
-    try:
-        row = read_linked_row(corpus.corpus.n_texts)
-        if row is not None:
-            choose_row(row)
-        with slide("maps"):
-            headline, map_area = st.container(), st.container()
-        with show_on_stage("search"):
-            within, named = show_search(corpus)
-            nearest_area = st.container()
-        with headline:
-            if corpus.is_large:
-                sentence = describe_sample(corpus, maps)
-            else:
-                sentence = describe_maps(corpus, maps, is_filtered=within is not None)
-            show_headline(sentence, key="maps")
-        with map_area:
-            placed = show_placing(maps)
-        with nearest_area:
-            say_nearest(corpus, maps, placed, within)
-        accuracy_area = st.container()
-        # before the maps: a text can be read while they are drawn
-        show_lists(corpus, maps, placed, within)
-        with map_area:
-            show_maps(corpus, maps, colours, placed, within, named=named)
-        with accuracy_area:
-            if corpus.is_large:
-                find_samples(maps)
-            show_accuracy(corpus, maps)
-        finish_following()
-        forget_linked_search()
-    except NeuralvizError as error:  # for example, deleted in another window
-        forget_linked_search()
-        show_error(error)
+def _name_work(corpus: Corpus) -> str:
+    return f"maps of {corpus.id}"
+
+
+def _get_task(run: Run[MapsState]) -> MakeMaps:
+    return cast("MakeMaps", run.task)
+
+
+def describe_stopped(task: MakeMaps, result: MapsState) -> str:
+    """How far a stopped run came, and what it saved."""
+    embedding = result.embedding
+    if result.projecting is not None or (embedding is not None and embedding.is_complete):
+        return "Stopped before the map was finished. The embeddings are saved."
+    if embedding is None or not embedding.done:
+        return "Stopped before the first text was embedded."
+    return (
+        f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
+        f"{task.methods[result.place]} and saved. Press “Run again” to resume."
+    )

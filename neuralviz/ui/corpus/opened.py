@@ -1,28 +1,60 @@
-"""A corpus that the page holds in memory, shared by all sessions: it never changes."""
+"""Saved corpora and maps in memory, shared by all sessions; they never change."""
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
+import streamlit as st
 
+from neuralviz.embedders import EmbedderSpec
+from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.lazy import Lazy
-from neuralviz.maps.filtering import category_names, find_categories, find_words
-from neuralviz.maps.settings import is_large
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.rows import are_whole
+from neuralviz.maps.clusters import cluster_centres
+from neuralviz.maps.filtering import category_names
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.map_points import MapPoints, group_rows
+from neuralviz.maps.neighbourhoods import sampled_right
+from neuralviz.maps.neighbours import neighbours_of_points
+from neuralviz.maps.projection import SCORED_NEIGHBOURS, is_large
+from neuralviz.maps.searching import find_embedder, neighbours_at_once
+from neuralviz.plots.point_colours import cluster_names
+from neuralviz.store.corpora import CorpusStore, are_whole
+from neuralviz.ui.limits import is_served
+from neuralviz.ui.pace import WARMING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from neuralviz.maps.clusters import Clusters
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
+
+T = TypeVar("T")
 
 MOST_FILTERS = 8  # columns of labels, and as many columns of numbers
-HELD = 12  # cached columns of a large corpus, 40 or 80 MB each for 10 million texts
+HELD = 12  # cached columns of a large corpus, or colours and views of a map: 40 MB for 10 million
+CENTRE = 2000  # texts that place the name of a cluster
+
+
+class Shared(Generic[T]):
+    """A property that is computed once, for all sessions, when the first of them needs it."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, opened: Any, _: type) -> T:
+        return opened.parts.get(self._compute.__name__, lambda: self._compute(opened))
 
 
 @dataclass(frozen=True)
@@ -36,32 +68,22 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class OpenCorpus:
-    """A corpus in memory; its parts are read when they are first needed, and never change.
-
-    Attributes:
-        store: that keeps it.
-        corpus: what is known of it.
-    """
+    """A saved corpus in memory. Of a large one, only arrays hold all texts at once."""
 
     store: CorpusStore
     corpus: Corpus
-    _parts: Lazy = field(default_factory=Lazy, repr=False)
-    _columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
+    parts: Lazy = field(default_factory=Lazy, repr=False)
+    columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
     @property
     def is_large(self) -> bool:
-        """Whether it is too large to hold its texts in memory: only arrays hold all of it."""
+        """Whether it has too many texts to hold them all in memory."""
         return is_large(self.corpus.n_texts)
 
-    @property
+    @Shared
     def texts(self) -> tuple[str, ...]:
         """All texts; not of a large corpus."""
-        return self._parts.get("texts", lambda: tuple(self.store.texts(self.corpus)))
-
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """All texts in lower case, for searching; not of a large corpus."""
-        return self._parts.get("folded", lambda: tuple(text.casefold() for text in self.texts))
+        return tuple(self.store.texts(self.corpus))
 
     def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
         """The texts of some rows."""
@@ -69,69 +91,33 @@ class OpenCorpus:
             return self.store.texts(self.corpus, rows)
         return [self.texts[row] for row in rows]
 
-    def id_at(self, row: int) -> str:
-        """The id of a row."""
-        if self.is_large:
-            return self.store.ids(self.corpus, [row])[0]
-        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))[row]
-
-    def find(self, query: str) -> np.ndarray:
-        """Rows of the texts that hold all words of a query."""
-        if self.is_large:
-            return self.store.rows_with_words(self.corpus, query)
-        return find_words(self.folded, query)
-
-    @property
+    @Shared
     def lengths(self) -> np.ndarray:
         """[text] characters; not of a large corpus."""
-        return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
+        return np.array([len(text) for text in self.texts])
 
-    def labels(self, name: str) -> np.ndarray:
-        """[text] a column of labels: strings or numbers; of a large corpus, numbers alone."""
-        held = self._columns if self.is_large else self._parts
-        return held.get(("labels", name), lambda: self.store.labels(self.corpus, name))
-
-    def label_at(self, name: str, row: int) -> object:
-        """The value of a column of a row: a string or a number."""
-        if self.is_large:
-            return self.store.labels(self.corpus, name, [row])[0]
-        return self.labels(name)[row]
+    def numbers(self, name: str) -> np.ndarray:
+        """[text] a column of numbers."""
+        return self.columns.get(("numbers", name), lambda: self.store.labels(self.corpus, name))
 
     @property
-    def categories(self) -> Mapping[str, np.ndarray]:
-        """Columns that tell texts apart, by name: [text] strings, blank where there is none.
+    def number_names(self) -> tuple[str, ...]:
+        """Names of the columns of numbers."""
+        return tuple(column.name for column in self.corpus.columns if column.kind == "number")
 
-        Not of a large corpus: it has `category_names` and `codes`.
-        """
-        return self._parts.get(
-            "categories", lambda: MappingProxyType(find_categories(self.corpus, self.labels))
-        )
-
-    @property
-    def category_names(self) -> tuple[str, ...]:
+    @Shared
+    def label_names(self) -> tuple[str, ...]:
         """Names of the columns that tell texts apart; of a large corpus found by a sample."""
-        if not self.is_large:
-            return tuple(self.categories)
-        return self._parts.get("category names", lambda: category_names(self.store, self.corpus))
-
-    def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """[row] the values of a column that tells texts apart, blank where there is none."""
-        if not self.is_large:
-            return self.categories[name][rows]
-        codes, names = self.codes(name)
-        return np.array([*names, ""], dtype=object)[codes[rows]]
+        return category_names(self.store, self.corpus)
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """[text] which of some names each text has in a column, -1 for none; and the names."""
+        return self.columns.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
 
-        def find() -> tuple[np.ndarray, tuple[str, ...]]:
-            if self.is_large:
-                return self.store.label_codes(self.corpus, name)
-            names, codes = np.unique(self.categories[name].astype(str), return_inverse=True)
-            blank = int(names[0] == "")  # the first, if it is there
-            return codes.astype(np.int32) - np.int32(blank), tuple(names[blank:].tolist())
-
-        return self._columns.get(("codes", name), find)
+    def labels_at(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """[row] the values of a column that tells texts apart, blank where there is none."""
+        codes, names = self.codes(name)
+        return np.array([*names, ""], dtype=object)[codes[rows]]
 
     def sizes(self, name: str) -> Mapping[str, int]:
         """How many texts have each name of `codes`, in their order."""
@@ -141,47 +127,240 @@ class OpenCorpus:
             sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
             return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
-        return self._parts.get(("sizes", name), count)
+        return self.parts.get(("sizes", name), count)
 
     def span(self, name: str) -> Span | None:
         """The range of a column of numbers; None where it has no number."""
 
         def find() -> Span | None:
-            # not cached: for many millions of texts, few columns fit in memory
-            values = self.store.labels(self.corpus, name)
+            values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
             finite = values[np.isfinite(values)]
             if not len(finite):
                 return None
             return Span(float(finite.min()), float(finite.max()), are_whole(finite))
 
-        return self._parts.get(("span", name), find)
+        return self.parts.get(("span", name), find)
 
     @property
-    def filtered_labels(self) -> tuple[str, ...]:
-        """Columns of labels that texts can be filtered by."""
-        return self.category_names[:MOST_FILTERS]
+    def filters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the columns that texts can be filtered by: of labels, and of numbers."""
+        labels = self.label_names
+        numbers = tuple(name for name in self.number_names if name not in labels)
+        return labels[:MOST_FILTERS], numbers[:MOST_FILTERS]
 
-    @property
-    def filtered_numbers(self) -> tuple[str, ...]:
-        """Columns of numbers that texts can be filtered by; not those filtered as labels."""
-        labels = self.category_names
-        return tuple(name for name in self.numbers if name not in labels)[:MOST_FILTERS]
-
-    def read_ahead(self) -> None:
-        """Read the labels that a map of a large corpus is coloured by at first."""
+    def read_colours(self) -> None:
+        """Read the labels that a map is coloured by at first."""
         with suppress(NeuralvizError):  # raised again where the labels are used
-            for name in self.category_names[:1]:
+            for name in self.label_names[:1]:
                 self.codes(name)
 
-    def prepare(self) -> None:
-        """Compute what a filter of a large corpus offers, before it is needed."""
+    def read_filters(self) -> None:
+        """Find what filters offer."""
         with suppress(NeuralvizError):  # raised again where the filter is drawn
-            for name in self.filtered_labels:
+            labels, numbers = self.filters
+            for name in labels:
                 self.sizes(name)
-            for name in self.filtered_numbers:
+            for name in numbers:
                 self.span(name)
 
+
+@dataclass(frozen=True, eq=False)
+class OpenMap:
+    """A saved map in memory; ``name`` tells its method apart from those of maps beside it."""
+
+    store: CorpusStore
+    corpus: Corpus
+    kept: KeptMap
+    name: str = ""
+    parts: Lazy = field(default_factory=Lazy, repr=False)
+    recent: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
+
     @property
-    def numbers(self) -> tuple[str, ...]:
-        """Names of the columns of numbers."""
-        return tuple(column.name for column in self.corpus.columns if column.kind == "number")
+    def is_large(self) -> bool:
+        """Whether its corpus is large: see `OpenCorpus`."""
+        return is_large(self.corpus.n_texts)
+
+    @Shared
+    def points(self) -> tuple[np.ndarray, Clusters]:
+        """[text, dimensions] the points; and which cluster each text is in."""
+        return KeptMaps(self.store).points(self.kept)
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """[text, dimensions] the points."""
+        return self.points[0]
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which cluster each text is in."""
+        return self.points[1]
+
+    @Shared
+    def plane(self) -> MapPoints:
+        """The points of a map in two dimensions, for questions about parts of it."""
+        return MapPoints.from_coordinates(self.coordinates)
+
+    @Shared
+    def grouped(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows by cluster, the largest first and none last; and where each cluster begins."""
+        labels, n = self.clusters.labels, self.clusters.n
+        return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
+
+    def cluster_rows(self, cluster: int) -> np.ndarray:
+        """Rows of the texts in a cluster."""
+        rows, starts = self.grouped
+        return rows[starts[cluster] : starts[cluster + 1]]
+
+    @property
+    def cluster_sizes(self) -> np.ndarray:
+        """[cluster] texts."""
+        return np.diff(self.grouped[1])[:-1]
+
+    @Shared
+    def named_clusters(self) -> tuple[tuple[str, np.ndarray], ...]:
+        """The name of each cluster, the largest first, and its place on the map."""
+        points, clusters = self.points
+        samples = [self.cluster_rows(cluster) for cluster in range(clusters.n)]
+        samples = [rows[:: 1 + len(rows) // CENTRE] for rows in samples]
+        sampled = points[np.concatenate(samples)] if samples else points[:0]
+        labels = np.repeat(np.arange(clusters.n), list(map(len, samples)))
+        centres = cluster_centres(sampled, replace(clusters, labels=labels))
+        return tuple(zip(cluster_names(self.kept.cluster_words), centres, strict=True))
+
+    @Shared
+    def neighbours(self) -> Neighbours:
+        """The neighbours of every text in the space that was projected; not of a large map."""
+        return KeptMaps(self.store).neighbours(self.kept)
+
+    @Shared
+    def neighbours_on_map(self) -> Neighbours:
+        """The neighbours of every text on the map itself; not of a large map."""
+        return neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
+
+    def sample(self, found: SampledNeighbours | None = None) -> SampledNeighbours | None:
+        """The texts that the map is measured by: all, or some of a large corpus.
+
+        None for a large map until somebody has ``found`` their neighbours.
+        """
+        if not self.is_large:
+            return SampledNeighbours(np.arange(self.corpus.n_texts), self.neighbours)
+        if found is not None:
+            return self.parts.get("sample", lambda: found)
+        return self.parts.peek("sample")
+
+    def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
+        """The ``k`` nearest texts of one text; the index of a large map may miss a few.
+
+        None where finding them compares all vectors, until somebody has ``found`` them.
+        """
+        sample = self.sample()
+        if sample is not None and sample.near.k >= min(k, self.corpus.n_texts - 1):
+            place = int(np.searchsorted(sample.rows, row))
+            if place < len(sample.rows) and sample.rows[place] == row:
+                near, here = sample.near.first(k), slice(place, place + 1)
+                return replace(near, indices=near.indices[here], distances=near.distances[here])
+        if found is not None:
+            return self.recent.get(("near", row, k), lambda: found)
+        known = self.recent.peek(("near", row, k))
+        return known or neighbours_at_once(self.store, self.corpus, self.kept, row, k)
+
+    def hits(self, name: str, codes: np.ndarray, k: int) -> np.ndarray:
+        """[labelled text of `sample`] whether ``k`` neighbours vote for its own label."""
+
+        def vote() -> np.ndarray:
+            sample = self.sample()
+            assert sample is not None
+            return sampled_right(sample.near, codes, sample.rows, k)
+
+        return self.parts.get(("hits", name, k), vote)
+
+    @Shared
+    def embedder(self) -> KeptEmbedder:
+        """The embedder of the vectors.
+
+        Raises:
+            StoreError: the vectors are gone.
+        """
+        return find_embedder(self.store, self.kept)
+
+    @Shared
+    def spec(self) -> EmbedderSpec:
+        """The settings that make the embedder again."""
+        return EmbedderSpec.from_json(self.embedder.spec)
+
+    @property
+    def label(self) -> str:
+        """Name of the method, different from those of the other maps on the page."""
+        return self.name or labels_by_spec([self.spec])[self.spec]
+
+    @Shared
+    def axes(self) -> tuple[str, ...] | None:
+        """Names of the axes; None where they mean nothing."""
+        if self.kept.settings.reducer != "pca":
+            return None
+        shares = KeptMaps(self.store).fitted(self.kept)["explained_variance_ratio"]
+        return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
+
+    @Shared
+    def losses(self) -> np.ndarray:
+        """[text, 2] the first and the last loss, NaN where the method does not learn."""
+        return self.store.vectors.losses(self.embedder, self.store.keys(self.corpus))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
+    store = CorpusStore(folder)
+    opened = OpenCorpus(store, store.corpus(corpus_id))
+    if opened.is_large and is_served():
+        threading.Thread(target=opened.read_colours, daemon=True).start()  # while points are read
+        WARMING.call_soon(opened.read_filters)
+    return opened
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
+    store = CorpusStore(folder)
+    corpus = store.corpus(corpus_id)
+    opened = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
+    _ = opened.points  # read now, before anything deletes the map
+    return opened
+
+
+def open_corpus(corpus: Corpus) -> OpenCorpus:
+    """A saved corpus in memory."""
+    return _open_corpus(CorpusStore().folder, corpus.id)
+
+
+def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
+    """Saved maps in memory; no two methods of them have the same name.
+
+    Raises:
+        StoreError: one is gone.
+    """
+    maps = [_open_map(CorpusStore().folder, corpus.id, kept_map.id) for kept_map in kept]
+    names = labels_by_spec(opened.spec for opened in maps)
+    return [replace(opened, name=names[opened.spec]) for opened in maps]
+
+
+def open_other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> list[OpenMap]:
+    """One saved map of the corpus for every method that ``maps`` do not show."""
+    shown = {opened.kept.embedder for opened in maps}
+    embedders = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
+    first_maps: dict[str, KeptMap] = {}
+    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
+        if kept.embedder in embedders - shown:
+            first_maps.setdefault(kept.embedder, kept)
+    return open_maps(corpus, list(first_maps.values()))
+
+
+def open_ahead() -> None:
+    """Read the newest map of the newest large corpus, so that its first visitor need not wait."""
+    with suppress(NeuralvizError):  # the page shows the error
+        for corpus in CorpusStore().corpora():
+            kept = KeptMaps(CorpusStore()).list_maps(corpus) if is_large(corpus.n_texts) else ()
+            if kept:
+                (newest,) = open_maps(corpus, [max(kept, key=lambda saved: saved.created)])
+                open_corpus(corpus).read_colours()
+                if newest.coordinates.shape[1] == 2:
+                    _ = newest.plane
+                return

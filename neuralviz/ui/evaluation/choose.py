@@ -1,4 +1,4 @@
-"""The widgets for the data set, the methods and their settings."""
+"""The widgets of the evaluation page: the data set, the methods and their settings."""
 
 from __future__ import annotations
 
@@ -9,207 +9,331 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import list_models, split_at_commas
+from neuralviz.embedders.specs import method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.data import BY_RANGE, LabelledData, ScoredData
+from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, ScoredData
+from neuralviz.evaluation.examples import EXAMPLES
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
-from neuralviz.evaluation.experiments import (
+from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.plan import (
     EXPERIMENTS,
-    Row,
+    EvaluationPlan,
+    MeasureSettings,
     experiment_rows,
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
+from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.maps.neighbourhoods import K, suggest_k
-from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, list_layers
-from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
-from neuralviz.reading.scales import FIVE, UNIT, Scale
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import LOADERS, check_may_load
+from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
+from neuralviz.ui.choices import choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.evaluation.data import DataChoice, choose_data
-from neuralviz.ui.evaluation.probe import choose_probe
-from neuralviz.ui.limits import effective_settings
+from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
-from neuralviz.ui.model_choice import offline_models, trained_names
+from neuralviz.ui.model_choice import may_load, offline_models, trained_names
+from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.precision import choose_precision
+from neuralviz.ui.stage import show_on_stage
+from neuralviz.ui.tables import BY_DIGEST, MAX_ROWS, open_upload, read_uploaded, upload_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.evaluation.data import DataSet, Measure
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
+    from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.plan import Row
+    from neuralviz.evaluation.probing_tasks import ProbingTask
+    from neuralviz.reading.source import Source
 
+KEY = "evaluation"
 MAX_K = 1000
 OWN_METHODS = "Methods"
 SAVED_EMBEDDINGS = "Saved embeddings"
 LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
+CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets": "groups"}
+NO_PROBE, LABELS = "none", "labels"
+_PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
+_PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
+_PROBE_LINES = {"Labels": "the labels of the data."}
+_PROBE_LINES |= {task.title: task.line for task in TASKS.values()}
+_TABLE_COLUMNS = (
+    "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
+    "varies, value, fixed1 and fixed2"
+)
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluationChoice:
-    """The evaluation that the widgets ask for.
+class DataChoice:
+    """The data that are chosen.
 
     Attributes:
-        plan: one data set, and the methods.
-        corpus: id of the saved corpus of the texts; empty for other data.
+        data: embeddings are evaluated on them.
+        corpus: id of their saved corpus; empty for other data.
+        kept: specs of the embeddings that the saved corpus already has.
     """
 
-    plan: EvaluationPlan
+    data: DataSet
     corpus: str = ""
-
-    @property
-    def data(self) -> DataSet:
-        """The data set."""
-        return self.plan.data[0]
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The methods."""
-        return self.plan.rows
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """A key of everything that the results depend on, files of models included."""
-        return self.plan.cache_key(), list_models(row.spec for row in self.rows)
+    kept: tuple[EmbedderSpec, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """The settings of the popover; ``error_place`` is its container for errors."""
+class _MethodSettings:
+    """What the methods have in common."""
 
-    precision: str
-    options: str
-    model: str
-    k: int
-    thresholds: tuple[float, float] | None
-    error_place: DeltaGenerator
+    precision: str = "exact"
+    options: str = ""
+    model: str | None = None
 
 
-def choose() -> tuple[EvaluationChoice | None, bool]:
+def choose_evaluation() -> tuple[Evaluate | None, bool]:
     """Ask for data and methods; also whether *Evaluate* was pressed.
 
-    The choice is None, with a message, while something is missing or not valid.
+    The task is None, with a message, while something is missing or not valid.
     """
     left_column, right_column = wide_columns(2, "evaluation-given")
-    data_choice: DataChoice | None = None
+    choice: DataChoice | None = None
     measures: tuple[Measure, ...] = ()
     with left_column:
         try:
-            unprobed = choose_data()
-            if unprobed is not None:
-                data_choice, measures = choose_probe(unprobed)
+            if (choice := _choose_data()) is not None:
+                choice, measures = _choose_probe(choice)
         except NeuralvizError as error:
+            choice = None
             show_error(error)
     with right_column:
-        kept = data_choice.kept if data_choice is not None else ()
-        imported = _find_imported(data_choice) if data_choice is not None else {}
-        table = _choose_table(kept)
-        chosen = _choose_methods(table, kept, imported)
+        kept = choice.kept if choice is not None else ()
+        imported = {} if choice is None or _is_example() else find_imported(choice.data)
+        table = _choose_table(bool(kept))
+        names = _choose_methods(table, kept, imported)
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
-        with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
-            settings = _choose_settings(table, data_choice)
-        rows = _build_rows(table, chosen, kept, imported, settings)
-        if data_choice is None or rows is None:
-            return None, pressed
+        settings = _MethodSettings()
         try:
-            data = _with_thresholds(data_choice.data, settings.thresholds)
-            measuring = MeasureSettings(measures, k=settings.k)
+            with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
+                k, data = _choose_measuring(choice)
+                if table != SAVED_EMBEDDINGS:
+                    settings = _choose_method_settings(table)
+            rows = _build_rows(table, names, kept, imported, settings)
+            if data is None or choice is None or not rows:
+                return None, pressed
+            measuring = MeasureSettings(measures, k=k)
             check_measures(data, measuring)
         except NeuralvizError as error:
             show_error(error)
             return None, pressed
     plan = EvaluationPlan((data,), rows, measuring)
-    return EvaluationChoice(plan, data_choice.corpus), pressed
+    return Evaluate.for_current_models(plan, corpus=choice.corpus), pressed
 
 
-def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> DataSet:
-    """Scored pairs with the chosen thresholds.
+# --- data --------------------------------------------------------------------------------------
+
+
+def _is_example() -> bool:
+    return st.session_state.get(f"{KEY}-source") == "Example"
+
+
+def _choose_data() -> DataChoice | None:
+    """Ask for the data; None, with a message, while something is missing.
 
     Raises:
-        SettingsError: the dissimilar threshold is above the similar one.
+        NeuralvizError: the data cannot be read.
     """
-    if thresholds is None or not isinstance(data, ScoredData):
-        return data
-    notes = data.notes
-    if thresholds != (data.similar, data.dissimilar):  # they no longer follow the range
-        notes = tuple(note for note in notes if note != BY_RANGE.note(data.scores))
-    return replace(data, similar=thresholds[0], dissimilar=thresholds[1], notes=notes)
+    open_upload(KEY)
+    st.session_state.setdefault(f"{KEY}-source", "Example")
+    sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
+    source = choose_one(st.segmented_control, "Data set", sources, key=f"{KEY}-source")
+    if source == "Saved corpus":
+        return _choose_corpus()
+    ask = {"Example": _choose_example, "Upload": choose_upload, "Hub": _choose_hub_data}[source]
+    data = ask()
+    return None if data is None else DataChoice(data)
 
 
-def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
+def _choose_example() -> DataSet:
+    with show_on_stage("example"):
+        name = choose_one(
+            st.pills,
+            "Example",
+            list(EXAMPLES),
+            default=next(iter(EXAMPLES)),
+            key="example",
+            label_visibility="collapsed",
+            wrap=True,
+        )
+    st.caption(EXAMPLES[name].line)
+    return _read_example(name)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _read_example(name: str) -> DataSet:
+    return EXAMPLES[name].read()
+
+
+def choose_upload() -> DataSet | None:
+    """Ask for a table; None, with a message, while something is missing."""
+    upload = upload_table(KEY, _TABLE_COLUMNS, row_limit(MAX_ROWS))
+    return None if upload is None else _read_upload(*upload)
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
+def _read_upload(source: Source, roles: dict[str, str]) -> DataSet:
+    return make_data(source.name, read_uploaded(source, max_rows=row_limit(MAX_ROWS)), roles)
+
+
+def _choose_corpus() -> DataChoice | None:
+    """Ask for a saved corpus and a label; None, with a message, where there is none."""
+    corpora = {corpus.id: corpus for corpus in corpus_store().corpora()}
+    if not corpora:
+        st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
+        return None
+    row = st.container(horizontal=True)
+    chosen = row.selectbox(
+        "Corpus",
+        list(corpora),
+        format_func=lambda key: corpora[key].name if key in corpora else key,
+        key="evaluation-corpus",
+        bind="query-params",
+    )
+    corpus = corpora.get(chosen) or next(iter(corpora.values()))
+    columns = list(open_corpus(corpus).label_names)
+    if not columns:
+        sentence = "has no column of labels. Evaluation needs to know which texts belong together."
+        st.caption(plain(f"“{corpus.name}” {sentence}"))
+        return None
+    column = row.selectbox("Label", columns, key=f"evaluation-label-of-{corpus.id}") or columns[0]
+    kind = choose_one(
+        row.segmented_control,
+        "Measured by",
+        list(CORPUS_KINDS),
+        default=next(iter(CORPUS_KINDS)),
+        key="evaluation-corpus-by",
+    )
+    data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
+    return DataChoice(data, corpus.id, kept_specs(CorpusStore(), corpus))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> DataSet:
+    """The data of a corpus; its name is in the cache key because it may change."""
+    store = CorpusStore()
+    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=row_limit(MAX_ROWS))
+
+
+def _choose_hub_data() -> DataSet | None:
+    """Ask for a data set on the Hub; None while no name is entered."""
+    name = st.text_input(
+        "Data set",
+        key="evaluation-hub",
+        bind="query-params",
+        placeholder="stsb, mrpc, asset, summeval, or ID:CONFIG:SPLIT",
+        help=(
+            "A data set on the Hugging Face Hub, downloaded when you press Enter. None of "
+            "your data is sent there."
+        ),
+        label_visibility="collapsed",
+    )
+    if not (name or "").strip():
+        st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
+        return None
+    with let_others_draw(), st.spinner("Downloading …"):
+        return _load_hub_data(name.strip(), max_rows=row_limit(MAX_ROWS))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _load_hub_data(name: str, max_rows: int) -> DataSet:
+    from neuralviz.evaluation.hub_data import load_hub_data
+
+    return load_hub_data(name, max_rows=max_rows)
+
+
+def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
+    """Ask for a probe; the data to probe, and its measures, empty for the default ones.
+
+    Raises:
+        TextError: the task cannot be made from the texts.
+    """
+    data = choice.data
+    is_labelled = isinstance(data, LabelledData)
+    task = st.selectbox(
+        "Probe",
+        [NO_PROBE, *[LABELS] * is_labelled, *TASKS],
+        format_func=_PROBE_NAMES.__getitem__,
+        key="probe-of-labels" if is_labelled else "probe",
+        bind="query-params",
+        help="A small network learns to tell something from the embeddings of the texts.\n\n"
+        + "\n".join(f"- **{title}**: {line}" for title, line in _PROBE_LINES.items()),
+    )
+    if task == LABELS:
+        return choice, (*data.by_default, "probe")
+    if task not in TASKS:
+        return choice, ()
+    st.caption(TASKS[task].line)
+    task_data = _make_task_data(task, data.name, data.texts)
+    kept = () if task_data.rewrites else choice.kept
+    return replace(choice, data=task_data, kept=kept), ()
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask:
+    return probing_task(task, name, texts)
+
+
+# --- methods -----------------------------------------------------------------------------------
+
+
+def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
+    """By label, the imported vectors of all texts that a corpus of this browser has, too."""
+    try:
+        store = corpus_store()
+        imported = imported_specs(store.vectors, text_keys(data.texts))
+        if not imported:
+            return {}
+        visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}
+    except StoreError:  # opening a saved corpus shows the error
+        return {}
+    return {label: spec for label, spec in imported.items() if spec in visible}
+
+
+def _choose_table(has_saved: bool) -> str:
     return st.selectbox(
         "Evaluate",
-        [*[SAVED_EMBEDDINGS] * bool(kept), OWN_METHODS, *EXPERIMENTS],
-        key="experiment-of-corpus" if kept else "experiment",
+        [*[SAVED_EMBEDDINGS] * has_saved, OWN_METHODS, *EXPERIMENTS],
+        key="experiment-of-corpus" if has_saved else "experiment",
         bind="query-params",
         help="Choose your own methods, or an experiment from the papers.",
     )
 
 
-def _find_imported(data_choice: DataChoice) -> dict[str, EmbedderSpec]:
-    """By label, the imported vectors that cover all texts and belong to a saved corpus.
-
-    None for an example: its page opens without the store, which takes long to load.
-    """
-    if data_choice.is_example:
-        return {}
-    try:
-        store = corpus_store()
-        imported = imported_specs(store.vectors, text_keys(data_choice.data.texts))
-        if not imported:
-            return {}
-        imported_jsons = {spec.to_json() for spec in imported.values()}
-        corpus_jsons = {
-            kept.spec
-            for kept in store.vectors.embedders()
-            if kept.spec in imported_jsons and _is_beside_corpus(store, kept)
-        }
-    except StoreError:  # opening a saved corpus shows the error
-        return {}
-    return {label: spec for label, spec in imported.items() if spec.to_json() in corpus_jsons}
-
-
-def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
-    version = store.vectors.version(kept)
-    return any(_has_all(store.folder, corpus, kept, version) for corpus in store.corpora())
-
-
-@st.cache_data(max_entries=1024, show_spinner=False)
-def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> bool:
-    """Whether all texts of a corpus have a vector; a new version empties the cache."""
-    store = CorpusStore(folder)
-    return bool(store.vectors.has_vectors(kept, store.keys(corpus)).all())
-
-
 def _choose_methods(
     table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
 ) -> Sequence[str]:
-    """Ask for methods, or for embeddings of a corpus; empty for a predefined table."""
+    """Ask for methods, or for embeddings of a corpus; empty for an experiment."""
+    if table in EXPERIMENTS:
+        st.caption(EXPERIMENTS[table].line)
+        return ()
     if table == SAVED_EMBEDDINGS:
         labels = method_labels(kept)
         return st.multiselect(
-            "Embeddings", labels, default=labels, key=f"kept-{'-'.join(labels)}",
-            label_visibility="collapsed", placeholder="Choose saved embeddings",
-        )  # fmt: skip
-    if table != OWN_METHODS:
-        st.caption(EXPERIMENTS[table].line)
-        return ()
+            "Embeddings",
+            labels,
+            default=labels,
+            key=f"kept-{'-'.join(labels)}",
+            label_visibility="collapsed",
+            placeholder="Choose saved embeddings",
+        )
+    encoders = [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
     return st.multiselect(
         "Methods",
-        [*METHODS, *JOINED, *_trained_encoder_methods(), *imported],
+        [*METHODS, *JOINED, *encoders, *imported],
         default=list(FIRST_METHODS),
         key="methods",
         bind="query-params",
@@ -219,43 +343,89 @@ def _choose_methods(
     )
 
 
-def _trained_encoder_methods() -> list[str]:
-    """A method for each encoder that was trained here."""
-    return [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
+def _choose_method_settings(table: str) -> _MethodSettings:
+    precision = choose_precision("Precision", "precision", "exact")
+    options = st.text_input(
+        "Options",
+        key="options",
+        bind="query-params",
+        placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
+        help=(
+            "Options for every method that has them, or for one method with METHOD.NAME=VALUE. "
+            "To use a method several times, type its model or options behind an @: "
+            "mean@bundled, neural@epochs=5."
+        ),
+    )
+    model = st.selectbox(
+        "Model",
+        list(dict.fromkeys([*offline_models("text"), *offline_models("sentence-transformer")])),
+        index=None,
+        key="evaluation-model",
+        bind="query-params",
+        accept_new_options=not effective_settings().demo,
+        placeholder="each method's default",
+        help=MODEL_HELP,
+    )
+    return _MethodSettings(precision, options or "", (model or "").strip() or None)
 
 
-def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
-    precision, options, k = "exact", "", K
-    model: str | None = None
-    if data_choice is not None and _has_voters(data_choice):
-        k = _choose_k(data_choice.data)
-    thresholds = _choose_thresholds(data_choice.data if data_choice is not None else None)
-    if table != SAVED_EMBEDDINGS:
-        precision = choose_precision("Precision", "precision", "exact")
-        options = st.text_input(
-            "Options",
-            key="options",
-            bind="query-params",
-            placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
-            help=(
-                "Options for every method that has them, or for one method with METHOD.NAME=VALUE. "
-                "To use a method several times, type its model or options behind an @: "
-                "mean@bundled, neural@epochs=5."
-            ),
-        )
-        model = st.selectbox(
-            "Model",
-            list(dict.fromkeys([*offline_models("text"), *offline_models("sentence-transformer")])),
-            index=None,
-            key="evaluation-model",
-            bind="query-params",
-            accept_new_options=not effective_settings().demo,
-            placeholder="each method's default",
-            help=MODEL_HELP,
-        )
-    elif not _has_voters(data_choice):
-        st.caption("Saved embeddings have their settings already.")
-    return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
+def _build_rows(
+    table: str,
+    names: Sequence[str],
+    kept: Sequence[EmbedderSpec],
+    imported: Mapping[str, EmbedderSpec],
+    settings: _MethodSettings,
+) -> tuple[Row, ...]:
+    """The rows of the plan; none, with a message, while something is missing.
+
+    Raises:
+        NeuralvizError: a method, an option or a model cannot be used.
+    """
+    if table not in EXPERIMENTS and not names:
+        st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
+        return ()
+    if table == SAVED_EMBEDDINGS:
+        specs = dict(zip(method_labels(kept), kept, strict=True))
+        return spec_rows([specs[name] for name in names])
+    typed = split_options(split_at_commas(settings.options))
+    if table in LAYER_TABLES and not may_load(settings.model or BUNDLED):
+        return ()
+
+    def make_rows(options: dict[str, str]) -> tuple[Row, ...]:
+        if table == OWN_METHODS:
+            return method_rows(names, options, settings.model, imported)
+        return experiment_rows(table, options, settings.model, _read_head_layers, _count_blocks)
+
+    rows = make_rows(typed)
+    if settings.precision != "exact" and any(row.spec.learns for row in rows):
+        rows = make_rows({"precision": settings.precision} | typed)
+    for part in (part for row in rows for part in row.spec.singles):
+        check_may_load(part.model_id)
+    return rows
+
+
+def _read_head_layers(model_id: str) -> Sequence[str]:
+    return LOADERS["masked"](model_id).head_layers
+
+
+def _count_blocks(model_id: str) -> int:
+    return LOADERS["text"](model_id).n_blocks
+
+
+# --- measures ----------------------------------------------------------------------------------
+
+
+def _choose_measuring(choice: DataChoice | None) -> tuple[int, DataSet | None]:
+    """Ask for the voting neighbours and what counts as similar, where the data need it.
+
+    Raises:
+        SettingsError: the dissimilar threshold is above the similar one.
+    """
+    if choice is None:
+        return K, None
+    data = choice.data
+    k = _choose_k(data) if "neighbours" in data.by_default else K
+    return k, _choose_thresholds(data) if isinstance(data, ScoredData) else data
 
 
 def _choose_k(data: DataSet) -> int:
@@ -274,96 +444,24 @@ def _choose_k(data: DataSet) -> int:
     return chosen or first
 
 
-def _has_voters(data_choice: DataChoice | None) -> bool:
-    """Whether neighbours vote on labels of the data."""
-    return data_choice is not None and "neighbours" in data_choice.data.by_default
-
-
-def _choose_thresholds(data: DataSet | None) -> tuple[float, float] | None:
-    """Ask for the lowest similar and the highest dissimilar score; None without scores."""
-    if not isinstance(data, ScoredData):
-        return None
+def _choose_thresholds(data: ScoredData) -> ScoredData:
+    """Ask for the lowest similar and the highest dissimilar score; the data with them."""
     row = st.container(horizontal=True)
-    score_scale = Scale.from_scores(data.scores)
-    range_suffix = (
-        "-of-1" if score_scale == UNIT else f"-of-{score_scale.low:g}-{score_scale.high:g}"
-    )
-    key_suffix = "" if score_scale == FIVE else range_suffix
-    step = (score_scale.high - score_scale.low) / 20 if key_suffix else 0.5
+    scale = Scale.from_scores(data.scores)
+    suffix = "" if scale == FIVE else f"-of-{scale.low:g}-{scale.high:g}"
+    step = (scale.high - scale.low) / 10
     similar = row.number_input(
         "Similar if at least", value=data.similar, step=step, format="%g",
-        key=f"similar{key_suffix}", bind="query-params",
+        key=f"similar{suffix}", bind="query-params",
         help="Pairs with this score or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
         "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
-        key=f"dissimilar{key_suffix}", bind="query-params",
+        key=f"dissimilar{suffix}", bind="query-params",
         help="Pairs with this score or lower count as dissimilar.",
     )  # fmt: skip
-    return similar, dissimilar
-
-
-def _build_rows(
-    table: str,
-    chosen: Sequence[str],
-    kept: Sequence[EmbedderSpec],
-    imported: Mapping[str, EmbedderSpec],
-    settings: _Settings,
-) -> tuple[Row, ...] | None:
-    """The rows of the plan; None, with a message, where a method is missing or not valid."""
-    if table in (OWN_METHODS, SAVED_EMBEDDINGS) and not chosen:
-        st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
-        return None
-    if table == SAVED_EMBEDDINGS:
-        specs = dict(zip(method_labels(kept), kept, strict=True))
-        return spec_rows([specs[label] for label in chosen if label in specs])
-    try:
-        return _build_rows_with_options(table, chosen, imported, settings)
-    except NeuralvizError as error:
-        show_error(error)
-        with settings.error_place:  # the popover may cover the page
-            show_error(error)
-        return None
-
-
-def _build_rows_with_options(
-    table: str,
-    methods: Sequence[str],
-    imported: Mapping[str, EmbedderSpec],
-    settings: _Settings,
-) -> tuple[Row, ...] | None:
-    typed = split_options(split_at_commas(settings.options))
-    model_id = settings.model or None
-    masked = model_id or BUNDLED
-    if table in LAYER_TABLES and masked != BUNDLED and not is_loaded(masked):
-        st.caption("This experiment needs the model's layers.")
-        if not st.button(plain(f"Load {masked[:60]}")):
-            return None
-
-    def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
-        if table == OWN_METHODS:
-            return method_rows(methods, options, model_id, imported)
-        return experiment_rows(table, options, model_id, _read_head_layers, _count_blocks)
-
-    rows = rows_with(typed)
-    if settings.precision != "exact" and any(row.spec.learns for row in rows):
-        rows = rows_with({"precision": settings.precision} | typed)
-    for part in (part for row in rows for part in row.spec.singles):
-        check_may_load(part.model_id)
-    return rows
-
-
-def _read_head_layers(model_id: str) -> Sequence[str]:
-    """The layers of the head; of the bundled model without loading it."""
-    if model_id == BUNDLED:
-        shapes = bundled.shapes()
-        return head_layers(list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0])
-    return LOADERS["masked"](model_id).head_layers
-
-
-def _count_blocks(model_id: str) -> int:
-    """The number of blocks; of the bundled model without loading it."""
-    if model_id == BUNDLED:
-        blocks = {layer.block for layer in list_layers(bundled.shapes(), "bert")}
-        return len(blocks - {None})
-    return LOADERS["text"](model_id).n_blocks
+    if (similar, dissimilar) == (data.similar, data.dissimilar):
+        return data
+    range_note = BY_RANGE.note(data.scores)  # they no longer follow the range
+    notes = tuple(note for note in data.notes if note != range_note)
+    return replace(data, similar=similar, dissimilar=dissimilar, notes=notes)

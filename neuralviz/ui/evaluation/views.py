@@ -1,17 +1,15 @@
-"""Views of finished results: each shows in one way where methods go wrong."""
+"""Views of finished results: where methods go wrong, and what they get most wrong."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.leads import compute_leads
-from neuralviz.evaluation.yardsticks import best_first
+from neuralviz.evaluation.yardsticks import best_first, worst_cases, worst_in_words
 from neuralviz.headlines.evaluation import (
     describe_followed_quality,
     describe_pairs,
@@ -19,120 +17,30 @@ from neuralviz.headlines.evaluation import (
     describe_shared_errors,
     short_name,
 )
-from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.results import (
+from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
     histograms,
     quality_figures,
 )
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.theme import escape
-from neuralviz.ui.evaluation.pick import pick_method
-from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import slide
-from neuralviz.words import number
+from neuralviz.ui.stage import show_headline, slide
+from neuralviz.ui.worst_cases import list_worst, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Collection, Sequence
 
-    import plotly.graph_objects as go
-
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Yardstick
+    from neuralviz.evaluation.yardsticks import Cases, Yardstick
     from neuralviz.plots.standalone import About
 
 MAX_DRAWN_METHODS = 6  # with more, the user picks one
-
-
-def available_views(results: Results) -> list[str]:
-    """Names of the views that have something to show."""
-    measurements = [results.measured(0, row) for row in range(len(results.rows))]
-    finished = [measurement for measurement in measurements if measurement is not None]
-    has_view = {
-        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
-        "Similar and dissimilar": any(
-            len(measurement.same) and len(measurement.diff) for measurement in finished
-        ),
-        "Confused labels": any(
-            measurement.confusion_of(measure)
-            for measurement in finished
-            for measure in ("neighbours", "probe")
-        ),
-        "Shared errors": any(True for _ in common_figures(results, 0)),
-        "Controlled paraphrases": any(measurement.paraphrases for measurement in finished),
-    }
-    return [view for view in _DRAW if has_view[view]]
-
-
-def draw_view(view: str, results: Results, yardstick: Yardstick, provenance: About) -> None:
-    """Draw one of `available_views` with its slide; ``yardstick`` says which method is the best."""
-    _DRAW[view](results, yardstick, provenance)
-
-
-def _draw_on_slide(draw: Callable[..., None]) -> Callable[..., None]:
-    """Draw a view within a slide."""
-
-    def drawn(results: Results, yardstick: Yardstick, provenance: About) -> None:
-        with slide("evaluation-view"):
-            draw(results, yardstick, provenance)
-
-    return drawn
-
-
-def yardstick_numbers(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    """A yardstick of every method with its interval, and the counts behind it."""
-    measured = [
-        (label, measurement)
-        for _, label, measurement in results.finished(0)
-        if np.isfinite(yardstick.read(measurement))
-    ]
-    nowhere = (np.nan, np.nan)
-    bounds = [yardstick.interval(measurement) or nowhere for _, measurement in measured]
-    return pd.DataFrame(
-        {
-            "method": [label for label, _ in measured],
-            yardstick.title: [yardstick.read(measurement) for _, measurement in measured],
-            "low": [low for low, _ in bounds],
-            "high": [high for _, high in bounds],
-            **_count_columns([measurement for _, measurement in measured], yardstick),
-        }
-    )
-
-
-def _count_columns(measured: Sequence[Measured], yardstick: Yardstick) -> dict[str, list[Any]]:
-    """The counts behind a yardstick, a column each."""
-    counts = ("wrong", "wrong_strict", "total", "same", "diff")
-    columns = {
-        "neighbours": ("k", "n", "baseline"),
-        "probe": ("n", "n_labels", "folds", "baseline", "tfidf"),
-        "pairs": counts,
-        "triplets": counts,
-    }
-    names: tuple[str, ...] = columns.get(yardstick.measure, ())
-    return {
-        name: [getattr(getattr(measurement, yardstick.measure), name) for measurement in measured]
-        for name in names
-    }
-
-
-def lead_numbers(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    """How far each method is ahead of each that is not better, with intervals."""
-    all_leads = compute_leads(results, 0, yardstick)
-    nowhere = (np.nan, np.nan)
-    return pd.DataFrame(
-        {
-            "A": [lead.first for lead in all_leads],
-            "B": [lead.second for lead in all_leads],
-            f"lead of A in {yardstick.title}": [lead.value for lead in all_leads],
-            "low": [(lead.interval or nowhere)[0] for lead in all_leads],
-            "high": [(lead.interval or nowhere)[1] for lead in all_leads],
-            "decided": [lead.is_decided for lead in all_leads],
-        }
-    )
 
 
 def method_name(label: str) -> str:
@@ -140,40 +48,122 @@ def method_name(label: str) -> str:
     return f"**{plain(label)}**"
 
 
-@_draw_on_slide
+def _pick_method(
+    results: Results,
+    yardstick: Yardstick,
+    key: str,
+    among: Collection[str] | None = None,
+    label: str = "Method",
+) -> tuple[str, Measured]:
+    """Ask for a method; other results or another measure select the best one again.
+
+    Args:
+        among: labels to choose from, at least one; by default all.
+
+    Returns:
+        The method and its measurements.
+    """
+    measured_by_label = {
+        name: measured
+        for name, measured in best_first(results, 0, yardstick)
+        if among is None or name in among
+    }
+    context = (results.data[0].digest, yardstick.name, tuple(measured_by_label))
+    if st.session_state.get(f"{key}-for") != context:
+        st.session_state[f"{key}-for"] = context
+        st.session_state[key] = next(iter(measured_by_label))
+    chosen = st.selectbox(label, list(measured_by_label), key=key)
+    return chosen, measured_by_label[chosen]
+
+
+# --- the worst cases ---------------------------------------------------------------------------
+
+
+def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Show the worst case of a method as a sentence, and its worst cases as a table."""
+    data, name = results.data[0], short_name(results, method_name)
+    sentences = {
+        label: sentence
+        for _, label, measured in results.finished(0)
+        if (sentence := worst_in_words(data, measured, name(label), quote))
+    }
+    if not sentences:
+        return
+    with slide("evaluation-worst"):
+        headline_place = st.container()
+        label, measured = _pick_method(
+            results, yardstick, "evaluation-worst-of", sentences, "Errors of"
+        )
+        with headline_place:
+            show_headline(sentences[label], key="evaluation-worst")
+        kinds = worst_cases(data, measured)
+        for cases in kinds[:1]:
+            _show_cases(cases, "0", label, provenance)
+    for place, cases in enumerate(kinds[1:], 1):  # they do not fit on the stage
+        _show_cases(cases, f"{place}", label, provenance)
+
+
+def _show_cases(cases: Cases, place: str, label: str, provenance: About) -> None:
+    """The table of one kind of cases, the worst first, and its download."""
+    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+    st.markdown(f"**{cases.title}**")
+    list_worst(frame, f"evaluation-worst-{place}")
+    key = f"evaluation-errors-{place}"
+    with st.popover("Download", icon=":material/download:", type="tertiary", key=key):
+        name = f"{provenance.title} errors of {label}"
+        download_table("Errors", frame, name, key=key, provenance=provenance)
+
+
+# --- views -------------------------------------------------------------------------------------
+
+
+def show_views(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Ask for a view that has something to show, and draw it; the yardstick ranks methods."""
+    views = _list_views(results)
+    if not views:
+        return
+    st.subheader("More ways to look at it", anchor=False)
+    view = choose_one(
+        st.segmented_control,
+        "View",
+        views,
+        default=views[0],
+        key=f"view-{results.data[0].kind}",  # the first view depends on the kind
+        label_visibility="collapsed",
+    )
+    with slide("evaluation-view"):
+        _DRAW[view if view in views else views[0]](results, yardstick, provenance)
+
+
+def _list_views(results: Results) -> list[str]:
+    finished = [measured for _, _, measured in results.finished(0)]
+    has_view = {
+        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
+        "Similar and dissimilar": any(len(m.same) and len(m.diff) for m in finished),
+        "Confused labels": any(True for _ in confusion_figures(results, 0)),
+        "Shared errors": any(True for _ in common_figures(results, 0)),
+        "Controlled paraphrases": any(measured.paraphrases for measured in finished),
+    }
+    return [view for view, has_content in has_view.items() if has_content]
+
+
 def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
-    top = st.container()
-    label, measurement = pick_method(results, yardstick, "evaluation-pairs-of")
-    with top:
-        sentence = describe_pairs(data, measurement, short_name(results, method_name)(label))
+    headline_place = st.container()
+    label, measured = _pick_method(results, yardstick, "evaluation-pairs-of")
+    with headline_place:
+        sentence = describe_pairs(data, measured, short_name(results, method_name)(label))
         show_headline(sentence, key="evaluation-pairs")
-    sentences = [
-        (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
-    ]
-    spearman = measurement.correlations.spearman if measurement.correlations else np.nan
-    correlation = "correlation undefined"
-    if np.isfinite(spearman):
-        correlation = f"Spearman {number(spearman, '.3f')}"
+    firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
+    sentences = list(zip(firsts, seconds, strict=True))
     table = pd.DataFrame(
-        {
-            "text1": [first for first, _ in sentences],
-            "text2": [second for _, second in sentences],
-            "score": data.scores,
-            "product": measurement.products,
-        }
+        {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
     )
+    title = f"Human score and cosine similarity by {escape(label)}"
     show_figure(
-        scatter_figure(
-            measurement.products,
-            data.scores,
-            sentences,
-            None,
-            f"{escape(label)}: {correlation}",
-        ),
+        scatter_figure(measured.products, data.scores, sentences, None, title),
         key="evaluation-scatter",
-        alt=f"Human score and cosine similarity by {label}",
         numbers=table,
         name="pairs",
         provenance=provenance,
@@ -181,22 +171,17 @@ def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About
     )
 
 
-@_draw_on_slide
 def _draw_histograms(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    show_headline(
-        describe_separation(results, 0, yardstick, name=method_name), key="evaluation-separated"
-    )
-    drawn = list(histograms(results, 0))
-    if len(drawn) > MAX_DRAWN_METHODS:
-        figures_by_label = {results.rows[row].label: (row, figure) for row, figure in drawn}
-        label, _ = pick_method(
-            results, yardstick, "evaluation-histograms-of", among=figures_by_label
-        )
-        drawn = [figures_by_label[label]]
-    n_columns = 3 if len(drawn) == 3 else 2  # no empty corner
-    places = (place for _ in drawn for place in st.columns(n_columns))
-    for row, figure in drawn:
-        with next(places) if len(drawn) > 1 else st.container():
+    sentence = describe_separation(results, 0, yardstick, name=method_name)
+    show_headline(sentence, key="evaluation-separated")
+    figures = {results.rows[row].label: (row, figure) for row, figure in histograms(results, 0)}
+    if len(figures) > MAX_DRAWN_METHODS:
+        label, _ = _pick_method(results, yardstick, "evaluation-histograms-of", figures)
+        figures = {label: figures[label]}
+    n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
+    places = [place for _ in figures for place in st.columns(n_columns)]
+    for place, (row, figure) in zip(places, figures.values(), strict=False):
+        with place:
             show_figure(
                 figure,
                 key=f"evaluation-histogram-{row}",
@@ -212,15 +197,12 @@ def _draw_histograms(results: Results, yardstick: Yardstick, provenance: About) 
 
 
 def _tabulate_products(results: Results, row: int) -> pd.DataFrame:
-    measurement = results.measured(0, row)
-    similar, dissimilar = (
-        (np.zeros(0), np.zeros(0)) if measurement is None else (measurement.same, measurement.diff)
-    )
-    kinds = ["similar"] * len(similar) + ["dissimilar"] * len(dissimilar)
-    return pd.DataFrame({"kind": kinds, "product": np.concatenate([similar, dissimilar])})
+    measured = results.measured(0, row)
+    assert measured is not None
+    products = {"similar": measured.same, "dissimilar": measured.diff}
+    return pd.concat(pd.DataFrame({"kind": k, "product": v}) for k, v in products.items())
 
 
-@_draw_on_slide
 def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: About) -> None:
     show_headline(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
@@ -241,22 +223,15 @@ def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: Abou
         "The number of triplets or comparisons that both methods break, divided by the number "
         "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
         "different errors, so combining them may help. A cell is empty if one of the two makes "
-        "no errors."
+        f"no errors. {results.left_out(0)}"
     )
-    if left_out := results.left_out(0):
-        st.caption(left_out)
 
 
-@_draw_on_slide
 def _draw_confusions(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    drawn = list(confusion_figures(results, 0))
-    label, _ = pick_method(
-        results,
-        yardstick,
-        "evaluation-confused-by",
-        among={results.rows[row].label for row, *_ in drawn},
-    )
-    for row, measure, confusion, figure in drawn:
+    drawings = list(confusion_figures(results, 0))
+    labels = {results.rows[row].label for row, *_ in drawings}
+    label, _ = _pick_method(results, yardstick, "evaluation-confused-by", labels)
+    for row, measure, confusion, figure in drawings:
         if results.rows[row].label != label:
             continue
         frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
@@ -276,42 +251,35 @@ def _draw_confusions(results: Results, yardstick: Yardstick, provenance: About) 
 
 
 def _draw_paraphrases(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    best, *_ = best_first(results, 0, yardstick)
-    drawn = list(quality_figures(results, 0))
-    drawn.sort(
-        key=lambda drawing: (drawing[1] != "tau-c", results.rows[drawing[0]].label != best[0])
-    )
-    with slide("evaluation-view"):
-        sentence = describe_followed_quality(results, 0, yardstick, method_name, plain)
-        show_headline(sentence, key="evaluation-paraphrases")
-        _draw_map(results, *drawn[0], provenance)
-    for drawing in drawn[1:]:  # they do not fit on the stage
-        _draw_map(results, *drawing, provenance)
+    sentence = describe_followed_quality(results, 0, yardstick, method_name, plain)
+    show_headline(sentence, key="evaluation-paraphrases")
+    drawings = list(quality_figures(results, 0))
+    labels = {results.rows[row].label for row, *_ in drawings}
+    label, measured = _pick_method(results, yardstick, "evaluation-paraphrases-by", labels)
+    for row, kind, figure in drawings:
+        if results.rows[row].label != label:
+            continue
+        with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
+            show_figure(
+                figure,
+                key=f"evaluation-{kind}",
+                numbers=partial(_tabulate_maps, measured.paraphrases) if kind == "tau-c" else None,
+                name=f"paraphrases-{kind}",
+                provenance=provenance,
+                height=420,
+            )
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
 
 
-def _draw_map(results: Results, row: int, kind: str, figure: go.Figure, provenance: About) -> None:
-    """A method's map, of the kind ``tau-c`` or ``ratio``."""
-    measured = results.measured(0, row)
-    maps = () if measured is None else measured.paraphrases
-    with allow_swiping(f"evaluation-{kind}-{row}-wide", 320 * len(maps)):
-        show_figure(
-            figure,
-            key=f"evaluation-{kind}-{row}",
-            numbers=partial(_tabulate_maps, maps) if kind == "tau-c" else None,
-            name=f"paraphrases-{kind}",
-            provenance=provenance,
-            height=420,
-        )
-
-
 def _tabulate_maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"quality": m.quality, "fixed1": a, "fixed2": b, "tau-c": m.kendall_c[i, j], "n": m.n[i, j]}
-        for m in maps
-        for i, a in enumerate(m.fixed1)
-        for j, b in enumerate(m.fixed2)
-    )
+    columns = ["quality", "fixed1", "fixed2", "tau-c", "n"]
+    rows = [
+        (quality.quality, first, second, quality.kendall_c[i, j], quality.n[i, j])
+        for quality in maps
+        for i, first in enumerate(quality.fixed1)
+        for j, second in enumerate(quality.fixed2)
+    ]
+    return pd.DataFrame(rows, columns=columns)
 
 
 _DRAW = {

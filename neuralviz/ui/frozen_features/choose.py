@@ -1,4 +1,4 @@
-"""Model, pooling, rungs and seeds of a ladder."""
+"""Pairs, model, pooling, rungs and seeds of a ladder."""
 
 from __future__ import annotations
 
@@ -6,66 +6,126 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.ladder_results import DEFAULT_SEED, LadderSettings
+from neuralviz.jobs import Run
+from neuralviz.jobs.ladder import (
+    EXAMPLE,
+    ClimbLadder,
+    LookAtLayers,
+    example_ladder,
+    example_pairs,
+    recorded_ladder,
+)
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
-from neuralviz.training.similarity.names import RUNG_MEANS, RUNG_NAMES
-from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.models.shared import ModelRef
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.model_choice import choose_text_model, may_load
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.runs import SessionRuns
+from neuralviz.ui.tables import choose_pairs
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.layers.settings import PoolingName
-    from neuralviz.training.similarity.settings import Rung
+    from neuralviz.reading.pairs import ScoredPairs
 
+KEY = "frozen"
+LOOKS = SessionRuns(f"{KEY}-layers")
 SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
+_MODEL_HELP = (
+    "It stays as it is. You can choose a sentence encoder, a masked language model or a model that "
+    "predicts the next token, by its Hub ID or its folder."
+)
 
 
-def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
+def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
+    """Ask for a ladder; also the run over its layers, and whether *Train* was pressed.
+
+    The ladder and the run are None, with a message, while something is missing.
+    """
+    left_column, right_column = wide_columns(2, f"{KEY}-given")
+    with left_column:
+        pairs = choose_scored_pairs()
+    with right_column:
+        model_place, pooling_place = st.columns(2)
+        with model_place:
+            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP)
+        if pairs is None or not may_load(model_id):
+            return None, None, False
+        model = ModelRef.from_id(model_id)
+        looking = _look_at_layers(model, pairs)
+        with pooling_place:
+            pooling = _choose_pooling(list(looking.result.layers))
+        row = st.container(horizontal=True, vertical_alignment="center")
+        pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+        try:
+            with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
+                settings = _choose_settings(pooling)
+        except SettingsError as error:
+            show_error(error)
+            return None, looking, pressed
+    return ClimbLadder(model, pairs, settings), looking, pressed
+
+
+def choose_scored_pairs() -> ScoredPairs | None:
+    """Ask for pairs: the example's or a table's; None, with a message, without any."""
+    choice = choose_pairs(KEY, _load_example)
+    if choice is None:
+        return None
+    name, pairs, is_example = choice
+    if is_example:
+        st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
+    else:
+        st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
+    return pairs
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _load_example() -> tuple[str, ScoredPairs]:
+    return EXAMPLE, example_pairs()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def load_recorded_run() -> Run[Ladder] | None:
+    """The recorded ladder as a run that is over, the same one for all sessions."""
+    ladder = recorded_ladder()
+    return None if ladder is None else Run.from_result(example_ladder(), ladder)
+
+
+def _look_at_layers(model: ModelRef, pairs: ScoredPairs) -> Run[Ladder]:
+    """A run over the layers: the recorded one where it is of these pairs."""
+    recorded = load_recorded_run()
+    if recorded is not None and (recorded.task.model, recorded.task.pairs) == (model, pairs):
+        return recorded
+    return LOOKS.start(LookAtLayers(model, pairs))
+
+
+def _choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
     """Ask how token vectors become a text's vector at each layer.
 
     Args:
         model_poolings: the model's poolings, its default first; empty while it is not loaded.
     """
     options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
-    first = (
-        options.index(model_poolings[0]) if model_poolings and model_poolings[0] in options else 0
-    )
+    default = next((name for name in model_poolings[:1] if name in options), options[0])
     chosen = st.selectbox(
         "Pooling",
         options,
-        index=first,
+        index=options.index(default),
         format_func=POOLING_NAMES.__getitem__,
-        key=f"frozen-pooling-{options[first]}",  # a model with other poolings resets it
+        key=f"{KEY}-pooling-{default}",  # a model with other poolings resets it
         bind="query-params",
         help="How the vectors of a text's tokens become one vector at each layer.",
     )
-    return chosen or options[first]
+    return chosen or default
 
 
-def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: Any) -> Rung:
-    """Ask for a rung of a ladder; the best one is selected until a user chooses another.
-
-    Args:
-        rungs: to choose from.
-        best: the best rung on the dev pairs so far; None where they choose none.
-        key: names the widget in the session and in the address.
-        settings: for `st.pills`.
-    """
-    best = best or rungs[0]
-    before = st.session_state.get(f"{key}-best", best)
-    st.session_state[f"{key}-best"] = best
-    if best != before and st.session_state.get(key, before) == before:
-        st.session_state[key] = best
-    else:
-        settings["default"] = best
-    return choose_one(
-        st.pills, "Rung", rungs, key=key, format_func=RUNG_NAMES.__getitem__, **settings
-    )
-
-
-def choose_settings(pooling: PoolingName) -> LadderSettings:
+def _choose_settings(pooling: PoolingName) -> LadderSettings:
     """Ask for rungs and seeds.
 
     Raises:
@@ -77,7 +137,7 @@ def choose_settings(pooling: PoolingName) -> LadderSettings:
         default=list(RUNGS),
         selection_mode="multi",
         format_func=RUNG_NAMES.__getitem__,
-        key="frozen-rungs",
+        key=f"{KEY}-rungs",
         bind="query-params",
     )
     for rung in RUNGS:
@@ -86,7 +146,7 @@ def choose_settings(pooling: PoolingName) -> LadderSettings:
         st.segmented_control,
         "Seeds",
         list(SEEDS),
-        key="frozen-seeds",
+        key=f"{KEY}-seeds",
         default="One",
         help="With three, each rung is trained three times, and its mean is shown.",
     )

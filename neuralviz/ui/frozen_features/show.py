@@ -1,116 +1,198 @@
-"""The layers as they are, and the ladder, live."""
+"""The page on frozen features below its title: the ladder, the layers, a rung, two texts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.evaluation.in_words import EMPTY_CELL, in_digits
-from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
-from neuralviz.headlines.ladder import describe_ladder, describe_layers
-from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
-from neuralviz.plots.pairs import layer_figure
+from neuralviz.evaluation.ladder_results import (
+    PUBLISHED_OF,
+    best_result,
+    best_rung,
+    ladder_lines,
+    worst_predictions,
+)
+from neuralviz.headlines.ladder import (
+    PAPERS_PAIR,
+    describe_errors,
+    describe_ladder,
+    describe_layer_shares,
+    describe_layers,
+    describe_two_texts,
+    describe_worst,
+    warn_of_rung,
+)
+from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, make_similarity_models
+from neuralviz.paths import similarity_models_folder
+from neuralviz.plots.ladder import (
+    autoencoder_figure,
+    curves_figure,
+    ladder_figure,
+    ladder_height,
+    layer_shares_figure,
+    pair_scores_figure,
+    predictions_figure,
+    qq_figure,
+    residual_figure,
+)
+from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
+from neuralviz.training import similarity
+from neuralviz.training.similarity.folder import check_free_name, model_path
+from neuralviz.training.similarity.settings import RUNG_NAMES
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.stage import hide_on_stage, slide
-from neuralviz.words import many, number
+from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
+from neuralviz.ui.limits import character_limit, effective_settings
+from neuralviz.ui.links import result_view_id
+from neuralviz.ui.page import dim_old_results, plain, wide_columns
+from neuralviz.ui.runs import (
+    RunSentences,
+    SessionRuns,
+    find_visible_run,
+    show_run_panel,
+    show_visible_run,
+)
+from neuralviz.ui.saving import save_by_name
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_on_stage, slide
+from neuralviz.ui.tables import put_upload_in_address
+from neuralviz.ui.worst_cases import list_worst, quote
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-    from neuralviz.evaluation.ladder_events import Curve, Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import LadderLine
+    import plotly.graph_objects as go
+
+    from neuralviz.evaluation.ladder_results import (
+        Curve,
+        Ladder,
+        LadderLine,
+        Prediction,
+        RungResult,
+    )
     from neuralviz.jobs import Run
+    from neuralviz.jobs.ladder import TwoScores
+    from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
+RUNS = SessionRuns(KEY)
+TWO_TEXTS = SessionRuns(f"{KEY}-two", kept=8)
+PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
-_READING = "Every text is read once, for its vectors at all layers."
-_BEFORE = "Small models learn people's scores from all layers, rung by rung."
+N_WORST = 20  # predictions in the table
+_SILENT = RunSentences(start="Loading the model …", describe_done=lambda _: "")
 
 
-def ladder_provenance(model_id: str, settings: Mapping[str, str] | None = None) -> About:
-    """The model and settings that downloaded figures name."""
-    return About("Frozen features", {"model": model_id, **(settings or {})}, files=(model_id,))
+def show() -> None:
+    """Show pairs, model, *Train*, ladder and layers; at first, the recorded ladder."""
+    task, looking, pressed = choose_ladder()
+    if pressed:
+        put_upload_in_address(KEY)
+    visible = find_visible_run(
+        RUNS, task, result_view_id(KEY), pressed=pressed, recorded=load_recorded_run()
+    )
+    if visible is not None:
+        sentences = RunSentences(start="Loading the model …")
+        show_visible_run(RUNS, visible, "Train", partial(_show_ladder, visible.run), sentences)
+    if looking is not None:
+        _show_layers(looking)
+    if visible is not None and visible.run.is_over and visible.run.result.results:
+        with dim_old_results(f"{KEY}-closer", not visible.is_current):
+            _show_numbers(visible.run.result)
+            _show_rung(visible.run)
+            _ask_two_texts(visible.run)
 
 
-def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool, key: str) -> None:
-    """Draw how well the cosine at each layer follows human scores, for each pooling."""
+def _draw(
+    figure: go.Figure,
+    name: str,
+    numbers: Callable[[], pd.DataFrame],
+    model_id: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    key: str = "",
+    height: int = HEIGHT,
+    alt: str = "",
+) -> None:
+    """Draw a figure; ``name`` is that of its downloads, and the key by default."""
+    provenance = About("Frozen features", {"model": model_id, **(settings or {})}, (model_id,))
+    key = key or f"{KEY}-{name}"
+    show_figure(
+        figure, key=key, numbers=numbers, name=name, height=height, alt=alt, provenance=provenance
+    )
+
+
+# --- the ladder and the layers -----------------------------------------------------------------
+
+
+def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
+    """Show the main finding, the ladder, and the rungs' learning curves."""
+    lines, rungs, model_id = ladder_lines(ladder), run.task.settings.rungs, run.task.model.id
+    height = ladder_height(len(rungs) + N_BASELINES)
+    with slide("frozen-ladder"):
+        sentence = describe_ladder(ladder, is_whole=not live)
+        waiting = "Small models learn people's scores from all layers, rung by rung."
+        show_headline(sentence or waiting, key="frozen-ladder")
+        left_column, right_column = wide_columns([7, 5], "frozen-ladder")
+        with left_column:
+            _draw(
+                ladder_figure(lines, rungs), "ladder", lambda: _tabulate_ladder(lines), model_id,
+                key=f"{KEY}-{run.id}-ladder", height=height,
+            )  # fmt: skip
+        with right_column:
+            _draw(
+                curves_figure(ladder.curves), "learning-curves",
+                lambda: _tabulate_curves(ladder.curves), model_id,
+                key=f"{KEY}-{run.id}-curves", height=height,
+                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
+            )  # fmt: skip
+
+
+def _show_layers(looking: Run[Ladder]) -> None:
+    """Show how well the cosine at each layer follows human scores, before anything is learnt."""
+    model_id = looking.task.model.id
+    if looking is load_recorded_run():
+        _draw_layers(model_id, looking.result, live=False)
+        return
+    show_run_panel(LOOKS, looking, partial(_draw_layers, model_id), sentences=_SILENT)
+    if any(len(layers.scores) == LOOKED_AT for layers in looking.result.layers.values()):
+        st.caption(f"The first {many(LOOKED_AT, 'train pair')}.")
+
+
+def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
+    layers = ladder.layers
     sentence, best = describe_layers(layers, is_whole=not live)
     values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
     if not layers:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
-    with slide(key):
-        show_headline(sentence or _READING, key=key)
-        show_figure(
-            figure,
-            key=f"{key}-figure",
-            numbers=lambda: pd.DataFrame(
-                {"pooling": pooling, "layer": layer, "Spearman": spearman, "Pearson": pearson}
-                for pooling, cosines in layers.items()
-                for layer, (spearman, pearson) in enumerate(
-                    zip(cosines.spearman.tolist(), cosines.pearson.tolist(), strict=True)
-                )
-            ),
-            name="correlation-by-layer",
-            height=HEIGHT + 40,
-            provenance=ladder_provenance(model_id),
-        )
-        if best is not None and not live:
-            st.caption(BEST_OF_ALL)
+
+    def tabulate_layers() -> pd.DataFrame:
+        columns = ("pooling", "layer", "Spearman", "Pearson")
+        rows = [
+            (pooling, layer, cosines.spearman[layer], cosines.pearson[layer])
+            for pooling, cosines in layers.items()
+            for layer in range(len(cosines.spearman))
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    with slide(f"{KEY}-layers"):
+        waiting = "Every text is read once, for its vectors at all layers."
+        show_headline(sentence or waiting, key=f"{KEY}-layers")
+        _draw(figure, "correlation-by-layer", tabulate_layers, model_id, height=HEIGHT + 40)
 
 
-def show_ladder(
-    key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder, *, live: bool
-) -> None:
-    """Show the main finding, the ladder, and the rungs' learning curves.
-
-    Args:
-        key: names the figures on the page.
-        rungs: all rungs of the run.
-        model_id: the frozen model's.
-        ladder: the finished part.
-        live: whether the run still goes on.
-    """
-    lines, provenance = ladder_lines(ladder), ladder_provenance(model_id)
-    with slide("frozen-ladder"):
-        show_headline(describe_ladder(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
-        left_column, right_column = wide_columns([7, 5], "frozen-ladder")
-        height = ladder_height(len(rungs) + N_BASELINES)
-        with left_column:
-            show_figure(
-                ladder_figure(lines, rungs),
-                key=f"{key}-ladder",
-                numbers=lambda: ladder_numbers(lines),
-                name="ladder",
-                height=height,
-                alt="The ladder: Spearman on the test pairs",
-                provenance=provenance,
-            )
-        with right_column:
-            show_figure(
-                curves_figure(ladder.curves),
-                key=f"{key}-curves",
-                numbers=lambda: curve_numbers(ladder.curves),
-                name="loss and dev Spearman by epoch",
-                height=height,
-                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
-                provenance=provenance,
-            )
-
-
-def show_numbers(run: Run[Ladder]) -> None:
+def _show_numbers(ladder: Ladder) -> None:
     """Show all numbers of the ladder as a table, and the numbers of pairs."""
-    ladder = run.result
-    test = ladder.test
+    test, numbers = ladder.test, _tabulate_ladder(ladder_lines(ladder))
     assert test is not None
     with hide_on_stage("frozen-numbers"):
         sizes = (
@@ -119,25 +201,23 @@ def show_numbers(run: Run[Ladder]) -> None:
         )
         st.caption(plain(" ".join([sizes, *test.notes])))
         with st.expander("All numbers"):
-            lines = ladder_lines(ladder)
-            st.dataframe(_format_table(lines), hide_index=True, key="frozen-table")
-            if _has_published(lines):
-                st.caption(
-                    f"*Published*: {PUBLISHED_OF} on these test pairs, those of STS-B. All others "
-                    "are measured here."
-                )
+            table = numbers.dropna(axis="columns", how="all").round(3)
+            st.dataframe(table, hide_index=True, key="frozen-table")
+            if "published Spearman" in table:
+                st.caption(f"*Published*: {PUBLISHED_OF} on these test pairs, those of STS-B.")
 
 
-def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    """A table with a row per baseline and rung."""
-    nowhere = (np.nan, np.nan)
+def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
+    """A row per baseline and rung."""
+    unknown = (np.nan, np.nan)
+    intervals = [line.interval or unknown for line in lines]
     return pd.DataFrame(
         {
             "name": [line.name for line in lines],
             "dev Spearman": [line.dev for line in lines],
             "Spearman": [line.spearman for line in lines],
-            "low": [(line.interval or nowhere)[0] for line in lines],
-            "high": [(line.interval or nowhere)[1] for line in lines],
+            "low": [low for low, _ in intervals],
+            "high": [high for _, high in intervals],
             "Pearson": [line.pearson for line in lines],
             "seeds": [max(1, len(line.seeds)) for line in lines],
             "published Spearman": [line.published for line in lines],
@@ -145,8 +225,8 @@ def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
     )
 
 
-def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
-    """A table with a row per rung, seed and epoch."""
+def _tabulate_curves(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
+    """A row per rung, seed and epoch."""
     return pd.DataFrame(
         {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
         for (rung, seed), curve in curves.items()
@@ -154,29 +234,174 @@ def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
     )
 
 
-def _format_table(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    def format_range(bounds: tuple[float, float] | None) -> str:
-        return f"{number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}" if bounds else EMPTY_CELL
+# --- a rung --------------------------------------------------------------------------------------
 
-    table = pd.DataFrame(
+
+def _show_rung(run: Run[Ladder]) -> None:
+    """Show what one rung has learnt and its errors, and offer to save it."""
+    ladder = run.result
+    rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
+    best = best_rung(ladder) or rungs[0]
+    st.subheader("A rung looked at closer", anchor=False)
+    with hide_on_stage("frozen-rung"):
+        rung: Rung = choose_one(
+            st.pills, "Rung", rungs, default=best, format_func=RUNG_NAMES.__getitem__,
+            key=f"{KEY}-rung-{best}",  # another best rung resets it
+            label_visibility="collapsed",
+        )  # fmt: skip
+    result = best_result(ladder, rung)
+    draw = partial(
+        _draw, model_id=run.task.model.id,
+        settings={"rung": RUNG_NAMES[rung], "seed": str(result.seed)},
+    )  # fmt: skip
+    _show_layer_shares(ladder, result, draw)
+    _show_predictions(ladder, result, draw)
+    _show_errors(ladder, result, draw)
+    with hide_on_stage("frozen-save"):
+        _offer_to_save(run, rung)
+
+
+def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
+    """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
+    shares = result.trained.layer_shares
+    rebuilt = [
+        (ladder.curves[place].rebuilt if place in ladder.curves else (), rung_result.trained.losses)
+        for place, rung_result in ladder.results.items()
+        if rung_result.trained.losses is not None
+    ]
+    with slide("frozen-heard"):
+        show_headline(describe_layer_shares(result.rung, shares), key="frozen-heard")
+        places = wide_columns(1 + bool(rebuilt), "frozen-heard")
+        with places[0]:
+            draw(
+                layer_shares_figure(result.rung, shares), "layers-heard",
+                lambda: pd.DataFrame({"layer": range(len(shares)), "share": shares}),
+            )  # fmt: skip
+        for epochs, losses in rebuilt[:1]:
+            with places[1]:
+                draw(
+                    autoencoder_figure(epochs, losses), "autoencoder-loss",
+                    lambda losses=losses: pd.DataFrame(
+                        {"layer": range(len(losses)), "lost": losses}
+                    ),
+                )  # fmt: skip
+    st.caption(
+        "How far the score moves while a layer's cosine moves as it does among the dev pairs."
+    )
+
+
+def _show_predictions(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
+    """Draw predictions against human scores, and list the worst."""
+    test = ladder.test
+    assert test is not None
+    pairs = worst_predictions(test, result.predicted, len(test.scores))
+    numbers = _tabulate_pairs(pairs)
+    with slide("frozen-predictions"):
+        show_headline(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
+        left_column, right_column = wide_columns(2, "frozen-predictions")
+        with left_column:
+            figure = predictions_figure(result.rung, pairs)
+            draw(figure, "predictions", lambda: numbers, height=HEIGHT + 100)
+        with right_column:
+            st.markdown("**The worst predictions**")
+            list_worst(numbers[:N_WORST], "frozen-worst")
+
+
+def _tabulate_pairs(pairs: Sequence[Prediction]) -> pd.DataFrame:
+    return pd.DataFrame(
         {
-            "": [line.name for line in lines],
-            "dev Spearman ↑": [in_digits(line.dev, 3) for line in lines],
-            "Spearman ↑": [in_digits(line.spearman, 3) for line in lines],
-            "95% interval": [format_range(line.interval) for line in lines],
-            "seeds": [format_range(line.spread) for line in lines],
-            "Pearson ↑": [in_digits(line.pearson, 3) for line in lines],
-            "published Spearman": [
-                EMPTY_CELL if line.published is None else in_digits(line.published, 3)
-                for line in lines
-            ],
+            "text 1": [pair.sentences[0] for pair in pairs],
+            "text 2": [pair.sentences[1] for pair in pairs],
+            "human score": [pair.score for pair in pairs],
+            "prediction": [pair.predicted for pair in pairs],
         }
     )
-    dropped_columns = [] if any(line.spread for line in lines) else ["seeds"]
-    if not _has_published(lines):
-        dropped_columns.append("published Spearman")
-    return table.drop(columns=dropped_columns)
 
 
-def _has_published(lines: Sequence[LadderLine]) -> bool:
-    return any(line.published is not None for line in lines)
+def _show_errors(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
+    """Draw the errors of the predictions as a histogram and a Q–Q plot."""
+    test = ladder.test
+    assert test is not None
+    errors = result.predicted - test.scores
+    figures = {
+        "errors": residual_figure(result.rung, errors), "q-q": qq_figure(result.rung, errors)
+    }  # fmt: skip
+    with slide("frozen-errors"):
+        sentence = describe_errors(result.rung, result.predicted, test.scores)
+        show_headline(sentence, key="frozen-errors")
+        columns = wide_columns(2, "frozen-errors")
+        for column, (name, figure) in zip(columns, figures.items(), strict=True):
+            with column:
+                draw(figure, name, lambda: pd.DataFrame({"error": errors}))
+    st.caption(
+        "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
+    )
+
+
+def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
+    """Ask for a name, and save the rung as a similarity model."""
+    if effective_settings().demo:
+        st.caption("Similarity models cannot be saved in this demo.")
+        return
+
+    def save(name: str) -> Path:
+        models = {model.trained.settings.rung: model for model in _similarity_models(run)}
+        similarity.save_similarity_model(models[rung], check_free_name(name))
+        return similarity_models_folder()
+
+    st.markdown("**Save this rung as a similarity model**")
+    for warning in warn_of_rung(run.result, rung):
+        st.warning(plain(warning))
+    identity = (run.task, rung)
+    if not save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file()):
+        st.caption(
+            "It scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or from "
+            "Python `load_similarity_model(NAME).score(pairs)`."
+        )
+
+
+# --- two texts -----------------------------------------------------------------------------------
+
+
+def _ask_two_texts(run: Run[Ladder]) -> None:
+    """Ask for two texts, at first the paper's, and show how every rung scores them."""
+    st.subheader("Two texts of your own", anchor=False)
+    with show_on_stage(TWO_TEXTS.kind), st.container(horizontal=True):
+        texts = []
+        for place, text in enumerate(PAPERS_PAIR, 1):
+            key = f"{TWO_TEXTS.kind}-{place}"
+            st.session_state.setdefault(key, text)
+            length = character_limit(len(PAPERS_PAIR))
+            label = f"Text {place}"
+            texts.append(st.text_input(label, max_chars=length, key=key, persist_state="session"))
+    task = ScoreTwoTexts(run.task.model, _similarity_models(run), *texts)
+    scoring = TWO_TEXTS.start(task)
+    draw = partial(_show_two_texts, task)
+    show_run_panel(TWO_TEXTS, scoring, draw, sentences=_SILENT, patience=PATIENCE)
+
+
+def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
+    """A ladder's similarity models, the same ones as long as it is shown."""
+    shown_id, models = st.session_state.get(f"{KEY}-models", ("", ()))
+    if shown_id != run.id:
+        models = make_similarity_models(run.task.model, run.result)
+        st.session_state[f"{KEY}-models"] = run.id, models
+    return models
+
+
+def _show_two_texts(task: ScoreTwoTexts, scores: TwoScores | None, _: bool) -> None:
+    if scores is None:
+        return
+    scale = task.rungs[0].scale
+    names = [RUNG_NAMES[rung] for rung in scores.pair]
+    columns: dict[str, list[Any]] = {
+        "rung": names,
+        "score": list(scores.pair.values()),
+        "identical texts": list(scores.equal.values()),
+    }
+    with slide(TWO_TEXTS.kind):
+        pair = task.first, task.second
+        sentence = describe_two_texts(pair, scores.pair, scores.equal, quote)
+        show_headline(sentence, key=TWO_TEXTS.kind)
+        figure = pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
+        _draw(figure, "two-texts", lambda: pd.DataFrame(columns), task.model.id)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.headlines.layers import describe_blocks, describe_epochs
+from neuralviz.headlines.layers import describe_blocks
 from neuralviz.jobs.micro_tuning import TuneBlocks
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
@@ -18,18 +18,12 @@ from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.layers import ask_more_figures, ask_text
-from neuralviz.ui.micro_tuning.choose import (
-    ask_epochs_and_rate,
-    available_layers,
-    run_settings,
-)
+from neuralviz.ui.figures import allow_swiping, list_cells, show_figure
+from neuralviz.ui.layers.text import ask_more_figures, ask_text
+from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -43,8 +37,6 @@ if TYPE_CHECKING:
 
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
-LIVE_SECONDS = 0.4
-PAPERS_MIX = "(2, 1), (1, 1), (1, 2), (1, 3)"
 MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
@@ -52,18 +44,27 @@ def show() -> None:
     """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
-    matching_run = None
+    run: Run[BlockChanges] | None = None
     with inputs:
         text = ask_text()
-        choice = available_layers(model_id)
+        choice = find_layers(model_id)
         if choice is not None:
-            matching_run = _ask_settings(model_id, text, choice[0])
-        measure = _choose_measure()
+            run = _ask_settings(model_id, text, choice[0])
+        measure = choose_one(
+            st.segmented_control,
+            "Measure",
+            list(MEASURES),
+            format_func=MEASURES.__getitem__,
+            default="per value",
+            key="layers-measure",
+            persist_state="session",
+            label_visibility="collapsed",
+        )
         epoch_place = st.container()
-    run: Run[BlockChanges] | None = matching_run or RUNS.last_to_show()
+    is_old, run = run is None, run or RUNS.last_to_show()
     if run is None:
         return
-    is_old, epoch = matching_run is None, None
+    epoch = None
     with epoch_place:
         if is_old:
             st.caption(
@@ -73,20 +74,11 @@ def show() -> None:
             epoch = _choose_epoch(run)
             _show_loss(run.result)
     with output, dim_old_results(KEY, is_old):
-        show_run_panel(
-            RUNS,
-            run,
-            partial(_show_marks, run, measure, epoch),
-            sentences=_words(run),
-            bar_stays=True,
-            interval=LIVE_SECONDS,
-        )
-    if run.is_over and run.result.epochs_known and ask_more_figures():
+        draw = partial(_show_marks, run, measure, epoch)
+        show_run_panel(RUNS, run, draw)
+    if epoch is not None and ask_more_figures():
         with dim_old_results(f"{KEY}-more", is_old):
-            _show_by_epoch(run, run.result, measure)
-
-
-# --- before a run ------------------------------------------------------------------------------
+            _show_by_epoch(run, measure)
 
 
 def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[BlockChanges] | None:
@@ -98,12 +90,11 @@ def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Bloc
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
         kinds = _choose_kinds(layers)
-        epochs, learning_rate = ask_epochs_and_rate(st.columns(2), "layers-epochs", "layers-rate")
+        epochs, learning_rate = ask_epochs_and_rate("layers-epochs", "layers-rate")
     pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
-    last = RUNS.last()
-    grid = mark_grid(layers, kinds)
+    last, grid = RUNS.last(), mark_grid(layers, kinds)
     try:
-        settings = run_settings(grid.names, PAPERS_MIX, epochs, learning_rate, unmasked=False)
+        settings = check_choices(grid.names, epochs, learning_rate)
         if not text.strip():
             raise TextError("The text is empty. Enter at least one word.")
     except NeuralvizError as error:
@@ -122,82 +113,20 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     selected = st.session_state.get(key)
     if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
         st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
-    chosen = st.multiselect(
+    return st.multiselect(
         "Kinds of layers to tune in every block",
         kinds,
         format_func=kind_in_words,
         key=key,
         persist_state="session",
-    )
-    if any(map(is_noise, kinds)):
-        st.caption(
+        help=(
             "The key bias of attention is off by default. It cannot change the model's "
             "output, so its gradient is rounding noise, which AdamW scales up to full steps."
-        )
-    return chosen
-
-
-# --- a run -------------------------------------------------------------------------------------
-
-
-def _words(run: Run[BlockChanges]) -> RunSentences:
-    def stopped(_: BlockChanges) -> str:
-        if not run.progress.share:
-            return "Stopped before the first step."
-        return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
-
-    return RunSentences(describe_stopped=stopped)
-
-
-def _show_marks(
-    run: Run[BlockChanges], measure: str, epoch: int | None, marks: BlockChanges, live: bool
-) -> None:
-    if not marks.epochs_known:
-        return
-    if marks.diverged:
-        st.warning(
-            "The run diverged: the loss became infinite or NaN. The last finite weights are "
-            "shown. Lower the learning rate (the paper uses 0.01)."
-        )
-    elif marks.loss_rose:
-        st.warning(
-            "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
-        )
-    if live or epoch is None:
-        epoch = marks.epochs_known
-    grid, per_value = _task(run).grid, measure == "per value"
-    with slide(KEY):
-        show_headline(
-            describe_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
-        )
-        with allow_swiping(f"{KEY}-scrolled", 480):
-            show_figure(
-                marks_figure(
-                    grid.norms(marks.norms[epoch - 1], per_value=per_value),
-                    [kind_in_words(kind) for kind in grid.kinds],
-                    grid.blocks,
-                    measure=MEASURES[measure],
-                    moment=f"epoch {epoch}",
-                    full_kinds=grid.kinds,
-                ),
-                key=f"{KEY}-grid-{run.id}",
-                numbers=lambda: _make_table(grid, marks),
-                name="change-by-block-and-kind-of-layer",
-                height=max(300, 130 + 30 * len(grid.kinds)),
-                provenance=_describe_run(_task(run)),
-            )
-    st.caption(
-        "Each cell shows how much one kind of layer changed in one block: "
-        + (
-            "the root mean square over its values, so that layers of different sizes can be "
-            "compared."
-            if per_value
-            else "the norm of its delta, which grows with the layer's size."
-        )
+        ),
     )
 
 
-def _task(run: Run[BlockChanges]) -> TuneBlocks:
+def _get_task(run: Run[BlockChanges]) -> TuneBlocks:
     return cast("TuneBlocks", run.task)
 
 
@@ -218,44 +147,62 @@ def _describe_run(task: TuneBlocks) -> About:
     )
 
 
-def _show_loss(marks: BlockChanges) -> None:
-    losses = marks.loss[: marks.epochs_known]
-    finite = losses[np.isfinite(losses)]
-    if not len(finite):
+def _show_marks(
+    run: Run[BlockChanges], measure: str, epoch: int | None, changes: BlockChanges, live: bool
+) -> None:
+    """Draw how much each kind of layer has changed in each block."""
+    if not changes.epochs_known:
         return
-    delta, arrow, is_good = _describe_change(finite)
+    if changes.diverged:
+        st.warning(
+            "The run diverged: the loss became infinite or NaN. The last finite weights are "
+            "shown. Lower the learning rate (the paper uses 0.01)."
+        )
+    elif changes.loss_rose:
+        st.warning(
+            "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
+        )
+    if live or epoch is None:
+        epoch = changes.epochs_known
+    grid, norms = _get_task(run).grid, changes.norms[epoch - 1]
+    per_value = measure == "per value"
+    headline = describe_blocks(grid, norms, per_value=per_value, epoch=epoch)
+    with slide(KEY, headline), allow_swiping(f"{KEY}-scrolled", 480):
+        show_figure(
+            marks_figure(
+                grid.norms(norms, per_value=per_value),
+                [kind_in_words(kind) for kind in grid.kinds],
+                grid.blocks,
+                measure=MEASURES[measure],
+                moment=f"epoch {epoch}",
+                full_kinds=grid.kinds,
+            ),
+            key=f"{KEY}-grid-{run.id}",
+            numbers=lambda: _list_changes(grid, changes),
+            name="change-by-block-and-kind-of-layer",
+            height=max(300, 130 + 30 * len(grid.kinds)),
+            provenance=_describe_run(_get_task(run)),
+        )
+    scale = "the norm of its delta, which grows with the layer's size."
+    if per_value:
+        scale = "the root mean square over its values, so that layers of different sizes compare."
+    st.caption(f"Each cell shows how much one kind of layer changed in one block: {scale}")
+
+
+def _show_loss(changes: BlockChanges) -> None:
+    """Show the last loss, how far it is from the first, and the way between them."""
+    losses = changes.loss[: changes.epochs_known]
+    losses = losses[np.isfinite(losses)]
+    if not len(losses):
+        return
+    change = round(losses[-1] - losses[0], 2)
     st.metric(
         "Loss at the masked positions, nats (lower is better)",
-        f"{finite[-1]:.2f}",
-        delta=delta or None,
-        delta_arrow=arrow,
-        delta_color="normal" if is_good else "inverse",  # the number has no sign
-        chart_data=finite.tolist() if len(finite) > 1 else None,
+        f"{losses[-1]:.2f}",
+        delta=f"{change:.2f} since epoch 0" if change else None,
+        delta_color="inverse",
+        chart_data=losses.tolist() if len(losses) > 1 else None,
         chart_type="line",
-    )
-
-
-def _describe_change(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"], bool]:
-    """The change of a loss as a phrase without a sign, its arrow, and whether it is good."""
-    if len(losses) < 2:
-        return "", "off", True
-    change = float(losses[-1] - losses[0])
-    size = f"{abs(change):.2f}"
-    if not float(size):
-        return "unchanged since epoch 0", "off", True
-    return f"{size} since epoch 0", "down" if change < 0 else "up", change < 0
-
-
-def _choose_measure() -> str:
-    return choose_one(
-        st.segmented_control,
-        "Measure",
-        list(MEASURES),
-        format_func=MEASURES.__getitem__,
-        default="per value",
-        key="layers-measure",
-        persist_state="session",
-        label_visibility="collapsed",
     )
 
 
@@ -268,41 +215,32 @@ def _choose_epoch(run: Run[BlockChanges]) -> int:
     return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
 
 
-def _show_by_epoch(run: Run[BlockChanges], marks: BlockChanges, measure: str) -> None:
+def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
     """Draw the change of each block, epoch by epoch."""
-    task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
+    task, changes = _get_task(run), run.result
+    n_epochs, unit = changes.epochs_known, MEASURES[measure].lower()
     blocks = task.grid.blocks
-    totals = task.grid.totals(marks.norms, per_value=per_value)
+    totals = task.grid.totals(changes.norms, per_value=measure == "per value")
+    axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
     with slide(f"{KEY}-epochs"):
-        show_headline(describe_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
-            block_totals_figure(
-                totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs
-            ),
+            block_totals_figure(totals, blocks, measure=unit, epochs=task.settings.epochs),
             key=f"{KEY}-totals-{run.id}",
-            numbers=lambda: pd.DataFrame(
-                {
-                    "epoch": np.repeat(np.arange(1, n_epochs + 1), len(blocks)),
-                    "block": np.tile(blocks, n_epochs),
-                    MEASURES[measure].lower(): totals[:n_epochs].ravel(),
-                }
-            ),
+            numbers=lambda: list_cells(axes, **{unit: totals[:n_epochs]}),
             name="change-by-block",
             height=420,
             provenance=_describe_run(task),
         )
     st.caption(
-        "All kinds of layers in a block together (root "
-        f"{'mean square' if per_value else 'of the sum of squares'}). AdamW's first step "
-        "changes every value by the learning rate, "
-        f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
-        "keep moving, and those with a fluctuating one slow down."
+        "All kinds of layers in a block together. AdamW's first step changes every value by the "
+        f"learning rate, {task.settings.learning_rate:g}; after that, values with a steady "
+        "gradient keep moving, and those with a fluctuating one slow down."
     )
 
 
-def _make_table(grid: MarkGrid, marks: BlockChanges) -> pd.DataFrame:
+def _list_changes(grid: MarkGrid, changes: BlockChanges) -> pd.DataFrame:
     """A row for every tuned layer and epoch."""
-    n_epochs = marks.epochs_known
+    n_epochs = changes.epochs_known
     layers_table = pd.DataFrame(
         {
             "layer": grid.names,
@@ -313,5 +251,5 @@ def _make_table(grid: MarkGrid, marks: BlockChanges) -> pd.DataFrame:
     )
     epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
     table = epochs.merge(layers_table, how="cross")
-    norm = marks.norms[:n_epochs].ravel()
+    norm = changes.norms[:n_epochs].ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

@@ -10,38 +10,32 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.headlines.layers import describe_best_layer, describe_parts, describe_settings_range
+from neuralviz.headlines.layers import describe_best_layer, describe_parts
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.pairs import (
-    ablation_figure,
-    layer_figure,
-    scatter_figure,
-    sweep_figure,
-)
+from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.layers import ask_more_figures, followed_model_id
+from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
-from neuralviz.ui.model_choice import may_load
+from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
+from neuralviz.ui.worst_cases import list_worst
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.layer_pairs import LayerPairs
-    from neuralviz.layers.settings import Variant
 
 KEY = "layers-pairs"
 RUNS = SessionRuns(KEY)
@@ -49,74 +43,82 @@ EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-HALF = 420  # px
+HEIGHT = 420  # px
 
 
 def show() -> None:
     """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
-        model_id = followed_model_id()
+        model_id = choose_text_model()
         pairs = _choose_pairs()
-        coefficient = _choose_coefficient()
+        coefficient = choose_one(
+            st.segmented_control,
+            "Correlation",
+            list(COEFFICIENTS),
+            default="Spearman",
+            key="layers-coefficient",
+            persist_state="session",
+            help=(
+                "Spearman and Kendall compare only the order of the pairs. Pearson "
+                "measures a linear relation."
+            ),
+        )
     if pairs is None or not may_load(model_id):
         return
     put_upload_in_address(KEY)
-    run = RUNS.start(MeasureLayers.from_pairs(ModelRef.from_id(model_id), pairs))
+    run = RUNS.start(MeasureLayers(ModelRef.from_id(model_id), pairs))
     with output:
         show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
-    result: LayerPairs | None = run.result if run.is_over else None
-    if result is not None and ask_more_figures():
-        _show_more(result, coefficient)
-
-
-def _choose_coefficient() -> str:
-    return choose_one(
-        st.segmented_control,
-        "Correlation",
-        list(COEFFICIENTS),
-        default="Spearman",
-        key="layers-coefficient",
-        persist_state="session",
-        help=(
-            "Spearman and Kendall compare only the order of the pairs. Pearson "
-            "measures a linear relation."
-        ),
-    )
+    if run.is_over and run.result is not None and ask_more_figures():
+        _show_parts(run.result, coefficient)
+        _show_scatter(run.result, coefficient)
 
 
 def _choose_pairs() -> ScoredPairs | None:
     """The example's pairs, or those of a table; None without any, which the page explains."""
-    chosen = choose_pairs(KEY, _example)
+    chosen = choose_pairs(KEY, _read_example)
     if chosen is None:
         return None
     name, pairs, is_example = chosen
-    for note in pairs.notes:
-        st.caption(plain(note))
-    limit = row_limit(MAX_PAIRS, texts_in_row=2)
+    limit, n_pairs = row_limit(MAX_PAIRS, texts_in_row=2), many(len(pairs), "pair")
+    notes = [*pairs.notes]
     if len(pairs) > limit:
-        st.caption(plain(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}."))
-    elif not is_example:
-        st.caption(plain(f"{many(len(pairs), 'pair')} from {name}."))
-    else:
-        st.caption(
-            f"{many(len(pairs), 'pair')} written for neuralviz and scored from 0 to 5. Many are "
-            "deliberately hard: the same words with a different meaning, a negation, a "
-            "different number."
+        notes.append(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}.")
+    elif is_example:
+        notes.append(
+            f"{n_pairs} written for neuralviz and scored from 0 to 5. Many are deliberately hard: "
+            "the same words with a different meaning, a negation, a different number."
         )
+    else:
+        notes.append(f"{n_pairs} from {name}.")
+    st.caption(plain(" ".join(notes)))
     return pairs.first(limit)
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
-def _example() -> tuple[str, ScoredPairs]:
+def _read_example() -> tuple[str, ScoredPairs]:
     return EXAMPLE, read_pairs(Source.from_path(sample_data() / EXAMPLE))
 
 
 def _describe_run(result: LayerPairs) -> About:
-    return About(
-        f"Layers against human scores on {many(len(result.pairs), 'pair')}",
-        {"model": result.model_id},
-    )
+    title = f"Layers against human scores on {many(len(result.pairs), 'pair')}"
+    return About(title, {"model": result.model_id})
+
+
+def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[float]:
+    return [getattr(row.correlation, COEFFICIENTS[coefficient]) for row in measured]
+
+
+def _list_coefficients(measured: MeasuredPooling) -> dict[str, float]:
+    correlation = measured.correlation
+    return {
+        "Spearman": correlation.spearman,
+        "Pearson": correlation.pearson,
+        "Kendall tau-b": correlation.kendall_b,
+        "Kendall tau-c": correlation.kendall_c,
+        "pairs": correlation.n,
+    }
 
 
 def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
@@ -126,9 +128,24 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     sentence, best = _describe_best_layer(result, coefficient, not live)
-    with slide(KEY):
-        show_headline(sentence, key=KEY)
-        _show_by_layer(result, coefficient, best)
+    values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
+    with slide(KEY, sentence):
+        show_figure(
+            layer_figure(values, coefficient, (best.pooling, best.layer) if best else None),
+            key=f"{KEY}-layers",
+            numbers=lambda: pd.DataFrame(
+                {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
+                for pooling, layers in result.by_layer.items()
+                for layer, measured in enumerate(layers)
+            ),
+            name="correlation-by-layer",
+            height=HEIGHT,
+            provenance=_describe_run(result),
+        )
+    note = BEST_OF_ALL
+    if "cls" in values and not np.isfinite(values["cls"][0]):
+        note += " At layer 0, [CLS] is the same for all sentences."
+    st.caption(note)
 
 
 @lru_cache(maxsize=8)  # the page draws it again and again
@@ -140,8 +157,8 @@ def _describe_best_layer(
     )
 
 
-def _show_more(result: LayerPairs, coefficient: str) -> None:
-    """Draw the parts of SBERT-WK, its settings, and every pair."""
+def _show_parts(result: LayerPairs, coefficient: str) -> None:
+    """Draw the parts of SBERT-WK and the effect of its settings."""
     st.subheader("SBERT-WK on these pairs", anchor=False)
     variant = choose_one(
         st.segmented_control,
@@ -156,84 +173,23 @@ def _show_more(result: LayerPairs, coefficient: str) -> None:
             "paper's equations in three places."
         ),
     )
-    _show_ablation(result, coefficient, variant)
-    windows, starts = (
-        [_value(measured, coefficient) for measured in values_by_variant[variant]]
-        for values_by_variant in (result.windows, result.layer_starts)
+    parts = result.ablation[variant]
+    headline = describe_parts(
+        parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
     )
-    with slide(f"{KEY}-sweeps"):
-        show_headline(describe_settings_range(windows, starts, coefficient), key=f"{KEY}-sweeps")
-        window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
-        with window_column:
-            _show_sweep(result, coefficient, "windows")
-        with start_column:
-            _show_sweep(result, coefficient, "layer_starts")
-    st.caption(
-        "How much the result depends on two settings: the *layer window* (the number of "
-        "layers on each side that a layer is compared with) and the *first layer* used."
-    )
-    _show_scatter(result, coefficient)
-
-
-def _value(measured: MeasuredPooling, coefficient: str) -> float:
-    return getattr(measured.correlation, COEFFICIENTS[coefficient])
-
-
-def _row(measured: MeasuredPooling) -> dict[str, float]:
-    correlation = measured.correlation
-    return {
-        "Spearman": correlation.spearman,
-        "Pearson": correlation.pearson,
-        "Kendall tau-b": correlation.kendall_b,
-        "Kendall tau-c": correlation.kendall_c,
-        "pairs": correlation.n,
-    }
-
-
-def _show_by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> None:
-    values = {
-        pooling: [_value(measured, coefficient) for measured in layers]
-        for pooling, layers in result.by_layer.items()
-    }
-    show_figure(
-        layer_figure(values, coefficient, (best.pooling, best.layer) if best else None),
-        key=f"{KEY}-layers",
-        numbers=lambda: pd.DataFrame(
-            {"pooling": pooling, "layer": layer, **_row(measured)}
-            for pooling, layers in result.by_layer.items()
-            for layer, measured in enumerate(layers)
-        ),
-        name="correlation-by-layer",
-        height=HALF,
-        provenance=_describe_run(result),
-    )
-    note = BEST_OF_ALL
-    if "cls" in values and not np.isfinite(values["cls"][0]):
-        note += (
-            " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "
-            "same for all sentences."
-        )
-    st.caption(note)
-
-
-def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
-    parts = {
-        name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
-    }
-    whole, plain_mean = (result.ablation[variant][PARTS[part]] for part in ("all", "last"))
-    sentence = describe_parts(whole, plain_mean, COEFFICIENTS[coefficient], coefficient)
-    with slide(f"{KEY}-ablation"):
-        show_headline(sentence, key=f"{KEY}-ablation")
+    with slide(f"{KEY}-ablation", headline):
         show_figure(
-            ablation_figure(parts, coefficient),
+            ablation_figure(
+                dict(zip(parts, _get_values(parts.values(), coefficient), strict=True)), coefficient
+            ),
             key=f"{KEY}-ablation",
             numbers=lambda: pd.DataFrame(
-                {"variant": VARIANT_NAMES[name], "part": part, **_row(measured)}
+                {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
                 for name, parts in result.ablation.items()
                 for part, measured in parts.items()
             ),
             name="ablation",
-            height=HALF,
+            height=HEIGHT,
             provenance=_describe_run(result),
         )
     st.caption(
@@ -241,55 +197,57 @@ def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> No
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
         "weights the tokens of a sentence."
     )
+    with slide(f"{KEY}-sweeps"):
+        window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
+        with window_column:
+            _show_sweep(result, coefficient, "layer window")
+        with start_column:
+            _show_sweep(result, coefficient, "first layer")
 
 
 def _show_sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
-    measured = result.windows if setting == "windows" else result.layer_starts
-    first = 1 if setting == "windows" else 0
-    settings = list(range(first, first + len(next(iter(measured.values())))))
-    axis = "layer window" if setting == "windows" else "first layer"
+    """How the result depends on one of the two settings."""
+    by_variant, first = result.layer_starts, 0
+    if setting == "layer window":
+        by_variant, first = result.windows, 1
+    lines = {name: _get_values(row, coefficient) for name, row in by_variant.items()}
+    mean_of_last = result.ablation["authors"][PARTS["last"]]
     show_figure(
         sweep_figure(
-            settings,
-            {name: [_value(m, coefficient) for m in row] for name, row in measured.items()},
-            plain=_value(result.ablation["authors"][PARTS["last"]], coefficient),
-            title=f"SBERT-WK by {axis}",
-            axis=axis,
+            range(first, first + len(next(iter(lines.values())))),
+            lines,
+            plain=_get_values([mean_of_last], coefficient)[0],
+            title=f"SBERT-WK by {setting}",
+            axis=setting,
             coefficient=coefficient,
         ),
-        key=f"layers-pairs-{setting}",
+        key=f"{KEY}-{setting.replace(' ', '-')}",
         numbers=lambda: pd.DataFrame(
-            {"variant": VARIANT_NAMES[name], axis: value, **_row(m)}
-            for name, row in measured.items()
-            for value, m in zip(settings, row, strict=True)
+            {"variant": VARIANT_NAMES[name], setting: value, **_list_coefficients(measured)}
+            for name, row in by_variant.items()
+            for value, measured in enumerate(row, first)
         ),
-        name=f"sbert-wk-{axis}",
-        height=HALF,
+        name=f"sbert-wk-{setting}",
+        height=HEIGHT,
         provenance=_describe_run(result),
     )
 
 
 def _show_scatter(result: LayerPairs, coefficient: str) -> None:
+    """Draw every pair, and list those on which scores and cosines disagree most."""
     st.subheader("Pair by pair", anchor=False)
     last = len(result.by_layer["mean"]) - 1
     with st.container(horizontal=True, gap="large"):
         pooling = st.selectbox(
             "Pooling",
             list(result.by_layer),
-            format_func=lambda name: POOLING_NAMES[name],
+            format_func=POOLING_NAMES.__getitem__,
             key="layers-pairs-pooling",
             width=300,
         )
-        layer = st.selectbox(
-            "Layer",
-            range(last + 1),
-            index=last,
-            key=f"layers-pairs-layer-of-{last}",
-            width=140,
-        )
-    measured = result.by_layer[pooling][layer]
-    pairs = result.pairs
-    kinds = pairs.labels.get("kind")
+        layer_key = f"layers-pairs-layer-of-{last}"
+        layer = st.selectbox("Layer", range(last + 1), index=last, key=layer_key, width=140)
+    pairs, measured = result.pairs, result.by_layer[pooling][layer]
     table = pd.DataFrame(
         {
             "sentence1": pairs.sentences1,
@@ -299,13 +257,14 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
             **pairs.labels,
         }
     )
+    value = number(_get_values([measured], coefficient)[0], ".3f")
     show_figure(
         scatter_figure(
             measured.cosines,
             pairs.scores,
             list(zip(pairs.sentences1, pairs.sentences2, strict=True)),
-            kinds,
-            f"Score and cosine: {coefficient} {number(_value(measured, coefficient), '.3f')}",
+            pairs.labels.get("kind"),
+            f"Score and cosine: {coefficient} {value}",
         ),
         key="layers-pairs-scatter",
         numbers=table,
@@ -314,21 +273,11 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
         provenance=_describe_run(result),
     )
     st.caption(
-        "Each dot is a pair; hover over it to read the sentences. Pairs far from the "
-        "rising diagonal are misjudged: at the lower right, the cosine similarity is high but the "
-        "human score is low."
+        "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
+        "similarity is high but the human score is low."
     )
     ranks = table[["score", "cosine"]].rank(pct=True)
-    disagreement = (ranks["cosine"] - ranks["score"]).abs()
-    with st.expander("Pairs with the largest disagreement"):
-        worst = table.loc[disagreement.sort_values(ascending=False).index[:MOST_DISAGREEING]].copy()
-        for column in ("sentence1", "sentence2"):
-            worst[column] = [shorten(sentence, 300) for sentence in worst[column]]
-        st.dataframe(
-            worst,
-            hide_index=True,
-            column_config={
-                "score": st.column_config.NumberColumn(format="%.3g", width="small"),
-                "cosine": st.column_config.NumberColumn(format="%.2f", width="small"),
-            },
-        )
+    disagreement = (ranks["cosine"] - ranks["score"]).abs().sort_values(ascending=False)
+    st.markdown("**Pairs with the largest disagreement**")
+    worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
+    list_worst(worst.rename(columns={"score": "human score"}), f"{KEY}-worst")

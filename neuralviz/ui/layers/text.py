@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import html
-from functools import partial
-from typing import TYPE_CHECKING, cast
+import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.headlines.layers import NAMED, describe_text
+from neuralviz.headlines.layers import (
+    NAMED,
+    describe_map,
+    describe_settings,
+    describe_text,
+)
 from neuralviz.jobs.layers import FollowText
-from neuralviz.layers.geometry import followed_words, word_importance
-from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
-from neuralviz.models.shared import ModelRef
+from neuralviz.layers.geometry import (
+    cosine_maps,
+    followed_words,
+    mean_map,
+    offset_diagonals,
+    word_importance,
+)
+from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS, WIDEST_WINDOW, check_sbert_wk
+from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.ui.figures import download_table, show_figure
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.layers import ask_more_figures, ask_text, followed_model_id
-from neuralviz.ui.layers.text_details import show_more
-from neuralviz.ui.model_choice import load_text_model_or_stop
+from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
+from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neuralviz.jobs import Run
     from neuralviz.jobs.layers import FollowedText
-    from neuralviz.layers.following import TokenWeights
+    from neuralviz.layers.following import Sensitivity, TokenWeights
     from neuralviz.layers.geometry import FollowedWord, TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TextModel
@@ -41,7 +51,31 @@ KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: enough to read most texts
 BY_DEPTH = "One third of the way"
+MEAN = -1  # in place of a token's number
 STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
+EXAMPLES = {
+    "Two banks": "The bank by the river bank closed early on Friday.",
+    "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
+    "Function words": "It was not that he did not want to, but that he could not.",
+    "A short story": (
+        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
+        "Children in the village said that it was the old keeper's cat who pressed the switch."
+    ),
+}
+
+
+def ask_text() -> str:
+    """A field for the text of the views "A text" and "Change by block", and examples."""
+    examples = {name: {"followed-text": text} for name, text in EXAMPLES.items()}
+    (text,) = ask_text_fields("followed", {"Text": EXAMPLES["Two banks"]}, examples, height=100)
+    return text
+
+
+def ask_more_figures() -> bool:
+    """A switch for the further figures of a view; whether it is on."""
+    return st.toggle(
+        "More figures", key="layers-more", bind="query-params", persist_state="session"
+    )
 
 
 def show() -> None:
@@ -49,92 +83,33 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
-        model = load_text_model_or_stop(followed_model_id())
+        model = load_model_or_stop(choose_text_model(), shared_text_model)
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
-    last = _last_result(task)
-    words = RunSentences(
+    sentences = RunSentences(
         start="Running the model …",
-        error_advice="Showing the last valid text." if last is not None else "",
+        error_advice="Showing the last valid text." if _find_last() is not None else "",
         describe_done=lambda _: "",
     )
     with output:
-        show_run_panel(
-            RUNS, run, partial(_show_words, task, last), sentences=words, patience=PATIENCE
-        )
-    followed = run.result or last
-    if followed is None or not ask_more_figures():
-        return
-    with dim_old_results(f"{KEY}-more", run.result is None):
-        show_more(KEY, followed, _describe_run(task, followed))
+        show_run_panel(RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
+    shown = _find_last()
+    if shown is not None and ask_more_figures():
+        with dim_old_results(f"{KEY}-more", shown is not run):
+            provenance = _describe_run(shown)
+            _show_maps(shown.result.states, provenance)
+            _show_layer_weights(shown.result.states, shown.result.weights, provenance)
+            _show_sensitivity(shown.result.sensitivity, provenance)
 
 
-def _last_result(task: FollowText) -> FollowedText | None:
-    """The last text that this model has read, shown while another one is read or fails."""
-    for run in reversed(RUNS.list_runs()):
-        if run.result is not None and cast("FollowText", run.task).model == task.model:
-            return run.result
-    return None
-
-
-def _describe_run(task: FollowText, followed: FollowedText) -> About:
-    """Title and settings of the shown result, for downloads."""
-    settings = followed.weights.settings
-    return About(
-        "A text, layer by layer",
-        {
-            "text": shorten(followed.states.text.text, 60),
-            "model": task.model.id,
-            "SBERT-WK": (
-                f"{VARIANT_NAMES[settings.variant].lower()}, first layer {settings.layer_start}, "
-                f"layer window {settings.window}, omega {settings.omega:g}"
-            ),
-        },
-    )
-
-
-def _show_words(
-    task: FollowText, last: FollowedText | None, result: FollowedText | None, live: bool
-) -> None:
-    """Draw the main sentence, the text with its important words, and how far the words turn."""
-    followed = result or last
-    if followed is None:
-        return
-    states = followed.states
-    if states.is_cut:
-        st.info(
-            (
-                f"The text has {len(states.text):,} tokens, more than fit in the model's "
-                "window, so it is read in parts. Only the first one is shown: "
-                f"{len(states.tokens):,} tokens, special tokens included."
-            ),
-            icon=":material/content_cut:",
-        )
-    words = followed_words(states, followed.weights.importance)
-    with dim_old_results(KEY, result is None), slide(KEY):
-        show_headline(plain(describe_text(words, followed.weights)), key=KEY)
-        _show_importance(states, followed.weights, _describe_run(task, followed))
-        _show_turns(words, followed.weights, _describe_run(task, followed))
-        st.caption(
-            "Each point is the cosine between a word's vectors before and after a layer: where a "
-            "line drops, the layer turns the vector. The lines in colour are the "
-            "most important words and the least important one; the others are grey. "
-            f"{plain(_describe_special_tokens(states, followed.weights))}"
-        )
-
-
-# --- what is asked for -------------------------------------------------------------------------
+def _find_last() -> Run[FollowedText] | None:
+    """The last run with a result: it is shown while another text is read, or cannot be."""
+    return next((run for run in reversed(RUNS.list_runs()) if run.result is not None), None)
 
 
 def _choose_settings(model: TextModel) -> SbertWkSettings:
     """Widgets for SBERT-WK's settings, within the model's number of layers."""
-    from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
-
-    usual = check_sbert_wk(model).layer_start
-    starts = [BY_DEPTH, *map(str, range(model.n_blocks))]
     windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
-    _forget_unless("layers-first", starts)
-    _forget_unless("layers-window", windows)
     with st.expander("SBERT-WK settings", icon=":material/tune:"):
         columns = [*st.columns(2), *st.columns(2)]
         variant = columns[0].selectbox(
@@ -152,14 +127,11 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
         )
         start = columns[1].selectbox(
             "First layer",
-            starts,
+            [BY_DEPTH, *map(str, range(model.n_blocks))],
             key="layers-first",
             bind="query-params",
             persist_state="session",
-            help=(
-                "Layers before this one are ignored. The paper starts at layer 4 of 12, one third "
-                f"of the way; here, that is layer {usual}."
-            ),
+            help="Layers before this one are ignored. The paper starts at layer 4 of 12.",
         )
         window = columns[2].selectbox(
             "Layer window",
@@ -181,43 +153,113 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
             persist_state="session",
             help="Novelty gets the rest.",
         )
+    layer_start = None if start == BY_DEPTH else int(start)
     return check_sbert_wk(
-        model,
-        variant=variant,
-        layer_start=None if start == BY_DEPTH else int(start),
-        window=window,
-        omega=round(omega, 1),
+        model, variant=variant, layer_start=layer_start, window=window, omega=round(omega, 1)
     )
 
 
-def _forget_unless(key: str, options: list) -> None:
-    """Forget a value, of a deeper model or an address, that is none of the options."""
-    if key in st.session_state and st.session_state[key] not in options:
-        del st.session_state[key]
+def _describe_run(run: Run[FollowedText]) -> About:
+    """Title and settings of a result, for downloads."""
+    followed, settings = run.result, run.result.weights.settings
+    return About(
+        "A text, layer by layer",
+        {
+            "text": shorten(followed.states.text.text, 60),
+            "model": run.task.model.id,
+            "SBERT-WK": (
+                f"{VARIANT_NAMES[settings.variant].lower()}, first layer {settings.layer_start}, "
+                f"layer window {settings.window}, omega {settings.omega:g}"
+            ),
+        },
+    )
 
 
-# --- what is shown -----------------------------------------------------------------------------
+# --- the text and its words ----------------------------------------------------------------------
+
+
+def _show_words(result: FollowedText | None, live: bool) -> None:
+    """Draw the headline, the text with its important words, and how far the words turn."""
+    shown = _find_last()
+    if shown is None:
+        return
+    states, weights = shown.result.states, shown.result.weights
+    if states.is_cut:
+        st.info(
+            f"The text has {len(states.text):,} tokens, more than fit in the model's window, so "
+            "it is read in parts. Only the first one is shown: "
+            f"{len(states.tokens):,} tokens, special tokens included.",
+            icon=":material/content_cut:",
+        )
+    words, provenance = followed_words(states, weights.importance), _describe_run(shown)
+    headline = plain(describe_text(words, weights))
+    with dim_old_results(KEY, shown.result is not result), slide(KEY, headline):
+        _show_importance(states, weights, provenance)
+        if words:
+            _show_turns(words, int(weights.layers[0]), provenance)
+        st.caption(
+            "Each point is the cosine between a word's vectors before and after a layer: where a "
+            "line drops, the layer turns the vector. The lines in colour are the most important "
+            "words and the least important one. "
+            f"{plain(_describe_special_tokens(states, weights))}"
+        )
 
 
 def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
-    word_shares = word_importance(states, weights.importance)
-    spans = states.text.word_spans[: len(word_shares)]
-    strongest = max(float(word_shares.max(initial=0.0)), 1e-12)
-    st.html(_colour_words(states.text.text, spans, word_shares / strongest, word_shares))
+    shares = word_importance(states, weights.importance)
+    spans = states.text.word_spans[: len(shares)]
+    highest = max(float(shares.max(initial=0.0)), 1e-12)
+    st.html(_colour_words(states.text.text, spans, shares, highest))
     words = [states.text.text[start:end] for start, end in spans]
+    token_words = states.text.words[: states.n_counted - states.n_prefix]
+    table = pd.DataFrame(
+        {
+            "position": range(states.n_counted),
+            "token": states.counted,
+            "word": [""] * states.n_prefix + [words[i] for i in token_words],
+            "importance": weights.importance,
+        }
+    )
+    key = f"{KEY}-importance"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.html(_legend(strongest), width="content")
-        with st.popover(
-            "Download", icon=":material/download:", type="tertiary", key=f"{KEY}-importance-take"
-        ):
+        st.html(_draw_legend(highest), width="content")
+        with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
             download_table(
-                "Token importance",
-                lambda: _importance_table(states, weights, words),
-                "token-importance",
-                key=f"{KEY}-importance",
-                provenance=provenance,
+                "Token importance", table, "token-importance", key=key, provenance=provenance
             )
+
+
+def _colour_words(
+    text: str, spans: Sequence[tuple[int, int]], shares: np.ndarray, highest: float
+) -> str:
+    """The text as HTML with a background behind each word, the stronger the larger its share."""
+    parts, end_before = [], 0
+    for (start, end), share in zip(spans, shares, strict=True):
+        parts.append(html.escape(text[end_before:start]))
+        parts.append(
+            f'<span title="{share:.1%}" style="background: {_tint(share / highest)}; padding: '
+            f'0.1em 0.12em; border-radius: 0.25em">{html.escape(text[start:end])}</span>'
+        )
+        end_before = max(end, end_before)
+    return (
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
+    )
+
+
+def _draw_legend(highest: float) -> str:
+    return (
+        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
+        "<span>importance 0%</span>"
+        f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
+        f'background: linear-gradient(to right, {_tint(0)}, {_tint(1)})"></span>'
+        f"<span>{highest:.1%} (highest)</span></div>"
+    )
+
+
+def _tint(strength: float) -> str:
+    return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
 
 
 def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
@@ -228,68 +270,138 @@ def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
     return f"The importances of all tokens sum to 100%: {'; '.join(notes)}." if notes else ""
 
 
-def _show_turns(words: Sequence[FollowedWord], weights: TokenWeights, provenance: About) -> None:
+def _show_turns(words: Sequence[FollowedWord], first_layer: int, provenance: About) -> None:
     """How far the words' vectors turn in every layer."""
-    if not words:
-        return
-    n_layers = len(words[0].turns)
+    cosines = np.array([word.turns for word in words])
+    axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
+    importance = np.repeat([word.importance for word in words], cosines.shape[1])
     show_figure(
-        plots.turns_figure(words, min(NAMED, max(1, len(words) - 1)), int(weights.layers[0])),
+        plots.turns_figure(words, min(NAMED, max(1, len(words) - 1)), first_layer),
         key=f"{KEY}-turns",
-        numbers=lambda: pd.DataFrame(
-            {
-                "word": np.repeat([word.word for word in words], n_layers),
-                "importance": np.repeat([word.importance for word in words], n_layers),
-                "layer": np.tile(np.arange(1, n_layers + 1), len(words)),
-                "cosine": np.concatenate([word.turns for word in words]),
-            }
-        ),
+        numbers=lambda: list_cells(axes, importance=importance, cosine=cosines),
         name="cosine-of-words-by-layer",
         height=330,
         provenance=provenance,
     )
 
 
-def _importance_table(states: TokenStates, weights: TokenWeights, words: list[str]) -> pd.DataFrame:
-    token_words = states.text.words[: states.n_counted - states.n_prefix]
-    return pd.DataFrame(
-        {
-            "position": range(states.n_counted),
-            "token": states.counted,
-            "word": [""] * states.n_prefix + [words[i] for i in token_words],
-            "importance": weights.importance,
-        }
+# --- more figures --------------------------------------------------------------------------------
+
+
+def _show_maps(states: TokenStates, provenance: About) -> None:
+    """The cosine map of a token or of their mean, and its offset diagonals."""
+    st.subheader("How the vectors change direction", anchor=False)
+    names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
+    names |= {i: f"{i}. {shorten(token, 40)}" for i, token in enumerate(states.tokens)}
+    token = st.selectbox(
+        "Token",
+        list(names),
+        format_func=names.__getitem__,
+        key=f"{KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
+        width=360,
+        help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
+    )
+    if token == MEAN:
+        cosines, source, subject = mean_map(states), "token mean", "the average word"
+    else:
+        cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
+        source = subject = f"“{shorten(states.tokens[token], 20)}”"
+    with slide(f"{KEY}-maps", plain(describe_map(cosines, subject))):
+        map_column, diagonals_column = wide_columns(2, f"{KEY}-maps")
+        with map_column:
+            layers = range(len(cosines))
+            show_figure(
+                plots.cosine_map_figure(cosines, source),
+                key=f"{KEY}-map",
+                numbers=list_cells({"layer": layers, "other layer": layers}, cosine=cosines),
+                name="cosine-similarity-between-layers",
+                height=440,
+                provenance=provenance,
+            )
+        with diagonals_column:
+            _show_diagonals(cosines, source, provenance)
+
+
+def _show_diagonals(cosines: np.ndarray, source: str, provenance: About) -> None:
+    diagonals = offset_diagonals(cosines)
+    show_figure(
+        plots.diagonals_figure(diagonals, source),
+        key=f"{KEY}-diagonals",
+        numbers=pd.DataFrame(
+            [
+                (offset, layer, layer + offset, value)
+                for offset, values in diagonals.items()
+                for layer, value in enumerate(values)
+            ],
+            columns=["offset", "layer", "other layer", "cosine"],
+        ),
+        name="cosine-similarity-by-layer-distance",
+        height=440,
+        provenance=provenance,
+    )
+    st.caption(
+        "Each line is a diagonal of the heatmap. A token's importance is the variance of its top "
+        "line from the chosen *first layer* on."
     )
 
 
-def _colour_words(
-    text: str, spans: list[tuple[int, int]], strength: np.ndarray, shares: np.ndarray
-) -> str:
-    """The text as HTML with a background behind each word; ``strength`` is 0 … 1."""
-    parts, end_before = [], 0
-    for (start, end), strong, share in zip(spans, strength, shares, strict=True):
-        parts.append(html.escape(text[end_before:start]))
-        parts.append(
-            f'<span title="{share:.1%}" style="background: {_tint(strong)}; padding: 0.1em '
-            f'0.12em; border-radius: 0.25em">{html.escape(text[start:end])}</span>'
+def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
+    """Alignment, novelty and both together, token by token."""
+    st.subheader("Which layers shape a word's vector", anchor=False)
+    kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
+    axes = {"position": range(states.n_counted), "layer": weights.layers}
+    tokens = np.repeat(states.counted, len(weights.layers))
+    with slide(f"{KEY}-weights"), allow_swiping(f"{KEY}-scrolled", 720):
+        show_figure(
+            plots.weights_figure(
+                {name.title(): values for name, values in kinds.items()},
+                weights.layers,
+                states.counted,
+            ),
+            key=f"{KEY}-weights",
+            numbers=lambda: list_cells(axes, token=tokens, **kinds),
+            name="layer-weights",
+            height=plots.weights_height(states.n_counted),
+            provenance=provenance,
         )
-        end_before = max(end, end_before)
-    return (
-        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
+    if states.n_counted > plots.MAX_TOKENS:
+        st.caption(f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens.")
+    st.caption(
+        "**Alignment** is high where a layer points away from its neighbouring layers, **novelty** "
+        "where it contains something they do not. "
+        f"**Combined** is {weights.settings.omega:.0%} alignment and "
+        f"{1 - weights.settings.omega:.0%} novelty."
     )
 
 
-def _tint(strength: float) -> str:
-    return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
-
-
-def _legend(strongest: float) -> str:
-    steps = ", ".join(f"{_tint(s)} {s:.0%}" for s in (0.0, 1.0))
-    return (
-        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
-        "<span>importance 0%</span>"
-        f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
-        f'background: linear-gradient(to right, {steps})"></span>'
-        f"<span>{strongest:.1%} (highest)</span></div>"
+def _show_sensitivity(result: Sensitivity, provenance: About) -> None:
+    """How similar the sentence vector stays at other settings."""
+    st.subheader("Effect of the settings", anchor=False)
+    chosen = (result.settings.window, result.settings.layer_start)
+    axes = {"layer window": result.windows, "first layer": result.layer_starts}
+    with slide(f"{KEY}-settings", describe_settings(result)):
+        window_column, omega_column = wide_columns(2, f"{KEY}-settings")
+        with window_column:
+            show_figure(
+                plots.settings_figure(
+                    result.by_window, result.windows, result.layer_starts, chosen
+                ),
+                key=f"{KEY}-by-window",
+                numbers=list_cells(axes, cosine=result.by_window),
+                name="sentence-vector-by-layer-window-and-first-layer",
+                height=400,
+                provenance=provenance,
+            )
+        with omega_column:
+            show_figure(
+                plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
+                key=f"{KEY}-by-omega",
+                numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
+                name="sentence-vector-by-omega",
+                height=400,
+                provenance=provenance,
+            )
+    st.caption(
+        "Cosine similarity between the embedding with your settings (framed, and at the dotted "
+        "line) and the embeddings with other settings."
     )

@@ -1,33 +1,30 @@
-"""The micro-tuning page below its title."""
+"""The micro-tuning page below its title: texts, settings, *Tune*, and the runs of a session."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.micro_tuning.blanks import try_deltas
-from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
-from neuralviz.ui.micro_tuning.results import show_results
-from neuralviz.ui.micro_tuning.runs import (
-    KEY,
-    RECORDED,
-    Overlay,
-    choose_runs,
-    recorded_run,
-    restore_run,
-    show_recorded,
-    show_run,
-    start_run,
-)
+from neuralviz.paths import sample_data
+from neuralviz.store.files import COMMON_VIEW
+from neuralviz.ui.limits import is_served
+from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
+from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text
+from neuralviz.ui.micro_tuning.results import show_results, try_deltas
+from neuralviz.ui.micro_tuning.show import show_record, show_run
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, show_error
-from neuralviz.ui.session import is_served
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
@@ -35,10 +32,14 @@ from neuralviz.ui.tour import is_tour_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.ui.micro_tuning.choose import Inputs
+    from neuralviz.jobs import Run
+    from neuralviz.micro_tuning import TuningSettings
 
-FIRST_FIGURES_SECONDS = 2.0
+KEY = "micro-tuning"
+RUNS = SessionRuns(KEY, at_once=4, kept=8)
+SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
+EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
+RECORDED = "recorded"
 EXAMPLES = {
     "One sentence": [
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
@@ -73,92 +74,204 @@ _LAYOUT = """<style>
 def show() -> None:
     """Draw the page: texts, settings, *Tune*, the runs beside them, and their results below."""
     st.html(_LAYOUT)
+    model_id = chosen_model_id()
     input_column, live_column = st.columns([3, 7], gap="large")
     with input_column, st.container(key="tune-inputs"):
-        texts, inputs = _ask_inputs()
-        if inputs is not None and inputs.settings is not None:
-            is_there = restore_run(chosen_model_id(), texts, inputs.settings)
-            if not is_there and _should_start():
-                start_run(chosen_model_id(), texts, inputs.settings, COMMON_VIEW)
-        runs = choose_runs()
-        picked = [pick_text(run.record) for run in runs] or [pick_text(recorded_run())]
-    newest = runs[-1].record if runs else recorded_run()
-    is_outdated = _is_outdated(newest, texts, inputs)
+        examples = {"Two banks": recorded_run().texts, **EXAMPLES}
+        texts = ask_texts(KEY, examples, max_texts=1000).texts
+        settings = _ask_run(model_id, texts)
+        shown = _choose_runs()
+        records = [run.result for run, _ in shown] or [recorded_run()]
+        picked = [pick_text(record) for record in records]
+    note = _describe_difference(records[-1], model_id, texts, settings)
     with live_column, st.container(key="tune-live"):
-        if is_outdated and inputs is None:
-            st.caption("These figures belong to another model.")
-        elif is_outdated:
-            st.caption(
-                "These figures belong to other texts or settings. Press **Tune** to update them."
-            )
-        with dim_old_results("tune", is_outdated):
-            if runs:
-                for column, run, text in zip(st.columns(len(runs)), runs, picked, strict=True):
-                    with column:
-                        show_run(run, text)
-            else:
-                show_recorded(picked[0])
-    with dim_old_results("tune-after", is_outdated):
-        _show_finished(runs, picked)
+        if note:
+            st.caption(note)
+        with dim_old_results("tune", bool(note)):
+            for column, (run, earlier), text in zip(
+                st.columns(len(picked)), shown, picked, strict=False
+            ):
+                with column:
+                    show_run(RUNS, run, earlier, text)
+            if not shown:
+                _show_recorded(picked[0])
+    with dim_old_results("tune-after", bool(note)):
+        _show_finished([run for run, _ in shown], picked)
 
 
-def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
-    """Widgets for texts and settings, and *Tune*; a press that starts nothing is explained."""
-    examples = {"Two banks": recorded_run().texts, **EXAMPLES}
-    texts = ask_texts(KEY, examples, max_texts=1000).texts
-    model_id = chosen_model_id()
-    inputs = ask_settings(model_id, texts)
-    if inputs is None:
-        return texts, None
-    with inputs.button, show_on_stage("tune"):
+# --- what is run ---------------------------------------------------------------------------------
+
+
+def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
+    """Widgets for the settings, and *Tune*; starts a run, or finds the one that the address names.
+
+    Returns:
+        The settings; None where they are not valid or there is no model, as the page has explained.
+    """
+    layers = find_layers(model_id)
+    if layers is None:
+        return None
+    with show_on_stage("tune"):
         pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
-    if pressed and inputs.settings is None:
+    settings = ask_settings(*layers, texts)
+    if pressed and settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
-    elif pressed and inputs.settings is not None:
+    if settings is None or not texts:
+        return settings
+    task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
+    if pressed:
         try:
             with one_history_entry():
                 if st.session_state[f"{KEY}-source"] in USER_SOURCES:
                     put_texts_in_address(KEY, texts)
-                start_run(model_id, texts, inputs.settings, result_view_id(KEY))
+                RUNS.start(task, again=True, view=result_view_id(KEY))
         except NeuralvizError as error:
             show_error(error)
-    return texts, inputs
+    if not _restore(task) and _is_tour_example(model_id):
+        RUNS.start(task, again=True, view=COMMON_VIEW)
+    return settings
 
 
-def _should_start() -> bool:
+def _is_tour_example(model_id: str) -> bool:
     """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
-    return is_tour_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
+    return is_tour_at("Micro-tuning") and is_example and model_id == BUNDLED
 
 
-def _is_outdated(record: RunRecord, texts: Sequence[str], inputs: Inputs | None) -> bool:
-    """Whether a run has other texts, settings or another model than the widgets."""
-    if inputs is None:  # the model is not available
-        return chosen_model_id() != record.model_id
-    if inputs.settings is None or not texts:
-        return False
-    current = (chosen_model_id(), tuple(texts), inputs.settings)
-    return current != (record.model_id, record.texts, record.settings)
+def _restore(task: TuneTexts) -> bool:
+    """Make the run of a task the last one; whether there is one, or a recording."""
+    _restore_earlier(task)
+    recorded = recorded_run()
+    asked = (task.model.id, task.texts, task.settings)
+    is_recorded = not RUNS.list_runs() and asked == (
+        recorded.model_id,
+        recorded.texts,
+        recorded.settings,
+    )
+    if is_recorded and RUN not in st.query_params:
+        return True
+    return RUNS.recall(task, result_view_id(KEY)) is not None or is_recorded
 
 
-def _show_finished(runs: Sequence[Overlay], picked: Sequence[int]) -> None:
-    """Show the results of finished runs, each for its chosen text."""
-    if not runs:
-        record, text = recorded_run(), picked[0]
-        _let_the_browser_draw()
-        try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, text)
-        show_results(record, RECORDED, text)
+def _restore_earlier(task: TuneTexts) -> None:
+    """Make the run that the address names beside that of ``task`` the last one."""
+    written = st.query_params.get(EARLIER)
+    if not written:
         return
-    finished = [(run, text) for run, text in zip(runs, picked, strict=True) if run.run.is_over]
+    try:
+        earlier = replace(task, settings=_read_changes(written, task.settings))
+        if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
+            return
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass  # not written by this page
+    del st.query_params[EARLIER]
+    st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
+
+
+def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
+    """The fields of earlier settings that differ, as JSON."""
+    values = asdict(settings)
+    return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
+
+
+def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
+    """The earlier settings that `_write_changes` wrote."""
+    changes = json.loads(written)
+    for name in changes.keys() & {"layers", "betas"}:
+        changes[name] = tuple(changes[name])
+    if "blueprints" in changes:
+        changes["blueprints"] = tuple(Blueprint(*pair) for pair in changes["blueprints"])
+    return replace(settings, **changes)
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
+    """The runs to show, two at most, each with the earlier run that it is drawn over, if any."""
+    runs: list[Run[RunRecord]] = RUNS.list_runs()
+    if not runs:
+        return []
+    if st.session_state.get(NEWEST) != runs[-1].id:
+        st.session_state[NEWEST] = runs[-1].id
+        st.session_state[SHOWN_RUNS] = [
+            run.number for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])
+        ]
+    if len(runs) > 1:
+        st.pills(
+            "Runs",
+            sorted(run.number for run in runs),
+            selection_mode="multi",
+            format_func=lambda number: f"Run {number}",
+            key=SHOWN_RUNS,
+            persist_state="session",
+            help="Two runs on the same texts are drawn in one figure, others side by side.",
+        )
+    chosen = [run for run in runs if run.number in st.session_state.get(SHOWN_RUNS, [])][-2:]
+    if len(chosen) == 2 and _can_be_overlaid(*chosen):
+        earlier, run = chosen
+        if earlier.view:
+            changes = _write_changes(earlier.result.settings, run.result.settings)
+            st.query_params[EARLIER] = changes
+        return [(run, earlier)]
+    st.query_params.pop(EARLIER, None)
+    return [(run, None) for run in chosen or runs[-1:]]
+
+
+def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
+    a, b = earlier.result, run.result
+    return (a.model_id, a.texts) == (b.model_id, b.texts) and (
+        a.settings != b.settings or earlier.status != "done"
+    )
+
+
+def _describe_difference(
+    record: RunRecord, model_id: str, texts: Sequence[str], settings: TuningSettings | None
+) -> str:
+    """A sentence where the figures are not of what the widgets hold; else empty."""
+    if model_id != record.model_id:
+        return "These figures belong to another model."
+    if settings is None or not texts or (tuple(texts), settings) == (record.texts, record.settings):
+        return ""
+    return "These figures belong to other texts or settings. Press **Tune** to update them."
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def recorded_run() -> RunRecord:
+    """The run of the first example with default settings, from ``scripts/record_run.py``."""
+    return load_record(sample_data() / "recorded_run.npz")
+
+
+def _show_recorded(text: int) -> None:
+    """Show the recorded run to visitors who have not started one."""
+    record = recorded_run()
+    values = sum(len(last[0]) for last in record.last)
+    st.caption(
+        f"**Recorded run.** The model was trained on each text alone. What changed in its "
+        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
+        "live."
+    )
+    show_record(record, RECORDED, text)
+
+
+def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
+    """Show the results of finished runs, each for its chosen text; at first the recorded one's."""
+    if not runs:
+        record = recorded_run()
+        _let_the_browser_draw()
+        try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])
+        show_results(record, RECORDED, picked[0])
+        return
+    finished = [(run, text) for run, text in zip(runs, picked, strict=True) if run.is_over]
     if not finished:
         return
-    newest, text = finished[-1]
-    try_deltas(newest.record, newest.run.task.model, newest.key, text)
-    for column, (run, its_text) in zip(st.columns(len(finished)), finished, strict=True):
+    newest, newest_text = finished[-1]
+    try_deltas(newest.result, newest.task.model, f"run-{newest.id}", newest_text)
+    for column, (run, text) in zip(st.columns(len(finished)), finished, strict=True):
         with column:
-            show_results(run.record, run.key, its_text)
+            show_results(run.result, f"run-{run.id}", text)
 
 
 def _let_the_browser_draw() -> None:
@@ -170,6 +283,6 @@ def _let_the_browser_draw() -> None:
     if "has-drawn" in st.session_state or not is_served():
         return
     with let_others_draw():
-        for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
+        for _ in range(20):
             pause(0.1)
     st.session_state["has-drawn"] = True

@@ -1,4 +1,4 @@
-"""The results of a finished run: word shares, predictions, similarities, downloads."""
+"""The results of a finished run: shares, predictions, similarities, downloads, filled blanks."""
 
 from __future__ import annotations
 
@@ -9,41 +9,83 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.embedders import embedder_spec
 from neuralviz.headlines.micro_tuning import describe_similar, describe_words
+from neuralviz.jobs.comparing import Compare
+from neuralviz.jobs.micro_tuning import FillBlanks
+from neuralviz.micro_tuning.blanks import (
+    MAX_SCALE,
+    describe_blanks,
+    describe_deltas,
+    sentence_with_blank,
+)
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import is_held
+from neuralviz.paths import app_folder
 from neuralviz.plots.micro_tuning import (
+    blank_figure,
+    blank_height,
     describe_run,
     products_figure,
     shares_figure,
     shares_width,
     short_layer_names,
 )
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import allow_swiping, download_table, show_figure
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.micro_tuning.one_step import offer_one_step
+from neuralviz.ui.compare import main as compare
+from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
+from neuralviz.ui.limits import character_limit
+from neuralviz.ui.links import View, save_once
+from neuralviz.ui.method_choice import NOTHING
+from neuralviz.ui.micro_tuning.choose import digest_texts, find_layers, list_presets
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
+from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.micro_tuning.blanks import FilledBlank
     from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.models.shared import ModelRef
 
 SHOWN_PRODUCTS = 100
+BLANKS = SessionRuns("try-delta")
+PREDICT_KEY = "try-delta-asked"
+PATIENCE = 0.6  # seconds: enough to fill most sentences
+NO_OTHER = -1
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
     """Show a finished text: word shares, predictions, cosine similarities, downloads."""
-    if not record.started():
+    if not record.started_texts:
         return
     if text in record.reports:
         _show_shares(record, key, text)
         _show_predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
-    if text in record.started() and len(record.alike(text)) > 1:
+    if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
-    offer_one_step(record, key)
-    _offer_downloads(record, key)
+    if len(record.texts) > 1 and record.settings.epochs > 1:
+        _offer_one_step(record, key)
+    tables = {
+        "Embeddings": ("neural embeddings", list_embeddings),
+        "Losses": ("micro-tuning losses", list_losses),
+        "Norms of the deltas": ("micro-tuning delta norms", list_norms),
+    }
+    with st.popover(
+        "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
+    ):
+        for label, (name, make) in tables.items():
+            table = partial(make, record)
+            provenance = describe_run(record)
+            download_table(label, table, name, key=f"{key}-take", provenance=provenance)
 
 
 def _show_shares(record: RunRecord, key: str, text: int) -> None:
@@ -57,31 +99,31 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     words = [report.text.text[start:end] for start, end in report.text.word_spans]
     shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
     unknown = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
-    labels = [
-        f"{word} (?)" if is_unknown else word
-        for word, is_unknown in zip(words, unknown, strict=True)
-    ]
-    with slide(f"{key}-words"):
-        show_headline(plain(describe_words(record, text)), key=f"{key}-words")
-        with allow_swiping(f"{key}-shares-wide", shares_width(labels)):
-            show_figure(
-                shares_figure(labels, shares, "Which words shaped the embedding"),
-                key=f"{key}-shares",
-                numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
-                name=f"word shares of text {text + 1}",
-                height=400,
-                provenance=describe_run(record, text),
-            )
+    marked = dict.fromkeys(word for word, is_so in zip(words, unknown, strict=True) if is_so)
+    labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
+    with (
+        slide(f"{key}-words", plain(describe_words(record, text))),
+        allow_swiping(f"{key}-shares-wide", shares_width(labels)),
+    ):
+        show_figure(
+            shares_figure(labels, shares, "Which words shaped the embedding"),
+            key=f"{key}-shares",
+            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
+            name=f"word shares of text {text + 1}",
+            height=400,
+            provenance=describe_run(record, text),
+        )
     decay = number(report.decay_share, ",.1%")
-    note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
-    if reason := why_above_100([*shares, report.decay_share]):
-        note += f" {reason}"
-    if unknown.any():
-        listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
-        note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
+    notes = [
+        f"The shares of all words and of weight decay ({decay}) sum to 100%.",
+        why_above_100([*shares, report.decay_share]),
+    ]
+    if marked:
+        listed = shorten(", ".join(marked), 200)
+        notes.append(f"Words marked (?) are not in the vocabulary: {listed}.")
     if record.settings.in_bf16:
-        note += " Rounding to bfloat16 changes these shares far more than it changes the embedding."
-    st.caption(plain(note))
+        notes.append("Rounding to bfloat16 changes these shares far more than the embedding.")
+    st.caption(plain(" ".join(filter(None, notes))))
 
 
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
@@ -119,17 +161,16 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:
     """Cosine similarities of ``text`` and the other texts that have had as many epochs."""
-    alike = record.alike(text)
+    alike = record.texts_like(text)
     shown_texts = alike[:SHOWN_PRODUCTS]
-    vectors = record.embeddings()[np.searchsorted(record.started(), shown_texts)]
+    vectors = record.embeddings()[np.searchsorted(record.started_texts, shown_texts)]
     products = vectors @ vectors.T
     labels = [record.texts[i] for i in shown_texts]
     if len(shown_texts) < len(alike):
         st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
-    with slide(f"{key}-similar"):
-        show_headline(plain(describe_similar(vectors, labels)), key=f"{key}-similar")
+    with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
         show_figure(
             products_figure(labels, products, shown_texts),
             key=f"{key}-products",
@@ -140,31 +181,31 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
         )
 
 
-def losses_table(record: RunRecord) -> pd.DataFrame:
+# --- tables to download --------------------------------------------------------------------------
+
+
+def list_losses(record: RunRecord) -> pd.DataFrame:
     """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
-    started = record.started()
+    started = record.started_texts
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
     table.insert(0, "epoch", np.arange(len(losses)))
     return table
 
 
-def norms_table(record: RunRecord) -> pd.DataFrame:
+def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
-    started = record.started()
-    norms = record.delta_norm[:, started]  # [epoch, text, layer]
-    table = pd.DataFrame(
-        norms.transpose(1, 0, 2).reshape(-1, record.n_layers),
-        columns=short_layer_names(record.settings.layers),
-    )
-    table.insert(0, "epoch", np.tile(np.arange(1, len(norms) + 1), len(started)))
-    table.insert(0, "text", np.repeat([i + 1 for i in started], len(norms)))
-    return table.dropna()
+    started = record.started_texts
+    names = short_layer_names(record.settings.layers)
+    norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
+    axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
+    values = {name: norms[:, :, i] for i, name in enumerate(names)}
+    return list_cells(axes, **values).dropna()
 
 
-def embeddings_table(record: RunRecord) -> pd.DataFrame:
+def list_embeddings(record: RunRecord) -> pd.DataFrame:
     """A row for every started text: its id, epochs and embedding."""
-    started = record.started()
+    started = record.started_texts
     return pd.DataFrame(
         {
             "id": [str(i + 1) for i in started],
@@ -175,18 +216,164 @@ def embeddings_table(record: RunRecord) -> pd.DataFrame:
     )
 
 
-def _offer_downloads(record: RunRecord, key: str) -> None:
-    """Offer embeddings, losses and norms as files."""
-    provenance = describe_run(record)
-    tables = {
-        "Embeddings": ("neural embeddings", embeddings_table),
-        "Losses": ("micro-tuning losses", losses_table),
-        "Norms of the deltas": ("micro-tuning delta norms", norms_table),
+# --- a comparison with one step ------------------------------------------------------------------
+
+
+def _offer_one_step(record: RunRecord, key: str) -> None:
+    """A button that compares a run of several epochs with its gradient and its first epoch."""
+    pressed = st.button(
+        "Compare with one step",
+        icon=":material/compare_arrows:",
+        key=f"{key}-one-step",
+        help=(
+            "Are the texts as similar by their gradient, and after one epoch? AdamW's first step "
+            "moves every weight by about the learning rate: the delta of one epoch is the sign of "
+            "the gradient. The answer opens on the Compare page."
+        ),
+    )
+    if not pressed:
+        return
+    methods, texts = list_one_step_methods(record), record.texts[: compare.MAX_TEXTS]
+    try:
+        view = save_once(View(texts))
+    except OSError:
+        st.error("The texts could not be saved, so Compare cannot open them.")
+        return
+    task = Compare.for_current_models([embedder_spec(*method) for method in methods], texts)
+    run = compare.RUNS.recall(task, view)
+    if run is None or run.status in ("failed", "stopped"):
+        compare.RUNS.start(task, again=True, view=view)
+    address = {"m4": NOTHING, "view": view}
+    for place, (method, options) in enumerate(methods, 1):
+        address[f"m{place}"] = method
+        address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
+    st.switch_page(app_folder() / "pages/compare.py", query_params=address)
+
+
+def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
+    """`gradient`, `neural` with one epoch, and `neural` as a run: names, and options as typed."""
+    settings, layers = record.settings, find_layers(record.model_id)
+    presets = list_presets(*layers) if layers is not None else {}
+    typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
+    shared = {
+        "layers": typed.get(settings.layers, ",".join(settings.layers)),
+        "model": record.model_id,
     }
-    with st.popover(
-        "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
-    ):
-        for label, (name, make) in tables.items():
-            download_table(
-                label, partial(make, record), name, key=f"{key}-take", provenance=provenance
+    if settings.blueprints != DEFAULT_BLUEPRINTS:
+        shared["blueprints"] = ", ".join(map(str, settings.blueprints))
+    if settings.predict_unmasked:
+        shared["predict_unmasked"] = "yes"
+    learnt = {**shared, "precision": settings.precision}
+    if settings.learning_rate != TuningSettings.learning_rate:
+        learnt["learning_rate"] = str(settings.learning_rate)
+    if settings.is_fast:
+        learnt["tolerance"] = str(settings.tolerance)
+    epochs = ("1", str(settings.epochs))
+    return [("gradient", shared), *(("neural", {**learnt, "epochs": n}) for n in epochs)]
+
+
+# --- blanks that the model fills, before and after -----------------------------------------------
+
+
+def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
+    """A sentence with blanks, filled before and after micro-tuning on a text.
+
+    The model is loaded when somebody first asks for it; on the tour, the bundled one by itself.
+
+    Args:
+        record: of a run that is over.
+        model: that it was run on, as its files were then.
+        key: begins the keys of the widgets.
+        text: the one that is looked at.
+    """
+    if text not in record.started_texts:
+        return
+    is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
+    is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
+    is_answered = is_asked or is_automatic or is_held("masked", record.model_id)
+    with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
+        st.subheader("What does it know now?", anchor=False)
+        with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
+            sentence = st.text_input(
+                "A sentence with a blank: ___",
+                sentence_with_blank(record.texts[text], record.reports.get(text)),
+                max_chars=character_limit(),
+                key=f"sentence-{digest_texts(record)}-{text}",
+                persist_state="session",
+                help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
+            pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
+        scaled = _ask_scales(record, text)
+        st.session_state[PREDICT_KEY] = is_asked
+        if not is_answered:
+            st.caption("Press **Predict** to see what the model puts into the blank.")
+            return
+        deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
+        run = BLANKS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
+        show_run_panel(
+            BLANKS,
+            run,
+            partial(_draw_blanks, record, key, sentence or "", scaled),
+            sentences=RunSentences(start="Reading the sentence …", describe_done=lambda _: ""),
+            patience=PATIENCE,
+        )
+
+
+def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
+    """Sliders for the deltas to add: pairs of a scale and a text."""
+    first, middle, last = st.columns(3, vertical_alignment="bottom")
+    names = {NO_OTHER: "no other text"}
+    names |= {
+        i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
+    }
+    label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
+    scaled = [(_ask_scale(first, label, "delta-scale"), text)]
+    if len(names) > 1:
+        second = middle.selectbox(
+            "Add the delta of",
+            list(names),
+            format_func=names.__getitem__,
+            key=f"other-delta-{digest_texts(record)}-{text}",
+            persist_state="session",
+        )
+        if second != NO_OTHER:
+            label = f"× the delta of text {second + 1}"
+            scaled.append((_ask_scale(last, label, "other-delta-scale"), second))
+    return scaled
+
+
+def _ask_scale(place: DeltaGenerator, label: str, key: str) -> float:
+    return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
+
+
+def _draw_blanks(
+    record: RunRecord,
+    key: str,
+    sentence: str,
+    scaled: list[tuple[float, int]],
+    blanks: tuple[FilledBlank, ...] | None,
+    _live: bool,
+) -> None:
+    if blanks is None:
+        return
+    action = describe_deltas(scaled, len(record.texts))
+    show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
+    of_run = describe_run(record)
+    provenance = About(
+        "What does it know now?",
+        {"sentence": sentence, "after": action, **of_run.settings},
+        files=(sentence, *of_run.files[1:]),
+    )
+    for place, blank in enumerate(blanks, 1):
+        name = f"blank {place}" if len(blanks) > 1 else "the blank"
+        show_figure(
+            blank_figure(blank, f"What the model puts into {name}"),
+            key=f"{key}-blank-{place}",
+            numbers=pd.DataFrame(
+                [(row.token, row.before, row.after, row.change) for row in blank.candidates],
+                columns=["token", "before", "after", "change"],
+            ),
+            name=f"blank {place}",
+            height=blank_height(blank),
+            provenance=provenance,
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -48,27 +47,14 @@ CORPUS = "training-corpus"
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
-_READ: dict[PairKind, str] = {
+_PAIR_LINES: dict[PairKind, str] = {
     "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
     "dropout": "Each part is read twice, each time with other units of the encoder left out.",
     "masking": "A pair is two parts of one text, in both of which tokens are masked.",
 }
 
 
-@dataclass(frozen=True)
-class TrainingChoice:
-    """The training that the widgets ask for.
-
-    Attributes:
-        corpus: the training texts.
-        task: the training.
-    """
-
-    corpus: Corpus
-    task: TrainOnCorpus
-
-
-def choose(corpora: Sequence[Corpus]) -> tuple[TrainingChoice | None, bool]:
+def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bool]:
     """Ask for a training; None while something is missing. Also whether *Train* was pressed.
 
     Args:
@@ -97,27 +83,28 @@ def choose(corpora: Sequence[Corpus]) -> tuple[TrainingChoice | None, bool]:
         return None, pressed
     if wants_pairs:
         _show_preview(corpus, label, source)
-    batch = min(settings[0].batch_size, len(source))
-    steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
-    too_short = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
-    row.caption(
-        f"{_PARTS[settings[0].part]}: {many(steps, 'step')} of {many(batch, 'pair')}"
-        f"{too_short * bool(len(source.skipped))}."
+    with row:
+        _describe_steps(corpus, settings[0], source)
+    return watched_training(model_id, corpus, label, settings, source), pressed
+
+
+def _describe_steps(corpus: Corpus, settings: TrainingSettings, source: PairSource) -> None:
+    batch = min(settings.batch_size, len(source))
+    steps = steps_of_epoch(len(source), batch) * settings.n_epochs
+    skipped = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
+    st.caption(
+        f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}"
+        f"{skipped if len(source.skipped) else ''}."
     )
     if source.is_mostly_skipped:
         st.info(plain(source.skipped_in_words()))
-    return TrainingChoice(
-        corpus, watched_training(model_id, corpus, label, settings, source)
-    ), pressed
 
 
 def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
     by_id = {corpus.id: corpus for corpus in corpora}
-    address_id = st.query_params.get(CORPUS)
-    if CORPUS not in st.session_state and address_id in by_id:
-        st.session_state[CORPUS] = address_id
     if st.session_state.get(CORPUS) not in by_id:
-        st.session_state[CORPUS] = next(iter(by_id))
+        address_id = st.query_params.get(CORPUS)
+        st.session_state[CORPUS] = address_id if address_id in by_id else next(iter(by_id))
     chosen = st.selectbox(
         "Corpus",
         list(by_id),
@@ -178,6 +165,7 @@ def _choose_kinds() -> list[PairKind]:
 
 
 def _choose_settings() -> dict[str, Any]:
+    """Ask for the options of `with_options`."""
     part: Part = choose_one(
         st.segmented_control,
         "What is trained",
@@ -242,13 +230,10 @@ def _make_pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource
 def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
     """Show the pairs of the first steps, each with its text."""
     labels = CorpusStore().labels(corpus, label) if label else ()
-    kind = source.settings.kind
-    st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")
+    st.caption(f"{_PAIR_LINES[source.settings.kind]} {plain(source.skipped_in_words())}")
     for pair in source.preview(N_PREVIEWED):
         label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{label_note}")
-        if pair.anchor != pair.positive:
-            for column, chunk in zip(st.columns(2), (pair.anchor, pair.positive), strict=True):
-                column.markdown(plain(chunk))
-        else:
-            st.markdown(plain(pair.anchor))
+        chunks = dict.fromkeys((pair.anchor, pair.positive))  # one, where both are the same
+        for column, chunk in zip(st.columns(len(chunks)), chunks, strict=True):
+            column.markdown(plain(chunk))

@@ -1,167 +1,230 @@
-"""A training as the page shows it, live and when it is over."""
+"""The training page below its title: a training live and over, its map, its encoder to save."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
+from neuralviz import training
+from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.headlines.training import (
     describe_lessons,
+    describe_moves,
     describe_trained_layers,
     suggest_next,
     trained_part,
 )
-from neuralviz.jobs.training import TrainOnCorpus
+from neuralviz.jobs import Run
+from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
+from neuralviz.models.shared import shared_text_model
+from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
+from neuralviz.paths import app_folder
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
 from neuralviz.plots.training import (
     accuracy_by_layer_figure,
     accuracy_by_step_figure,
     accuracy_map_figure,
+    colours_of_groups,
     describe_training,
+    moving_map_figure,
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.files import corpus_view
+from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
+from neuralviz.training.folders import read_folder
+from neuralviz.training.record import new_neighbours
+from neuralviz.training.snapshots import Watch
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.stage import hide_on_stage, slide
-from neuralviz.ui.training.moves import show_moves
-from neuralviz.ui.training.save import offer_to_save
-from neuralviz.words import number
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.saving import save_by_name
+from neuralviz.ui.stage import hide_on_stage, show_headline, slide
+from neuralviz.ui.training.choose import choose_training, load_texts
+from neuralviz.ui.training.experiments import show_experiments
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs import Run
-    from neuralviz.plots.standalone import About
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.folders import RecordedTraining
+    from neuralviz.training.record import Lesson, NewNeighbours
+    from neuralviz.training.settings import PairKind, TrainingSettings
 
+    Lessons = tuple[Lesson, ...]
+
+RUNS = SessionRuns("training")
 HEIGHT = 310  # px, of the figures on the first screen
-_HELP = "10-NN accuracy at the last layer; higher is better."
-_WHOLE = f"The whole model, untrained. {_HELP}"
+N_VISIBLE = 3  # texts whose neighbours changed most
+N_UNFOLDED = 12  # further ones, in the expander
+MAX_LENGTH = 72  # characters
+FOLDER = "training-folder"
 
 
-def show_lessons(
-    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live: bool, *, is_recorded: bool
-) -> None:
-    """Show the main finding, loss and accuracy live; maps and *Save* when the run is over.
+def show() -> None:
+    """Show corpus, encoder, pairs, *Train* and the training; at first, the recorded one."""
+    try:
+        store = CorpusStore()
+        add_textbooks_once(store)
+        saved_corpora = corpus_store().corpora()
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    if not saved_corpora:
+        _offer_example(store)
+        return
+    corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != NAME)  # the example first
+    task, pressed = choose_training(corpora)
+    recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == NAME else None
+    view = corpus_view(task.corpus) if task is not None else ""
+    visible = find_visible_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    if visible is None:
+        st.info("Press **Train**. The first step is drawn after a few seconds.")
+    else:
+        sentences = RunSentences(
+            start="Loading the encoder and making the first pairs …",
+            error_advice=_describe_resumption(visible.run),
+            describe_stopped=_describe_stopped,
+        )
+        draw = partial(_show_training, visible.run, is_recorded=visible.is_recorded)
+        show_visible_run(RUNS, visible, "Train", draw, sentences)
+    if task is not None:
+        with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
+            show_experiments(task, store.corpus(task.corpus).name)
+
+
+def _offer_example(store: CorpusStore) -> None:
+    st.info("No corpora yet. Add one on the page *Corpus map*, or open the example.")
+    if st.button("Open the example", type="primary"):
+        try:
+            add_textbooks(store)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
+    """The recorded training as a run that is over, the same one for all sessions.
+
+    None where it is of other texts: a corpus of one's own may have the example's name.
+    """
+    lessons, texts = recorded_lessons(), load_texts(corpus_id)
+    if not lessons or texts != tuple(textbooks().texts):
+        return None
+    return Run.from_result(example_training(CorpusStore().corpus(corpus_id), texts), lessons)
+
+
+def _describe_resumption(run: Run[Lessons]) -> str:
+    """Where *Run again* resumes a failed training; empty where it would begin anew."""
+    if run.status != "failed" or run.has_nothing:
+        return ""
+    steps = " and ".join(
+        f"{settings.pairs.kind} after {many(kept, 'step')}"
+        for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
+        if kept
+    )
+    return f"“Run again” goes on from what was saved: {steps}." if steps else ""
+
+
+def _describe_stopped(lessons: Lessons) -> str:
+    steps = " and ".join(
+        f"{lesson.settings.pairs.kind} after {lesson.step:,} of {lesson.steps:,} steps"
+        for lesson in lessons
+    )
+    return f"Stopped: {steps}. “Run again” goes on from there."
+
+
+def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_recorded: bool) -> None:
+    """Show the main finding, loss and accuracy live; the map and *Save* when the run is over.
 
     Args:
-        run, lessons: the run and its result so far.
-        live: whether the run still goes on.
         is_recorded: whether the run comes with neuralviz, without weights to save.
     """
     task = run.task
-    assert isinstance(task, TrainOnCorpus)
     try:
         corpus = CorpusStore().corpus(task.corpus)
-    except NeuralvizError as error:  # the corpus was deleted
+    except NeuralvizError as error:  # it was deleted
         show_error(error)
         return
     provenance = describe_training(lessons, corpus.name, task.model.id)
-    with slide("training"):
-        sentence = describe_lessons(
-            lessons, plain(task.labels), part=trained_part(task.settings[0])
-        )
-        show_headline(sentence, key="training")
-        _show_first_figures(run, task.labels, lessons, provenance)
-    has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in lessons)
-    if has_layers:
-        _show_accuracy_maps(run, lessons, provenance)
+    sentence = describe_lessons(lessons, plain(task.labels), part=trained_part(task.settings[0]))
+    _show_lessons(f"training-{run.id}", sentence, lessons, task.labels, provenance)
     if live:
         return
     if any(lesson.maps is not None for lesson in lessons):
-        show_moves(run, task, lessons, provenance)
+        _show_moves(run, lessons, provenance)
     st.markdown(suggest_next(lessons))
     if not is_recorded:
         with hide_on_stage("training-save"):
-            offer_to_save(task, lessons)
+            _offer_to_save(task, lessons)
 
 
-def _show_first_figures(
-    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], provenance: About
+# --- loss and accuracy -------------------------------------------------------------------------
+
+
+def _show_lessons(
+    key: str, sentence: str, lessons: Sequence[Lesson], label: str, provenance: About
 ) -> None:
-    """Draw loss and accuracy, and show accuracy before and after the training."""
-    measured_lessons = [lesson for lesson in lessons if len(lesson.accuracy)]
-    left_column, middle_column, right_column = wide_columns([5, 5, 2], "training-seen")
-    with left_column:
-        show_figure(
-            training_loss_figure(lessons),
-            key=f"training-loss-{run.id}",
-            numbers=lambda: _tabulate_curves(lessons),
-            name="training loss",
-            height=HEIGHT,
-            provenance=provenance,
-        )
-    if not measured_lessons:
+    """Show a headline, loss and accuracy, and accuracy at every layer and step.
+
+    Args:
+        key: names them on the page.
+    """
+    measured = [lesson for lesson in lessons if len(lesson.accuracy)]
+    has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
+    draw = partial(show_figure, height=HEIGHT, provenance=provenance)
+    with slide(key):
+        show_headline(sentence, key=key)
+        left_column, right_column = wide_columns(2, f"{key}-curves")
+        with left_column:
+            draw(
+                training_loss_figure(lessons), key=f"{key}-loss", name="training loss",
+                numbers=lambda: _tabulate_curves(lessons),
+            )  # fmt: skip
+        if measured:
+            make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
+            with right_column:
+                draw(
+                    make(lessons, label), key=f"{key}-accuracy", name="accuracy",
+                    numbers=lambda: _tabulate_accuracies(lessons),
+                )  # fmt: skip
+            st.caption(plain(_describe_measuring(measured)))
+    looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
+    if not (has_layers and looked_at):
         return
-    has_layers = measured_lessons[0].accuracy.shape[1] > 1
-    make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
-    with middle_column:
-        show_figure(
-            make(lessons, label),
-            key=f"training-accuracy-{run.id}",
-            numbers=lambda: _tabulate_accuracies(lessons),
-            name="accuracy by layer" if has_layers else "accuracy by step",
-            height=HEIGHT,
-            provenance=provenance,
-        )
-    with right_column, hide_on_stage("training-numbers"):  # the main sentence has them, too
-        before = measured_lessons[0].accuracy[0, -1]
-        with st.container(horizontal=True):  # side by side on a phone
-            if (whole := measured_lessons[0].untrained) is not None:
-                st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
-            st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
-            for lesson in measured_lessons:
-                if len(lesson.accuracy) > 1:
-                    _show_metric(lesson, 100 * (lesson.accuracy[-1, -1] - before))
-    sentences = [measured_lessons[0].measured]
-    if first := max(lesson.first for lesson in measured_lessons):
+    with slide(f"{key}-layers"):
+        show_headline(describe_trained_layers(looked_at), key=f"{key}-layers")
+        columns = wide_columns(len(looked_at), f"{key}-layers")
+        for number, (column, lesson) in enumerate(zip(columns, looked_at, strict=True)):
+            kind = lesson.settings.pairs.kind
+            with column:
+                draw(
+                    accuracy_map_figure(lesson, lessons), key=f"{key}-steps-{number}",
+                    numbers=partial(_tabulate_accuracies, [lesson]),
+                    name=f"accuracy by step {kind}",
+                )  # fmt: skip
+
+
+def _describe_measuring(measured: Sequence[Lesson]) -> str:
+    """How much of the texts was measured, and from which step on."""
+    sentences = [measured[0].measured]
+    if first := max(lesson.first for lesson in measured):
         sentences.append(
             f"The training went on after step {first:,}. Accuracy between the start and that step "
             "was not saved, so curves and maps have no values there."
         )
-    if any(sentences):
-        st.caption(plain(" ".join(filter(None, sentences))))
-
-
-def _show_metric(lesson: Lesson, points: float) -> None:
-    """Show an encoder's accuracy and its gain in percentage points."""
-    st.metric(
-        lesson.settings.pairs.kind.capitalize(),
-        f"{lesson.accuracy[-1, -1]:.1%}",
-        f"{number(points, '.1f')} points",
-        delta_color="green" if points > 0 else "red" if points < 0 else "off",
-        delta_arrow="up" if points > 0 else "down" if points < 0 else "off",
-        width="content",
-    )
-
-
-def _show_accuracy_maps(
-    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], provenance: About
-) -> None:
-    numbered_lessons = [(n, lesson) for n, lesson in enumerate(lessons) if len(lesson.accuracy) > 1]
-    if not numbered_lessons:
-        return
-    with slide("training-maps"):
-        show_headline(
-            describe_trained_layers([lesson for _, lesson in numbered_lessons]),
-            key="training-layers",
-        )
-        columns = wide_columns(len(numbered_lessons), "training-by-step")
-        for column, (number, lesson) in zip(columns, numbered_lessons, strict=True):
-            with column:
-                show_figure(
-                    accuracy_map_figure(lesson, lessons),
-                    key=f"training-steps-{run.id}-{number}",
-                    numbers=partial(_tabulate_accuracies, [lesson]),
-                    name=f"accuracy by step {lesson.settings.pairs.kind}",
-                    height=HEIGHT,
-                    provenance=provenance,
-                )
+    return " ".join(filter(None, sentences))
 
 
 def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
@@ -181,15 +244,216 @@ def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
 
 
 def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "pairs": lesson.settings.pairs.kind,
-            "step": snapshot.step,
-            "layer": layer,
-            "accuracy": float(value),
-        }
+    columns = ("pairs", "step", "layer", "accuracy")
+    rows = [
+        (lesson.settings.pairs.kind, snapshot.step, layer, float(value))
         for lesson in lessons
         for snapshot in lesson.snapshots
         if snapshot.accuracy is not None
         for layer, value in enumerate(snapshot.accuracy)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+# --- the map -----------------------------------------------------------------------------------
+
+
+@st.fragment
+def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
+    """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
+    lessons_by_kind = {
+        lesson.settings.pairs.kind: lesson for lesson in lessons if lesson.maps is not None
+    }
+    try:
+        texts, groups = _load_watched(run.task)
+    except NeuralvizError as error:  # the corpus was deleted
+        show_error(error)
+        return
+    with slide("training-moves"):
+        headline_place = st.container()
+        with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
+            kind = _choose_kind("Pairs on the map", list(lessons_by_kind), "training-map-of")
+            lesson = lessons_by_kind[kind]
+            steps = [snapshot.step for snapshot in lesson.snapshots]
+            snapshot = st.select_slider(
+                "After step", list(range(len(steps))), value=len(steps) - 1,
+                format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
+                key=f"training-snapshot-{run.id}-{kind}",
+            )  # fmt: skip
+        changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
+        with headline_place:
+            show_headline(describe_moves(lesson, changed), key="training-moves")
+        left_column, right_column = wide_columns([2, 1], "training-moves-seen")
+        maps, colours = np.asarray(lesson.maps), colours_of_groups(groups)
+        followed = [change.text for change in changed]
+        with left_column:
+            show_figure(
+                moving_map_figure(maps, snapshot, steps, texts, groups, colours, followed),
+                key=f"training-map-{run.id}-{kind}",
+                numbers=lambda: _tabulate_points(lesson, texts, groups),
+                name=f"map while training {kind}",
+                height=520,
+                provenance=provenance,
+            )
+        with right_column, hide_on_stage("training-changed"):
+            _list_changes(changed[:N_VISIBLE], texts)
+            if changed[N_VISIBLE:]:
+                with st.expander(f"{len(changed[N_VISIBLE:])} more texts"):
+                    _list_changes(changed[N_VISIBLE:], texts)
+
+
+def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
+    if len(kinds) == 1:
+        return kinds[0]
+    return choose_one(st.pills, label, kinds, key=key, default=kinds[0], format_func=str.capitalize)
+
+
+def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
+    """List the nearest neighbour of some texts before and after the training."""
+    for change in changed:
+        text, before, after = (
+            plain(shorten(texts[i], MAX_LENGTH)) for i in (change.text, change.before, change.after)
+        )
+        st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {after}")
+
+
+@st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
+def _load_watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
+    """The texts of the points, and their labels in the column with the fewest different ones."""
+    store = CorpusStore()
+    corpus = store.corpus(task.corpus)
+    texts = store.texts(corpus)
+    columns = {
+        column.name: store.label_names(corpus, column.name)
+        for column in corpus.columns
+        if column.kind == "text"
+    }
+    watch = Watch(texts, columns[task.labels] if task.labels else None, n_texts=task.n_watched)
+    varied = [labels for labels in columns.values() if len(set(labels)) > 1]
+    coarsest = min(varied, key=lambda labels: len(set(labels)), default=[""] * len(texts))
+    return [texts[i] for i in watch.watched], [coarsest[i] for i in watch.watched]
+
+
+def _tabulate_points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:
+    assert lesson.maps is not None
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "step": snapshot.step,
+                "text": texts,
+                "label": groups,
+                "x": points[:, 0],
+                "y": points[:, 1],
+            }
+        )
+        for snapshot, points in zip(lesson.snapshots, lesson.maps, strict=True)
     )
+
+
+# --- saving ------------------------------------------------------------------------------------
+
+
+def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
+    """Ask for an encoder and a name, and save it; a message where no weights are left."""
+    if effective_settings().demo:
+        st.caption("Encoders cannot be saved in this demo.")
+        return
+    kept = task.kept_steps()
+    numbers = {lesson.settings.pairs.kind: n for n, lesson in enumerate(lessons) if kept[n]}
+    if not numbers:
+        st.caption(
+            "The weights of this training are not saved, only its results, so there is no encoder "
+            "to keep."
+        )
+        return
+    st.subheader("Keep the encoder", anchor=False)
+    number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
+    settings = task.settings[number]
+    if kept[number] < lessons[number].step:
+        st.caption(
+            f"The weights that are saved are those after {many(kept[number], 'step')} of "
+            f"{lessons[number].step:,}: the training ended suddenly."
+        )
+    name = save_by_name(
+        "training", "my-encoder", (task.model, task.corpus, settings),
+        partial(_save_encoder, task, number), lambda name: trained_encoder(name) is not None,
+    )  # fmt: skip
+    if name:
+        _offer_maps(task, settings, name)
+    else:
+        st.caption(
+            "A saved encoder is a model like any other: choose it by its name on every page, or "
+            "load its folder with sentence-transformers."
+        )
+
+
+def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
+    """Offer maps of the corpus by the trained encoder and by the original one."""
+    if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
+        before = settings.pooling
+        after = before if settings.part == "model" else "sentence-transformer"  # has no layers
+        address = {"corpus": task.corpus}
+        for side, method, model in (("a", after, name), ("b", before, task.model.id)):
+            address |= {f"map-{side}": method, f"map-{side}-{method}-model": model}
+        st.switch_page(app_folder() / "pages/corpus_map.py", query_params=address)
+
+
+def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
+    """Save an encoder of a training under a name.
+
+    Raises:
+        NeuralvizError: the name or the weights cannot be used, or the disk is full.
+    """
+    folder = encoders_folder() / check_free_name(name)
+    model = shared_text_model(task.model.id)
+    store = CorpusStore()
+    texts = store.texts(store.corpus(task.corpus))
+    restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
+    if restored is None:
+        raise StoreError("This training's weights are not kept any more. Train it again.")
+    training.save_encoder(restored, model, folder)
+    return folder
+
+
+# --- a training by another program -------------------------------------------------------------
+
+
+def open_folder() -> None:
+    """Ask for a folder that `SnapshotCallback` writes, and show its snapshots."""
+    if effective_settings().demo:
+        return
+    with st.expander("Open a folder of snapshots"):
+        st.caption(
+            "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
+            "Trainer into a folder. Open it again to see how far the training has come."
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            folder = st.text_input("Folder", key=FOLDER, placeholder="/path/to/snapshots").strip()
+            pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
+    if pressed:
+        st.session_state.pop(f"{FOLDER}-read", None)
+        if not folder:
+            st.info("Enter the path of a folder first.")
+            return
+        try:
+            st.session_state[f"{FOLDER}-read"] = (folder, read_folder(folder))
+        except NeuralvizError as error:
+            show_error(error)
+    if f"{FOLDER}-read" in st.session_state:
+        _show_snapshots(*st.session_state[f"{FOLDER}-read"])
+
+
+def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
+    lesson = recorded.lesson
+    settings = {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"}
+    st.subheader(plain(Path(folder).name), anchor=False)
+    state = "finished" if lesson.is_over else "so far"
+    st.caption(
+        plain(
+            f"{folder}: {many(lesson.step, 'step')} of {lesson.steps:,}, {state}; "
+            f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
+        )
+    )
+    sentence = describe_lessons([lesson], "label" if recorded.labels else "")
+    provenance = About("A recorded training", settings)
+    _show_lessons(FOLDER, sentence, [lesson], "label", provenance)

@@ -1,0 +1,314 @@
+"""What all commands share on a terminal: errors as sentences, Ctrl-C, tables, the bar of a task."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from neuralviz.errors import NeuralvizError, PrecisionWarning, Stopped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.progress import Progress as Bars
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.jobs.task import Task
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+REFUSED = 2
+INTERRUPTED = 130
+FOLDED_EVERY = 0.2  # seconds between two looks at a task's events
+_REFUSAL = "Input should be "
+_WISHES = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+_OPTIONS = {  # options by the advice in notes and errors
+    r"choose (?:line|row) (\d+) as the header": r"--header \1",
+    r"choose no header": "--no-header",
+    r"Assign a column to (\w+)": r"--role \1=…",
+    r"Assign columns to the roles of one of them": "--role ROLE=COLUMN",
+    r"match by row": "--in-order",
+}
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are sentences on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            sentence = _describe_bad_value(error)
+            if sentence is None:
+                raise
+            print_message(sentence)
+            raise typer.Exit(REFUSED) from error
+        except NeuralvizError as error:
+            print_message(str(error))
+            raise typer.Exit(REFUSED) from error
+        except KeyboardInterrupt as stop:
+            _interrupted.clear()
+            print_message("Stopped.")
+            raise typer.Exit(INTERRUPTED) from stop
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_types(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            command = self.load(command)
+            _flags_without_types(command.get_params(typer.Context(command, parent=ctx)))
+        return name, command, rest
+
+    def load(self, command: Any) -> Any:
+        """The command itself; a subclass may load it here."""
+        return command
+
+
+def _flags_without_types(parameters: list[Any]) -> list[Any]:
+    """The same parameters; ``--help`` no longer shows ``<bool>`` behind a flag."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+def _describe_bad_value(error: typer.BadParameter) -> str | None:
+    """A sentence on an option's value that pydantic refuses; None for other errors."""
+    if error.param is None or not error.message.startswith(_REFUSAL):
+        return None
+    wish = error.message.removeprefix(_REFUSAL).split(",")[0]
+    for pydantic_phrase, plain_phrase in _WISHES.items():
+        wish = wish.replace(pydantic_phrase, plain_phrase)
+    return f"{error.param.opts[0]} must be {wish}."
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM, by a name of its own.
+
+    Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
+    run while they are imported, and dies of it at its end although it was caught. A subclass it
+    does not remember.
+    """
+
+
+_interrupted = threading.Event()
+
+
+def interrupt(*_: object) -> None:
+    """Handle Ctrl-C and SIGTERM: raise `Interrupted`, which a library's code may swallow."""
+    _interrupted.set()
+    raise Interrupted
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[ShouldStop]:
+    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts.
+
+    One that was swallowed before, while packages were imported, counts.
+    """
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(*_: object) -> None:
+        _interrupted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield _interrupted.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _interrupted.clear()
+
+
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tuple[R, bool]:
+    """Carry out a task, with a bar on a terminal, until it ends or Ctrl-C is pressed.
+
+    ``watch``, in place of the bar, is given the result so far, again and again. Returns the result
+    as far as it is known, and whether the task was stopped.
+    """
+    result, events, folded, stopped = task.start(), list[E](), 0.0, False
+    bar = nullcontext(watch) if watch else _bar_of_task(task)
+    with print_precision_warnings(), stop_on_interrupt() as should_stop, bar as show:
+
+        def fold() -> None:
+            nonlocal result, folded
+            result, folded = task.fold(result, events), time.monotonic()
+            events.clear()
+            show(result)
+
+        def add(event: E) -> None:
+            events.append(event)
+            if time.monotonic() - folded > FOLDED_EVERY:
+                fold()
+
+        try:
+            task.carry_out(add, should_stop)
+            stopped = should_stop()
+        except (KeyboardInterrupt, Stopped):
+            stopped = True
+        fold()
+    return result, stopped
+
+
+@contextmanager
+def _bar_of_task(task: Task[E, R]) -> Iterator[Callable[[R], None]]:
+    """Yield a function that draws how far a task is."""
+    with progress_bars() as bars:
+        bar = bars.add_task("Loading the model …", total=None)
+
+        def draw(result: R) -> None:
+            progress = task.progress(result)
+            if progress.doing:
+                bars.update(bar, description=printable(progress.doing))
+            bars.update(bar, completed=progress.n_done, total=progress.total or None)
+
+        yield draw
+
+
+@contextmanager
+def progress_bars() -> Iterator[Bars]:
+    """On a terminal, a bar per task with the time it will take."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    console = stderr()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        yield bars
+
+
+@contextmanager
+def print_precision_warnings() -> Iterator[None]:
+    """Print the first warning of an imitated precision as a sentence; pass on other warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        yield
+    ours = [warning for warning in caught if issubclass(warning.category, PrecisionWarning)]
+    for warning in ours[:1]:
+        print_message(str(warning.message))
+    for warning in caught:
+        if warning not in ours:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+@contextmanager
+def status(sentence: str) -> Iterator[None]:
+    """On a terminal, show a sentence while the context lasts."""
+    console = stderr()
+    with console.status(Text(printable(sentence))) if console.is_terminal else nullcontext():
+        yield
+
+
+# --- what is printed -----------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """A user's text on one line and without characters that steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\u200d" else " " for c in text)
+
+
+def print_table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    aligned_left: Collection[int] = (0,),
+    bold: Collection[tuple[int, int]] = (),
+) -> None:
+    """Print a table; ``aligned_left`` has columns, ``bold`` the row and column of cells."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column, head in enumerate(heads):
+        table.add_column(
+            Text(printable(head)), justify="left" if column in aligned_left else "right"
+        )
+    for row, cells in enumerate(rows):
+        styles = ["bold" if (row, column) in bold else "" for column in range(len(cells))]
+        table.add_row(*(Text(printable(c), s) for c, s in zip(cells, styles, strict=True)))
+    stdout().print(table)
+
+
+def print_line(text: str = "", style: str = "") -> None:
+    """Print a user's text on standard output, broken into lines that fit."""
+    stdout().print(Text(printable(text), style))
+
+
+def print_message(sentence: str) -> None:
+    """Print a sentence on standard error, on one line, with the options for what it advises.
+
+    What stands in quotation marks, such as a user's text, stays as it is.
+    """
+    parts = re.split("(“[^”]*”)", sentence)
+    for advice, option in _OPTIONS.items():
+        parts[::2] = [re.sub(advice, rf"\g<0> ({option})", part) for part in parts[::2]]
+    stderr().print(Text(printable("".join(parts))), soft_wrap=True)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what was left out of a file, and the like."""
+    for note in filter(None, notes):
+        print_message(note)
+
+
+def stop(sentence: str) -> typer.Exit:
+    """Print what became of a command that was stopped; to be raised."""
+    print_message(sentence)
+    return typer.Exit(INTERRUPTED)
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask a question on standard error; whether the answer is yes."""
+    typer.echo(printable(question), nl=False, err=True)
+    answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
+    if not answer:
+        typer.echo(err=True)
+        raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder for output, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeuralvizError(f"Could not create {path}: {error.strerror or error}.") from error
+
+
+def stdout() -> Console:
+    """A console on the current standard output."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """A console on the current standard error."""
+    return Console(stderr=True, highlight=False)

@@ -1,0 +1,215 @@
+"""The options that several commands have, and what they stand for: texts, embedders, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from neuralviz.cli.console import print_message, print_notes
+from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
+from neuralviz.embedders import split_options
+from neuralviz.embedders.specs import method_label
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.reading.folders import read_folder
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
+from neuralviz.words import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.reading.texts import Mode, ReadTexts
+
+TABLES = ".csv, .tsv, .jsonl, .json, .parquet, .xlsx"
+OWN_SETTINGS = (
+    "Behind an @, a method can have a model and options of its own: mean@bundled, "
+    "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times."
+)
+ONE_METHOD = (
+    "Embedding method, or several concatenated, such as neural+mean. "
+    "`neuralviz methods` lists all methods."
+)
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        help=f"File with one text per line, a table ({TABLES}), or a folder of such files."
+    ),
+]
+CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
+TableOutput = Annotated[
+    Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
+]
+MethodOption = Annotated[str, typer.Option(help=ONE_METHOD)]
+MethodsModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Model: “all-MiniLM-L6-v2”, “bundled”, the name of a trained encoder, a Hugging Face "
+        "Hub ID, or a folder. Default: the method's own model (see `neuralviz methods`).",
+    ),
+]
+StartModel = Annotated[
+    str, typer.Option(help="Model to begin with: a name, a Hugging Face Hub ID, or a folder.")
+]
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=COLUMN",
+        help="Assign a role (text1, text2, score, text, group, label, …) to a column "
+        "with another name. Repeatable.",
+    ),
+]
+ColumnOption = Annotated[str | None, typer.Option(help="Column with the texts.")]
+HeaderOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Line of the file, or row of the workbook, that names the columns. Default: found.",
+    ),
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="No line names the columns: the first one is data.")
+]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
+BatchSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Batch size: number of texts embedded at once. Default: 32, or 8 for methods that "
+        "micro-tune.",
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help=(
+            "Use Ray: all cores of this machine, or the cluster whose head is at ADDRESS "
+            "(HOST:PORT, or “auto” on a machine of the cluster). For corpora of any size."
+        ),
+    ),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")]
+
+
+def methods_option(default: str, extra: str = "") -> Any:
+    """``--method`` of commands with several methods."""
+    return typer.Option(
+        "--method",
+        help="Embedding method, or several concatenated, such as neural+mean. Repeatable. "
+        f"{OWN_SETTINGS} {extra}`neuralviz methods` lists all methods. Default: {default}.",
+    )
+
+
+def options_option(defaults: Mapping[str, str] | None = None) -> Any:
+    """``--option`` of commands with several methods; ``defaults`` are those of these commands."""
+    note = ""
+    if defaults:
+        default_options = joined([f"{name}={value}" for name, value in defaults.items()])
+        note = f" Methods that micro-tune use {default_options} here unless you set another value."
+    return typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Set an option for every method that has it, or for one method with "
+        f"METHOD.NAME=VALUE. Repeatable.{note}",
+    )
+
+
+def header_line(header: int | None, no_header: bool) -> int | None:
+    """The line that names the columns as `Source.header`, from two options."""
+    if header is not None and no_header:
+        raise SettingsError("Use either --header or --no-header, not both.")
+    return 0 if no_header else header
+
+
+def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
+    """The column of each role, from options as typed."""
+    return split_options(typed or [], "role", "ROLE=COLUMN")
+
+
+def read_file(
+    path: Path,
+    column: str | None,
+    limit: int | None,
+    header: int | None,
+    *,
+    id_column: str | None = None,
+    mode: Mode | None = None,
+) -> ReadTexts:
+    """Read the first ``limit`` texts of a file or a folder and print what was left out.
+
+    A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
+    """
+    if path.is_dir():
+        if header is not None:
+            raise SettingsError("--header and --no-header work with a single table only.")
+        read = read_folder(path, column, mode=mode or "one", max_texts=limit)
+    else:
+        source = Source.from_path(path, header)
+        read = read_texts(source, column, mode=mode or "line", id_column=id_column, max_texts=limit)
+    if read.column is not None and column is None:
+        print_message(
+            f"Reading texts from the column “{read.column}”. Use --column to choose another."
+        )
+    print_notes([read.describe_header(path.name), *read.notes])
+    return read
+
+
+def list_ids(read: ReadTexts) -> tuple[str, ...]:
+    """The IDs of texts; where the file has none, their numbers."""
+    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+
+
+def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
+    """The labels of methods that micro-tune, in brackets, such as `` (neural, exact)``."""
+    labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
+    return f" ({'; '.join(labels)})" if labels else ""
+
+
+# --- Ray ----------------------------------------------------------------------------------------
+
+
+class RayCommand(TyperCommand):
+    """A command whose ``--ray`` takes an address, or stands alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a ``--ray`` that stands alone its value."""
+        return super().parse_args(ctx, give_ray_a_value(args))
+
+
+def give_ray_a_value(args: Sequence[str]) -> list[str]:
+    """The arguments with a value for ``--ray``: the next one if it is an address, else local."""
+    arguments: list[str] = []
+    rest = list(args)
+    while rest:
+        arg = rest.pop(0)
+        if arg == "--":
+            return [*arguments, arg, *rest]
+        if arg == "--ray":
+            has_address = bool(rest) and _is_meant_as_address(rest[0])
+            arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
+        arguments.append(arg)
+    return arguments
+
+
+def _is_meant_as_address(text: str) -> bool:
+    """Whether a text is an address or looks like one, and is not an existing file."""
+    return is_address(text) or (is_like_address(text) and not Path(text).exists())
+
+
+def ray_work() -> ModuleType:
+    """`neuralviz.cli.ray_work`, which loads Ray."""
+    if find_spec("ray") is None or find_spec("lance") is None:
+        raise NeuralvizError('--ray needs Ray. Install it with: pip install "neuralviz[ray]"')
+    return import_module("neuralviz.cli.ray_work")

@@ -1,0 +1,468 @@
+"""A ladder of similarity models: its settings, events, result and table; loads no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.arrays import RecordFormat
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
+from neuralviz.evaluation.data import digest_texts
+from neuralviz.evaluation.tables import STS_TEST
+from neuralviz.reading.pairs import Scale, number_pairs
+from neuralviz.training.similarity.settings import (
+    PUBLISHED,
+    RUNG_NAMES,
+    RUNGS,
+    AutoencoderEpoch,
+    SimilarityEnded,
+    SimilarityEpoch,
+    SimilaritySettings,
+)
+from neuralviz.words import short_repr
+
+if TYPE_CHECKING:
+    from neuralviz.layers.settings import PoolingName
+    from neuralviz.training.similarity.settings import Rung, SimilarityEvent
+
+DEFAULT_SEED = 42
+FLOOR = "mean pooling"
+LINEAR = "linear regression"
+SENTENCE = "sentence embedding"
+NEURAL = "neural embedding"
+BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
+PUBLISHED_OF = "gpt2-medium"
+WORST = 20  # predictions
+DRAWN = 1000  # normal samples
+_BLOM = 3 / 8
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LadderSettings:
+    """Which rungs are trained, each with every seed; by default as of `SimilaritySettings`."""
+
+    pooling: PoolingName = "mean"
+    rungs: tuple[Rung, ...] = RUNGS
+    seeds: tuple[int, ...] = (DEFAULT_SEED,)
+    max_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rungs or not self.seeds:
+            raise SettingsError("Choose at least one rung and one seed.")
+        self.list_trainings()
+
+    def list_trainings(self) -> list[SimilaritySettings]:
+        """The trainings, in their order; SettingsError where a setting makes no sense."""
+        trainings = [
+            SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed)
+            for rung in self.rungs
+            for seed in self.seeds
+        ]
+        if self.max_epochs is None:
+            return trainings
+        return [replace(training, max_epochs=self.max_epochs) for training in trainings]
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosines:
+    """How the cosines at the layers follow people's scores (FREEZE, Figure 1).
+
+    Attributes:
+        cosines: [pair, layer].
+        scores: [pair] by people.
+        numbers: [pair] as of `number_pairs`.
+        spearman, pearson: [layer] -1 … 1, NaN where undefined.
+    """
+
+    __repr__ = short_repr
+
+    pooling: str
+    cosines: np.ndarray
+    scores: np.ndarray
+    numbers: np.ndarray
+    spearman: np.ndarray
+    pearson: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureProgress:
+    """Texts whose features are there, ``found`` of them kept before, of a pooling or a baseline."""
+
+    done: int
+    total: int
+    found: int
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class TestPairs:
+    """The pairs that everything is tested on.
+
+    Attributes:
+        scores: [pair] by people.
+        scale: of people's scores, by the train pairs.
+        notes: sentences on how the pairs were divided.
+        fingerprint: of the frozen model.
+    """
+
+    __repr__ = short_repr
+
+    __test__ = False  # no test, though it is called so
+
+    sentences1: tuple[str, ...]
+    sentences2: tuple[str, ...]
+    scores: np.ndarray
+    scale: Scale
+    n_train: int
+    n_dev: int
+    notes: tuple[str, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """What the rungs are compared with, on the same pairs.
+
+    Attributes:
+        name: one of `BASELINES`.
+        dev: Spearman on the dev pairs.
+        predicted: [pair] of the test pairs; cosines, or scores on people's scale.
+        spearman, pearson: of the test pairs.
+    """
+
+    __repr__ = short_repr
+
+    name: str
+    dev: float
+    predicted: np.ndarray
+    spearman: float
+    pearson: float
+
+
+@dataclass(frozen=True, eq=False)
+class RungEvent:
+    """An event in the training of a rung with a seed."""
+
+    __repr__ = short_repr
+
+    rung: Rung
+    seed: int
+    event: SimilarityEvent
+
+
+@dataclass(frozen=True, eq=False)
+class RungResult:
+    """A trained rung on the test pairs, which it has not seen.
+
+    Attributes:
+        predicted: [pair] scores of the test pairs on people's scale.
+        spearman, pearson: of the test pairs.
+        seconds: that the training took.
+    """
+
+    __repr__ = short_repr
+
+    rung: Rung
+    seed: int
+    trained: SimilarityEnded
+    predicted: np.ndarray
+    spearman: float
+    pearson: float
+    seconds: float
+
+
+LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent | RungResult
+
+
+# --- what is known so far -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The training of a rung, as far as it is.
+
+    Attributes:
+        losses: [epoch] mean loss.
+        dev: [epoch] Spearman on the dev pairs.
+        rebuilt: [epoch, layer] losses of its autoencoders; no row without.
+    """
+
+    losses: tuple[float, ...] = ()
+    dev: tuple[float, ...] = ()
+    rebuilt: tuple[np.ndarray, ...] = ()
+
+    def having(self, event: SimilarityEvent) -> Curve:
+        """The curve with one more event."""
+        if isinstance(event, AutoencoderEpoch):
+            return replace(self, rebuilt=(*self.rebuilt, event.losses))
+        if isinstance(event, SimilarityEpoch):
+            return replace(self, losses=(*self.losses, event.loss), dev=(*self.dev, event.dev))
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """All that is known of a ladder, in the order it came: by pooling, by name, by rung and seed.
+
+    ``test`` is None until the features are there.
+    """
+
+    progress: FeatureProgress | None = None
+    layers: Mapping[str, LayerCosines] = field(default_factory=dict)
+    test: TestPairs | None = None
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    curves: Mapping[tuple[Rung, int], Curve] = field(default_factory=dict)
+    results: Mapping[tuple[Rung, int], RungResult] = field(default_factory=dict)
+
+    def having(self, events: Sequence[LadderEvent]) -> Ladder:
+        """The ladder with some more events."""
+        progress, test = self.progress, self.test
+        layers, baselines = dict(self.layers), dict(self.baselines)
+        curves, results = dict(self.curves), dict(self.results)
+        for event in events:
+            match event:
+                case FeatureProgress():
+                    progress = event
+                case LayerCosines():
+                    layers[event.pooling] = event
+                case TestPairs():
+                    test = event
+                case Baseline():
+                    baselines[event.name] = event
+                case RungEvent():
+                    place = event.rung, event.seed
+                    curves[place] = curves.get(place, Curve()).having(event.event)
+                case RungResult():
+                    results[event.rung, event.seed] = event
+        return Ladder(progress, layers, test, baselines, curves, results)
+
+    @property
+    def rungs(self) -> list[Rung]:
+        """The rungs with results."""
+        return list(dict.fromkeys(rung for rung, _ in self.results))
+
+    def of_rung(self, rung: Rung) -> list[RungResult]:
+        """The results of a rung, a seed each."""
+        return [result for (name, _), result in self.results.items() if name == rung]
+
+    def dev_of(self, rung: Rung) -> float:
+        """Mean Spearman of a rung on the dev pairs."""
+        return _mean([result.trained.dev for result in self.of_rung(rung)])
+
+
+LADDER_FORMAT = RecordFormat(
+    "a ladder",
+    version=4,
+    classes=(
+        Baseline, Curve, FeatureProgress, Ladder, LayerCosines, RungResult, Scale,
+        SimilarityEnded, SimilaritySettings, TestPairs,
+    ),
+)  # fmt: skip
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LadderLine:
+    """A baseline or a rung on the test pairs; of several seeds, the mean.
+
+    Attributes:
+        rung: None for a baseline.
+        dev: Spearman on the dev pairs.
+        spearman, pearson: on the test pairs; NaN where they are undefined.
+        seeds: [seed] Spearman on the test pairs of each; none for a baseline.
+        interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
+            few of them.
+        published: Spearman of gpt2-medium; None for a baseline, and on other pairs than the test
+            pairs of STS-B.
+    """
+
+    name: str
+    rung: Rung | None
+    dev: float
+    spearman: float
+    pearson: float
+    seeds: tuple[float, ...]
+    interval: Bounds | None
+    published: float | None
+
+    @property
+    def spread(self) -> Bounds | None:
+        """The lowest and the highest Spearman of several seeds."""
+        return (min(self.seeds), max(self.seeds)) if len(self.seeds) > 1 else None
+
+
+def ladder_lines(ladder: Ladder) -> list[LadderLine]:
+    """Baselines, then rungs, in the order they came."""
+    test = ladder.test
+    if test is None:
+        return []
+    texts = dict.fromkeys([*test.sentences1, *test.sentences2])
+    is_published = digest_texts(texts) == STS_TEST
+    lines = [
+        LadderLine(
+            baseline.name, None, baseline.dev, baseline.spearman, baseline.pearson, (),
+            _bounds(_resampled([baseline], test)), None,
+        )
+        for baseline in ladder.baselines.values()
+    ]  # fmt: skip
+    for rung in ladder.rungs:
+        results = ladder.of_rung(rung)
+        spearman = tuple(result.spearman for result in results)
+        pearson = _mean([result.pearson for result in results])
+        published = PUBLISHED[rung][1] if is_published else None
+        lines.append(
+            LadderLine(
+                RUNG_NAMES[rung], rung, ladder.dev_of(rung), _mean(spearman), pearson, spearman,
+                _bounds(_resampled(results, test)), published,
+            )
+        )  # fmt: skip
+    return lines
+
+
+def best_rung(ladder: Ladder) -> Rung | None:
+    """The rung that the dev pairs choose, the first of equals; None where they choose none.
+
+    The test pairs have no say in it, so that they can tell how good it is.
+    """
+    defined = [rung for rung in ladder.rungs if np.isfinite(ladder.dev_of(rung))]
+    return max(defined, key=ladder.dev_of, default=None)
+
+
+def best_baseline(ladder: Ladder) -> str:
+    """The name of the baseline that the dev pairs choose, the first of equals."""
+    return max(ladder.baselines.values(), key=lambda baseline: _or_lowest(baseline.dev)).name
+
+
+def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
+    """What the dev pairs choose of all, baselines included; None where they choose nothing."""
+    defined = [line for line in lines if np.isfinite(line.dev)]
+    return max(defined, key=lambda line: line.dev, default=None)
+
+
+def best_result(ladder: Ladder, rung: Rung) -> RungResult:
+    """The result of a rung, among its seeds, that is best on the dev pairs."""
+    return max(ladder.of_rung(rung), key=lambda result: _or_lowest(result.trained.dev))
+
+
+def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
+    """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
+
+    Of several seeds the mean counts. None where it is undefined or there are too few test pairs.
+    """
+    test = ladder.test
+    assert test is not None
+    first = _resampled(ladder.of_rung(rung), test)
+    second = _resampled([ladder.baselines[baseline]], test)
+    return paired_interval(first, second) if len(first) and len(second) else None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A test pair, its score by people, and what a rung makes of it, on people's scale."""
+
+    sentences: tuple[str, str]
+    score: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """How much too high it is, or with a minus too low."""
+        return self.predicted - self.score
+
+
+def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
+    """The predictions that are furthest from people's scores, the worst first, ``n`` at most."""
+    order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
+    return [
+        Prediction(
+            (test.sentences1[row], test.sentences2[row]),
+            float(test.scores[row]),
+            float(predicted[row]),
+        )
+        for row in order
+    ]
+
+
+def _or_lowest(value: float) -> float:
+    return value if np.isfinite(value) else -np.inf
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean of what is defined; NaN of nothing."""
+    defined = [value for value in values if np.isfinite(value)]
+    return float(np.mean(defined)) if defined else float("nan")
+
+
+def _bounds(resampled: np.ndarray) -> Bounds | None:
+    return interval(resampled) if np.isfinite(resampled).any() else None
+
+
+def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
+    """[resample] mean Spearman of some predictions; empty where it is undefined."""
+    scores = test.scores.astype(float).tobytes()
+    numbers = number_pairs(test.sentences1, test.sentences2).tobytes()
+    drawn = [_resample_bytes(each.predicted.tobytes(), scores, numbers) for each in predictions]
+    defined = [resampled for resampled in drawn if len(resampled)]
+    return np.mean(defined, axis=0) if defined else np.zeros(0)
+
+
+@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
+def _resample_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
+    """The resampled correlation of float64 values; keeps nothing alive but these."""
+    cluster = np.frombuffer(numbers, np.int64)
+    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores), cluster=cluster)
+
+
+# --- errors beside a normal distribution ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPlot:
+    """The Q–Q plot: [value] in order, beside those expected by Blom's approximation.
+
+    ``straight`` is the correlation of both; NaN where all values are equal.
+    """
+
+    normal: np.ndarray
+    values: np.ndarray
+    straight: float
+
+
+def normal_plot(values: np.ndarray) -> NormalPlot:
+    """The plot of at least two values."""
+    normal, ordered = expected(len(values)), np.sort(np.asarray(values, float))
+    varies = np.ptp(ordered) > 0
+    straight = float(np.corrcoef(normal, ordered)[0, 1]) if varies else float("nan")
+    return NormalPlot(normal, ordered, straight)
+
+
+@lru_cache(maxsize=32)
+def least_straight(n: int) -> float:
+    """What the correlation reaches in 95 of 100 samples of ``n`` normal values, by drawing some."""
+    drawn = np.sort(np.random.default_rng(0).standard_normal((DRAWN, n)), axis=1)
+    drawn -= drawn.mean(axis=1, keepdims=True)
+    normal = expected(n)
+    correlations = drawn @ normal / np.sqrt((drawn**2).sum(axis=1) * (normal**2).sum())
+    return float(np.quantile(correlations, 0.05))
+
+
+def expected(n: int) -> np.ndarray:
+    """[value] of a standard normal sample of ``n``, in order; their mean is 0.
+
+    Not by `scipy.stats`, which cannot be imported while another thread imports torch.
+    """
+    shares = (np.arange(1, n + 1) - _BLOM) / (n + 1 - 2 * _BLOM)
+    return np.array([NormalDist().inv_cdf(share) for share in shares])

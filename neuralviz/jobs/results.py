@@ -1,0 +1,215 @@
+"""What came of runs, for whoever comes back: results by what they depend on, and how runs ended.
+
+Both lie in `store.files`: a result under its view and `result_key`, how a run ended under its id
+and its work. Texts and settings are in neither. A server holds a lock while it is there; the
+unfinished runs of one whose lock is free were ended by a crash, whatever the clocks say.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import secrets
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from filelock import FileLock, Timeout
+
+from neuralviz import __version__
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.run import Run
+from neuralviz.locks import NamedLocks
+from neuralviz.paths import home
+from neuralviz.store.files import (
+    corpus_view,
+    find_result,
+    is_of_corpus,
+    is_shared,
+    keep_result,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neuralviz.jobs.task import KeptTask
+
+R = TypeVar("R")
+
+MOST_BYTES = 1 << 27  # a larger result is not kept
+COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
+_UNREADABLE = (ValueError, LookupError, TypeError, OSError, NeuralvizError)
+_REQUESTED = "requested by "  # begins the note of a run that is not over; its server follows
+_writing = NamedLocks()  # view and key of what is being written
+_log = logging.getLogger(__name__)
+
+RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "crashed", "elsewhere"]
+"""How a run has ended: ``not begun`` where it failed before its turn came, as the server ended or
+had too much to do; ``cut off`` where its worker ended before it did, ``crashed`` where its server
+did, ``elsewhere`` where another server of this machine still carries it out.
+"""
+
+REASONS: dict[RunStatus, str] = {
+    "done": "The result of this run is no longer saved. Press “Run again” to compute it again.",
+    "stopped": "This run was stopped. Press “Run again” to start it again.",
+    "failed": "This run failed. Press “Run again” to try once more.",
+    "cut off": (
+        "The process that did this work ended suddenly; the machine may be out of memory. Press "
+        "“Run again” to start it again, with fewer or shorter texts if it ends again."
+    ),
+    "not begun": "This run did not begin. Press “Run again” to start it.",
+    "crashed": "The server ended in the middle of this run. Press “Run again” to start it again.",
+    "elsewhere": (
+        "Another server of this machine is carrying out this run. Its result is shown here when it "
+        "is over: reload the page later."
+    ),
+}
+"""Why a run has no result to show."""
+
+# --- results -------------------------------------------------------------------------------------
+
+
+def keep_run(run: Run[Any]) -> None:
+    """Keep the result of a run that is over, under the id of its view if it has one.
+
+    A run that failed, or was stopped before it began, leaves nothing; under a view that others
+    share, neither does one that was stopped, or of which something has failed. Nor does one whose
+    result cannot be written: the person who looks at it still has it.
+    """
+    if not run.view or not run.started or run.status not in ("done", "stopped"):
+        return
+    is_whole = run.status == "done" and run.task.is_whole(run.result)
+    if is_shared(run.view) and not is_whole:
+        return
+    metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+    key = result_key(run.task)
+    with _writing.hold((run.view, key)):
+        try:
+            content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
+            if len(content) <= MOST_BYTES and _has_corpus(run.view):
+                keep_result(run.view, key, content)
+        except _UNREADABLE as error:
+            _log.warning("A result could not be kept: %s", error)
+
+
+def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
+    """A run that is over, with the result that was kept of a task; None when there is none.
+
+    Args:
+        task: what was done.
+        view: id of the view under which it was kept.
+        number: of the run among those of its owner.
+    """
+    key = result_key(task)
+    with _writing.hold((view, key)):  # a run that has just ended may be writing it
+        content = find_result(view, key)
+    if content is None:
+        return None
+    head, _, packed = content.partition(b"\n")
+    try:
+        metadata = json.loads(head)
+        return Run.from_result(
+            task,
+            task.unpack(packed),
+            status="done" if metadata["status"] == "done" else "stopped",
+            finished=float(metadata["finished"]),
+            seconds=float(metadata["seconds"]),
+            number=number,
+            view=view,
+        )
+    except _UNREADABLE as error:
+        _log.warning("A kept result could not be read: %s", error)
+        return None
+
+
+def result_key(task: KeptTask[Any, Any]) -> str:
+    """The key of a task's kept result, with the versions of all that computes it."""
+    return json.dumps([__version__, _versions(), task.cache_key()])
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions of the packages whose numbers are in a result; none is imported for that."""
+    versions = {}
+    for name in COMPUTING:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def _has_corpus(view: str) -> bool:
+    """Whether the corpus that a view's results are of, if any, has not been deleted meanwhile."""
+    from neuralviz.store.corpora import CorpusStore  # loads pyarrow
+
+    if not is_of_corpus(view):
+        return True
+    return any(corpus_view(corpus.id) == view for corpus in CorpusStore().corpora())
+
+
+# --- how runs ended ------------------------------------------------------------------------------
+
+
+def note_request(run: Run[Any]) -> None:
+    """Note that a run with a `work` was asked for."""
+    try:
+        keep_result(run.id, run.work, (_REQUESTED + _hold_server_lock(home())).encode())
+    except OSError as error:
+        _warn_once(str(error))
+
+
+def note_end(run: Run[Any]) -> None:
+    """Note how a run with a `work` ended; not why it failed, which may quote a text."""
+    status: str = run.status
+    if status == "failed" and not run.started:
+        status = "not begun"
+    if run.was_cut_off:
+        status = "cut off"
+    try:
+        keep_result(run.id, run.work, status.encode())
+    except OSError as error:
+        _warn_once(str(error))
+
+
+def find_status(run_id: str, work: str) -> RunStatus | None:
+    """What became of a run that is not under way here; None where it or its work is unknown."""
+    content = find_result(run_id, work)
+    if content is None:
+        return None
+    status = content.decode("utf-8", "replace")
+    if status.startswith(_REQUESTED):
+        return "elsewhere" if _is_up(status.removeprefix(_REQUESTED)) else "crashed"
+    return status if status in REASONS else None
+
+
+@cache
+def _warn_once(reason: str) -> None:
+    _log.warning("Runs are not noted, so links to them are not found: %s", reason)
+
+
+@cache
+def _hold_server_lock(folder: Path) -> str:
+    """A name for this process, in whose lock file others see that it is there."""
+    name = secrets.token_hex(8)
+    path = folder / "servers" / f"{name}.lock"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(path)
+    lock.acquire(timeout=0)
+    atexit.register(lock.release)
+    return name
+
+
+def _is_up(name: str) -> bool:
+    """Whether another server holds its lock; the file of one that does not is deleted."""
+    path = home() / "servers" / f"{name}.lock"
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            path.unlink(missing_ok=True)
+    except Timeout:
+        return True
+    except OSError:
+        pass
+    return False

@@ -1,0 +1,496 @@
+"""What the columns of a table are, told by what stands in them: names, texts, nested texts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from neuralviz.errors import TextError
+from neuralviz.reading.cells import finite_number
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.table import Table, describe_row
+from neuralviz.words import many
+
+# --- the header ----------------------------------------------------------------------------------
+
+LOOKED_AT = 500  # rows
+TEXT_COLUMNS = (
+    *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
+    *("body", "abstract", "abstract note", "description", "review", "comment", "message"),
+    *("tweet", "post", "passage", "paragraph", "utterance", "question", "query", "summary"),
+    *("headline", "title"),
+)
+ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
+
+_OTHER_NAMES = """anchor answer author avg category channel city class cluster code column comments
+conv conversation count country created date datetime day documents email embedding end feedback
+field file filename folder gender gold group hypothesis idx index intent key keyword keywords kind
+label labels lang language length link location messages metadata model month name notes number
+original page premise prompt published rank rating ratings reply response responses reviews role
+score section sent sentiment sex similarity sno source speaker split stars start status subject tag
+tags target time timestamp token tokens topic topics train tweets type updated url user userid
+username value values var variable vector version views week year""".split()
+_PLAIN = re.compile(r"[\W_]+")
+_USUAL_NAMES = {_PLAIN.sub("", name) for name in (*TEXT_COLUMNS, *ID_COLUMNS, *_OTHER_NAMES)}
+_UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z][^\W_]*+_\w++|[a-z]++[A-Z]\w*+")  # snake_case, camelCase
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?.*")
+_NUMBER = re.compile(r"[-+]?[$€£]?\d[\d.,]*\s?[%$€£]?")
+_WEB = re.compile(r"[a-z]+://\S+|\S+@\S+\.\w+")
+_CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
+_ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
+_MOST_BEFORE = 30  # rows above a header
+_LIKE_DATA = -3  # evidence of a cell that looks like those below
+_FEW_NUMBERS = 5  # numbers of which the range says little
+_FEWEST = 3  # texts that a word is compared with
+_ALIKE = 0.8  # share of a column that decides its kind
+_TELLING = 200  # first characters of a cell by which its kind is known
+
+
+@dataclass(frozen=True)
+class Header:
+    """The row that names the columns."""
+
+    place: int | None  # among the rows looked at; None where no row names them
+    is_clear: bool = True  # whether the rows leave little doubt
+    is_chosen: bool = False  # by a person
+
+    def notes(
+        self, name: str, unit: str, numbers: Sequence[int], rows: Sequence[Sequence[str]]
+    ) -> tuple[str, ...]:
+        """Sentences on a header that a person may want to check.
+
+        Args:
+            name, unit: of the file, as of `Table`.
+            numbers: [row] its line or row in the file.
+            rows: that were looked at.
+        """
+        number, shown = numbers[self.place or 0], describe_row(rows[self.place or 0])
+        if self.is_chosen:
+            read = f"Read {unit} {number:,} of {name} as data: {shown}."
+            return (read,) if self.place is None else ()
+        if self.place is None:
+            return (
+                f"No {unit} of {name} seems to name its columns, so {unit} {number:,} was read as "
+                f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
+            )
+        notes: tuple[str, ...] = ()
+        if n_before := number - numbers[0]:
+            notes = (
+                f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
+                f"{shown}.",
+            )
+        if not self.is_clear:
+            notes += (
+                f"It is not clear whether {unit} {number:,} of {name} names its columns. It was "
+                f"read as the header: {shown}. If it is data, choose no header.",
+            )
+        return notes
+
+
+def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Header:
+    """Find the row that names the columns by comparing the first rows with those below them.
+
+    A header has names that are usual, or cells unlike those of their columns: words above numbers
+    or dates, one word above sentences, a value that never comes again above categories. Rows above
+    it have fewer cells, such as a title. Where the evidence is even, a table of several columns is
+    taken to have a header, and a single column is not.
+
+    Args:
+        rows: the first ones of a table, at most about `LOOKED_AT`; blank ones left out.
+        chosen: 0 where a person says that no row names them; another number for the first row.
+    """
+    if chosen is not None:
+        return Header(0 if chosen else None, is_chosen=True)
+    if not rows:
+        return Header(None)
+    widths = Counter(_n_filled(row) for row in rows)
+    width = max(widths, key=lambda n: (widths[n], n))
+    evidence = _weigh_row(rows[0], rows[1:])
+    below_title = _find_below_title(rows, width, evidence.total)
+    if below_title is not None:
+        return Header(below_title)
+    title = rows[0][0]
+    if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_usual_name(title):
+        return Header(None)  # a title above rows that nothing names
+    if width == 1:
+        return Header(0 if evidence.total >= 2 else None)
+    if len(rows) == 1 and not evidence.total:
+        return Header(None)
+    is_clear = evidence.total >= 2 and not evidence.is_mixed
+    return Header(0 if evidence.total >= 0 else None, is_clear=is_clear)
+
+
+def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
+    """A header below rows with fewer cells, such as a title and a date; None without one."""
+    widest = _n_filled(rows[0])
+    plain: int | None = None
+    for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
+        n_filled = _n_filled(row)
+        if widest < n_filled and _weigh_row(row, rows[place + 1 :]).total >= 2:
+            n_known = sum(map(is_usual_name, row))
+            is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
+            if is_named and n_known > sum(map(is_usual_name, rows[0])):
+                return place
+            if plain is None and n_filled >= width and (evidence < 2 or _n_filled(rows[0]) == 1):
+                plain = place
+        widest = max(widest, n_filled)
+        if widest >= width and plain is None and n_filled >= width:
+            break
+    return plain
+
+
+def fold_title(title: str) -> str:
+    """The name of a column without its capitals, blanks and signs."""
+    return _PLAIN.sub("", title).lower()
+
+
+def match_names(columns: Sequence[str], names: Iterable[str]) -> list[str]:
+    """The columns that have some names, whatever their capitals; in the order of the names."""
+    by_name = {title.strip().lower(): title for title in reversed(columns)}
+    return [by_name[name] for name in names if name in by_name]
+
+
+def is_usual_name(title: str) -> bool:
+    """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
+    name = fold_title(title)
+    return (
+        name in _USUAL_NAMES
+        or name.rstrip("0123456789") in _USUAL_NAMES
+        or bool(_UNNAMED.fullmatch(title))
+    )
+
+
+def _n_filled(row: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def names_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns of those below it without doubt."""
+    evidence = _weigh_row(rows[0], rows[1:])
+    return evidence.total >= 2 and not evidence.is_mixed
+
+
+class Evidence(NamedTuple):
+    """What speaks for a row as the names of the columns of those below it."""
+
+    total: int  # below 0 where more speaks against it
+    is_mixed: bool  # whether a cell looks like data of its column, whatever the others look like
+
+
+def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
+    other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
+    columns = [
+        [
+            cell
+            for other_row in other_rows
+            if place < len(other_row) and (cell := other_row[place].strip())
+        ]
+        for place in range(len(row))
+    ]
+    scores = [
+        _weigh_column(title.strip(), cells, place)
+        for place, (title, cells) in enumerate(zip(row, columns, strict=True))
+    ]
+    return Evidence(sum(scores), _LIKE_DATA in scores)
+
+
+def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
+    """The same of one column; 0 where nothing can be told."""
+    if not title:
+        return 1 if place == 0 and cells else 0  # above numbers of rows
+    kind = _classify_cell(title)
+    if kind == "words" and title in cells:
+        return -2
+    kinds = Counter(map(_classify_cell, cells))
+    usual, n_usual = kinds.most_common(1)[0] if cells else ("words", 0)
+    if is_usual_name(title):
+        return 3 if usual == "words" else 6
+    if not cells:
+        return 0
+    if n_usual < _ALIKE * len(cells):
+        return 2 if _IDENTIFIER.fullmatch(title) else 0
+    if usual != "words":
+        if kind == usual:
+            return _LIKE_DATA if kind != "number" or _is_near(title, cells) else 0
+        return 2 if kind in ("words", "code") else 0
+    if kind != "words":
+        return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
+    return _weigh_words(title, cells)
+
+
+def _weigh_words(title: str, cells: Sequence[str]) -> int:
+    """The same where words stand above words."""
+    if _is_sentence(title):
+        n_questions = sum(cell.endswith("?") for cell in cells)
+        if title.endswith("?") and len(cells) >= _FEWEST and n_questions < 0.1 * len(cells):
+            return 1  # a question above answers
+        if sum(map(_is_sentence, cells)) >= 0.3 * len(cells):
+            return _LIKE_DATA
+        return int(len(title) > 2 * max(map(len, cells)))
+    if _IDENTIFIER.fullmatch(title) and not any(map(_IDENTIFIER.fullmatch, cells)):
+        return 2
+    if _is_longer(cells, title):
+        return 2
+    n_different = len(set(cells))
+    return int(len(cells) >= 4 and n_different <= len(cells) / 2)
+
+
+def _is_longer(cells: Sequence[str], title: str) -> bool:
+    """Whether a title of one word stands above texts all of which have several."""
+    if len(title.split()) > 1 or len(cells) < _FEWEST:
+        return False
+    wide = any(character >= "\u2e80" for character in title)  # no blanks between words
+    least = 3 * len(title) if wide else len(title)
+    return all(len(cell) > least and (wide or len(cell.split()) > 2) for cell in cells)
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) > 6 or bool(_ENDS_A_SENTENCE.search(text))
+
+
+def _is_near(title: str, cells: Sequence[str]) -> bool:
+    """Whether a number may be one of its column: no year, say, above shares."""
+    numbers = [number for cell in cells if (number := finite_number(cell)) is not None]
+    mine = finite_number(title)
+    if mine is None or not numbers:
+        return True
+    low, high = min(numbers), max(numbers)
+    reach = (2 if len(numbers) > _FEW_NUMBERS else 20) * max(high - low, abs(high), 1)
+    return low - reach <= mine <= high + reach
+
+
+def _classify_cell(cell: str) -> str:
+    """What a cell that is not blank looks like."""
+    cell = cell[:_TELLING]
+    if _DATE.fullmatch(cell):
+        return "date"
+    if _NUMBER.fullmatch(cell) or finite_number(cell) is not None:
+        return "number"
+    if _WEB.fullmatch(cell):
+        return "web"
+    return "code" if _CODE.fullmatch(cell) else "words"
+
+
+# --- the column of texts -------------------------------------------------------------------------
+
+_SAMPLE = 2000  # values of a column, about
+_PHRASE = 1.5  # words of a value, on average, from which a column reads as texts
+_TEXT_NAMES = ("text", "texts", "sentence")  # names that mean texts, even of a single word
+_SENTENCE = 3  # words from which it does without doubt
+_NUMBERS = re.compile(r"\[[-+\d.eE\s,]*+\]")
+_LETTER = re.compile(r"[^\W\d_]")
+_WITHOUT_BLANKS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u2e80-\uabff\uf900-\ufaff]")
+
+
+def guess_column(file_name: str, table: Table) -> str:
+    """The column that reads most as texts; of several, the one with the most usual name.
+
+    Without a usual name, the one with the longest texts. A usual name above numbers, single words
+    or a few values that come again and again counts only where no other column has sentences.
+
+    Args:
+        file_name: for messages.
+        table: with a column.
+
+    Raises:
+        TextError: no column has a word in it, nor a usual name; or each is the same in every row.
+    """
+    samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
+    rates = {title: rate_texts(values) for title, values in samples.items()}
+    named = match_names(table.columns, TEXT_COLUMNS)
+    if not any(rates.values()):
+        filled = [title for title in named if samples[title] or not len(table)]
+        if filled or not len(table):
+            return next(iter(filled), table.columns[0])
+        raise _no_texts_error(file_name, table, "no words in")
+    texts = [
+        title
+        for title in named
+        if rates[title] >= 2
+        or (
+            rates[title]
+            and title.strip().lower() in _TEXT_NAMES
+            and not _is_repeated(samples[title])
+        )
+    ]
+    if texts:
+        return texts[0]
+    sentences = [title for title in table.columns if rates[title] == 3]
+    words = [title for title in named if rates[title]]
+    if words and not sentences:
+        return words[0]
+    best = max(rates.values()) if sentences else 1
+    likely = [title for title in table.columns if rates[title] >= best]
+    if len(table.columns) > 1 and len(table) > 2:  # the same in every row is a mark of the format
+        likely = [title for title in likely if len(set(samples[title])) > 1]
+    if not likely:
+        raise _no_texts_error(file_name, table, "the same words in every row of")
+    return max(likely, key=lambda title: sum(map(len, map(_extract_text, samples[title]))))
+
+
+def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
+    listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
+    sentence = (
+        f"{file_name} has no column with texts: {reason} {listed}. If one of them contains the "
+        "texts, rename it to “text”."
+    )
+    return TextError(" ".join([sentence, *table.notes]))
+
+
+def rate_texts(values: Sequence[str]) -> int:
+    """How much values read as texts.
+
+    Returns:
+        0 for those without words, 1 for single words or a few values that come again and again,
+        2 for phrases, 3 for sentences.
+    """
+    filled = [value for value in values if value.strip()]
+    n_words = [_count_words(_extract_text(value)) for value in filled]
+    if not any(n_words):
+        return 0
+    mean = sum(n_words) / len(filled)
+    if _is_repeated(filled):
+        return 1
+    return 3 if mean >= _SENTENCE else 2 if mean >= _PHRASE else 1
+
+
+def _is_repeated(filled: Sequence[str]) -> bool:
+    """Whether values come again and again, as labels do."""
+    return len(filled) >= 4 and 2 * len(set(filled)) <= len(filled)
+
+
+def _take_sample(values: Sequence[str]) -> list[str]:
+    """Some values from all over a column, with words in them if there are any."""
+    step = max(1, len(values) // _SAMPLE)
+    filled = [value for value in values[::step] if value.strip()]
+    return filled or [value for value in values if value.strip()][:_SAMPLE]
+
+
+def _extract_text(value: str) -> str:
+    """The text in a value; nothing for lists of numbers and objects without a text."""
+    if value.startswith(("[", "{")):
+        nested = parse_nested(value)
+        if nested is not None:
+            return extract_text(nested) or ""
+        if _NUMBERS.fullmatch(value):
+            return ""
+    return value
+
+
+def _count_words(text: str) -> float:
+    """Words with a letter, less numbers; in scripts without blanks, two characters are one."""
+    n_wide = 0 if text.isascii() else len(_WITHOUT_BLANKS.findall(text))
+    parts = text.split()
+    n_words = sum(1 for part in parts if _LETTER.search(part) and not _is_number_word(part))
+    return max(min(n_words, 1), 2 * n_words - len(parts), n_wide / 2)
+
+
+def _is_number_word(word: str) -> bool:
+    return word[0] in "+-.0123456789" and finite_number(word) is not None
+
+
+# --- nested values -------------------------------------------------------------------------------
+
+_KEYS = (*TEXT_COLUMNS, "full_text", "value", "parts", "messages")
+_PYTHON = re.compile(r"\[\s*(['\"{[]|\])|\{\s*'")  # how Python prints lists and objects
+_NUMPY = re.compile(r"(['\"])\s+(?=['\"])")  # how numpy prints arrays: no commas between texts
+_COMMAS = re.compile(r"['\"],\s")
+_LONGEST_PRINTED = 200_000  # characters of what Python printed
+_SPAN = ("type", "text")  # of formatted texts, whose blanks stand in the parts
+
+
+def extract_text(value: Any) -> str | None:
+    """The text in a value, None where it is not clear which of its parts is one.
+
+    Texts in a list are joined: sentences and words by a blank, messages by the end of a line. Of an
+    object, the part that is called like a text is taken; a message is one, with its ``content``.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return tidy(value)
+    if isinstance(value, Mapping):
+        by_name = {str(key).strip().lower(): key for key in reversed(list(value))}
+        texts = [extract_text(value[by_name[key]]) for key in _KEYS if key in by_name]
+        return next(filter(None, texts), "" if "" in texts else None)
+    if not isinstance(value, list | tuple):
+        return None
+    if any(isinstance(part, Mapping) for part in value):
+        if all(isinstance(part, str) or _is_span(part) for part in value):
+            return tidy("".join(part if isinstance(part, str) else part["text"] for part in value))
+        parts = [extract_text(part) for part in value if not _is_other_medium(part)]
+        return None if None in parts or not parts else "\n".join(filter(None, parts))
+    parts = [extract_text(part) for part in value]
+    return None if None in parts else " ".join(filter(None, parts))
+
+
+def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
+    """The cells of a column of texts, with the text of those that are nested.
+
+    Args:
+        name: of the column.
+        values: its cells; nested ones are written as JSON, or as Python prints them.
+
+    Returns:
+        The cells, and sentences on those that were nested.
+    """
+    flat: list[str] = []
+    n_joined = n_unclear = 0
+    for value in values:
+        nested = parse_nested(value)
+        text = None if nested is None else extract_text(nested)
+        n_joined += text is not None
+        n_unclear += nested is not None and text is None
+        flat.append(value if text is None else text)
+    notes: tuple[str, ...] = ()
+    if n_joined:
+        notes = (
+            f"Took the text out of {many(n_joined, 'nested value')} in the column “{name[:40]}”: "
+            "lists are joined, and of objects the text or content is read.",
+        )
+    if n_unclear:
+        notes += (
+            f"{many(n_unclear, 'value')} in the column “{name[:40]}” "
+            f"{'is a list or object' if n_unclear == 1 else 'are lists or objects'} without a "
+            "clear text, read as written. Put the texts into a column of their own.",
+        )
+    return (flat, notes) if n_joined else (values, notes)
+
+
+def parse_nested(cell: str) -> Any:
+    """The list or object that a cell holds, as JSON or as Python prints it; None for another."""
+    if not cell.lstrip().startswith(("[", "{")):
+        return None
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        value = _parse_python(cell.strip())
+    return value if isinstance(value, list | dict) else None
+
+
+def _parse_python(cell: str) -> Any:
+    """The value of a list or object as Python or numpy prints it; nothing is run."""
+    if len(cell) > _LONGEST_PRINTED or not _PYTHON.match(cell):
+        return None
+    if _NUMPY.search(cell) and not _COMMAS.search(cell):
+        cell = _NUMPY.sub(r"\1, ", cell)
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _is_span(part: Any) -> bool:
+    """Whether it is a piece of a formatted text, such as a link."""
+    return isinstance(part, Mapping) and set(part) >= set(_SPAN) and isinstance(part["text"], str)
+
+
+def _is_other_medium(part: Any) -> bool:
+    """Whether it is an image or a sound in a message."""
+    return isinstance(part, Mapping) and "type" in part and not any(key in part for key in _KEYS)

@@ -1,0 +1,176 @@
+"""Results of runs, kept for a while under the ids of their views, which nobody can guess.
+
+What came of a saved corpus has an id that is made of the corpus's, and goes with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Literal
+
+from neuralviz.errors import StoreError
+from neuralviz.paths import home
+from neuralviz.server_settings import server_settings
+
+PROBE_BYTES = 4096  # that a disk has to have room for
+
+_log = logging.getLogger(__name__)
+KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
+_OF_CORPUS = "corpus-"
+COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
+
+
+def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to") -> StoreError:
+    """The error to raise where a folder cannot be used; the sentence says which, and what to do.
+
+    Visitors of a server can mend nothing, and its paths are not for them: they are told what is
+    the matter, and the log has the sentence.
+    """
+    settings = server_settings()
+    if not (settings.open or settings.demo):
+        return StoreError(sentence)
+    _log.error("%s", sentence)
+    return StoreError(
+        f"This server cannot {cannot} its data folder. Tell whoever runs it: its log says why. "
+        "Nothing saved earlier was lost."
+    )
+
+
+def why_not_writable(folder: Path) -> str:
+    """Why nothing can be kept in a folder or those in it, which is made; empty where it can."""
+    place = folder
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]:
+            with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=place) as file:
+                file.write(bytes(PROBE_BYTES))  # another server may delete a folder meanwhile
+    except OSError as error:
+        return f"Cannot write to {place}: {error.strerror or error}."
+    return ""
+
+
+def keep_result(view: str, key: str, content: bytes) -> None:
+    """Keep what came of work, in place of an earlier result; a ValueError without a view."""
+    path = _path(view, key)
+    write_bytes_beside(path, content)
+    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
+
+
+def write_bytes_beside(path: Path, content: bytes) -> None:
+    """`write_beside` of some bytes, in a folder that is made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with write_beside(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def write_beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path``, where two processes may write, that takes its place when it is whole.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def find_result(view: str, key: str) -> bytes | None:
+    """The result that is kept of a piece of work; None when there is none."""
+    try:
+        path = _path(view, key)
+        content = path.read_bytes()
+        path.touch()
+    except (OSError, ValueError):
+        return None
+    return content
+
+
+def corpus_view(corpus_id: str) -> str:
+    """The id under which the results of a saved corpus are kept."""
+    return f"{_OF_CORPUS}{corpus_id}"
+
+
+def is_of_corpus(view: str) -> bool:
+    """Whether a saved corpus's results are kept under an id."""
+    return view.startswith(_OF_CORPUS)
+
+
+def is_shared(view: str) -> bool:
+    """Whether everybody on this machine can open the results under an id."""
+    return view == COMMON_VIEW or is_of_corpus(view)
+
+
+def forget_results(view: str) -> None:
+    """Delete all that is kept under a view's id."""
+    for path in (home() / "results").glob(f"{view}.*"):
+        path.unlink(missing_ok=True)
+
+
+def _path(view: str, key: str) -> Path:
+    if not _VIEW_ID.fullmatch(view):
+        raise ValueError(f"{view} is not a valid view ID")
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return home() / "results" / f"{view}.{digest}"
+
+
+def prune(
+    folder: Path,
+    *,
+    n_bytes: int,
+    days: float,
+    max_units: int | None = None,
+    unit: Callable[[Path], str] = attrgetter("name"),
+    spare: Callable[[Path], bool] = lambda _: False,
+) -> None:
+    """Delete what is older than some days, and what was opened longest ago beyond ``n_bytes``.
+
+    ``unit`` says which files of the folder come and go together, ``max_units`` how many of these
+    are kept, and ``spare`` whether a path must not be deleted.
+    """
+    units: dict[str, tuple[float, int, list[Path]]] = {}
+    for path in folder.iterdir():
+        try:
+            itself = path.stat()
+            inside = path.rglob("*") if stat.S_ISDIR(itself.st_mode) else ()
+            files = [itself, *(entry.stat() for entry in inside)]
+        except FileNotFoundError:  # another session pruned it
+            continue
+        opened, size, paths = units.get(unit(path), (0.0, 0, []))
+        units[unit(path)] = (
+            max(opened, *(status.st_mtime for status in files)),
+            size + sum(status.st_size for status in files),
+            [*paths, path],
+        )
+    oldest = time.time() - days * 86400
+    newest_first = sorted(units.values(), key=lambda group: group[0], reverse=True)
+    for place, (opened, size, paths) in enumerate(newest_first):
+        n_bytes -= size
+        if n_bytes < 0 or opened < oldest or (max_units is not None and place >= max_units):
+            for path in paths:
+                if not spare(path):
+                    _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,164 @@
+"""The page of the masking blueprints below its title: a text, blueprints, a grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.headlines.micro_tuning import describe_masks
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
+from neuralviz.models import BUNDLED, tokenize
+from neuralviz.models.bundled import text_reader
+from neuralviz.models.shared import shared_model
+from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
+from neuralviz.ui.page import show_error, wide_columns
+from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning import Blueprint
+    from neuralviz.micro_tuning.blueprints import MaskedInputs
+    from neuralviz.models import TokenizedText
+
+PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
+WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
+PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
+LONG_TEXT = (
+    "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
+    "Children in the village said that it was the old keeper's cat who pressed the switch. "
+    "Their parents knew of a timer in the cellar, bought when the last keeper retired. "
+    "Then came the winter in which the power failed for eleven days. The bakery closed, the "
+    "school closed, and the fishing boats stayed in the harbour. Yet every evening at six "
+    "the lamp came on, and its beam went round over the black water as it always had. On the "
+    "twelfth day two men climbed the stairs to see how that could be. They found the timer "
+    "stopped at noon, a cold lamp, and on the window sill a grey cat, fast asleep."
+)
+RARE_WORDS = "The neuroscientist photographed bioluminescent jellyfish."
+EXAMPLES = {
+    name: {f"{PAGE}-text": text, BLUEPRINTS: blueprints}
+    for name, text, blueprints in (
+        ("A sentence", "A cat that purrs is a cat that trusts you.", PAPERS_MIX),
+        ("The paper's Figure 9", "The ball rolled down the hill", PAPERS_MIX),
+        ("Rare words", RARE_WORDS, "(3, 1), (1, 3)"),
+        ("A long text", LONG_TEXT, "(5, 1), (2, 1)"),
+    )
+}
+
+
+def show() -> None:
+    """Draw the page: a text, blueprints, and the grid of their masked inputs."""
+    text_column, blueprints_column = wide_columns([3, 2], PAGE)
+    st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
+    typed = blueprints_column.text_input(
+        "Blueprints (keep, mask)",
+        key=BLUEPRINTS,
+        bind="query-params",
+        help="For example (2, 1), (1, 3). Edit the list and press Enter.",
+    )
+    with text_column:
+        first_text = EXAMPLES["A sentence"][f"{PAGE}-text"]
+        (typed_text,) = ask_text_fields(PAGE, {"Text": first_text}, EXAMPLES)
+    model_id = chosen_model_id()
+    reader = text_reader() if model_id == BUNDLED else load_model_or_stop(model_id, shared_model)
+    try:
+        blueprints = parse_blueprints(typed or "")
+        (text,) = tokenize(reader, [typed_text])
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    _show_grid(text, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
+
+
+def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str) -> None:
+    tokens = text.tokens[_choose_chunk(text)]
+    inputs = mask_inputs(len(tokens), blueprints)
+    window = _choose_window(len(tokens))
+    n_inputs = len(inputs.masked)
+    if n_inputs > MAX_ROWS:
+        st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
+    listed = ", ".join(map(str, blueprints))
+    with (
+        slide(PAGE, describe_masks(inputs)),
+        allow_swiping("blueprint-grid", 70 + 22 * len(window)),
+    ):
+        show_figure(
+            blueprint_grid(inputs, blueprints, tokens, window),
+            key="grid",
+            numbers=lambda: _list_positions(inputs, blueprints, tokens),
+            name="masking-blueprints",
+            height=grid_height(inputs, tokens[window.start : window.stop]),
+            alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
+            provenance=About(
+                "Masked inputs by blueprint and shift",
+                {"text": shorten(text.text, 60), "blueprints": listed},
+                files=(text.text, listed),
+            ),
+        )
+    with st.expander("The masked inputs as the model sees them"):
+        shown = tokens[window.start : window.stop]
+        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, shown)
+        table = {
+            "blueprint": [str(blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
+            "shift": inputs.shift[:MAX_ROWS],
+            "masked input": [" ".join(row) for row in rows],
+        }
+        st.dataframe(pd.DataFrame(table), hide_index=True, width="stretch")
+
+
+def _choose_chunk(text: TokenizedText) -> slice:
+    n_chunks = len(text.chunks)
+    if n_chunks == 1:
+        return text.chunks[0]
+    key = f"{PAGE}-chunk"
+    st.session_state[key] = min(st.session_state.get(key, 1), n_chunks)
+    number = st.number_input(
+        f"Chunk (1 to {n_chunks})",
+        1,
+        n_chunks,
+        key=key,
+        help=(
+            "A text longer than the model's window is split between sentences. Each chunk "
+            "is masked separately; the model learns from the inputs of all chunks in one step."
+        ),
+    )
+    chunk = text.chunks[number - 1]
+    st.caption(
+        f"The text has {len(text):,} tokens, more than fit in the model's window. Showing "
+        f"chunk {number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
+    )
+    return chunk
+
+
+def _choose_window(n_tokens: int) -> range:
+    if n_tokens <= WINDOW:
+        return range(n_tokens)
+    key = f"{PAGE}-first"
+    last = n_tokens - WINDOW + 1
+    st.session_state[key] = min(st.session_state.get(key, 1), last)
+    first = st.slider(f"First token to show ({WINDOW} of {n_tokens:,} at a time)", 1, last, key=key)
+    return range(first - 1, first - 1 + WINDOW)
+
+
+def _list_positions(
+    inputs: MaskedInputs, blueprints: tuple[Blueprint, ...], tokens: tuple[str, ...]
+) -> pd.DataFrame:
+    """A row for every input and token of the chunk."""
+    inputs_table = pd.DataFrame(
+        {
+            "input": range(1, len(inputs.masked) + 1),
+            "keep": [blueprints[i].keep for i in inputs.blueprint],
+            "mask": [blueprints[i].mask for i in inputs.blueprint],
+            "shift": inputs.shift,
+        }
+    )
+    tokens_table = pd.DataFrame({"position": range(1, len(tokens) + 1), "token": tokens})
+    return inputs_table.merge(tokens_table, how="cross").assign(masked=inputs.masked.ravel())

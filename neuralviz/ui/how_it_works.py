@@ -1,0 +1,420 @@
+"""The How it works page below its title: ten steps from a text to its cosine similarities."""
+
+from __future__ import annotations
+
+import html
+import tomllib
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.headlines import how_it_works as headlines
+from neuralviz.jobs.micro_tuning import WalkThrough
+from neuralviz.models.shared import ModelRef
+from neuralviz.plots import how_it_works as plots
+from neuralviz.plots.blueprints import blueprint_grid, grid_height
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.limits import is_served
+from neuralviz.ui.model_choice import chosen_model_id, may_load
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import ASSETS, show_headline, slide
+from neuralviz.ui.texts import ask_text_fields
+from neuralviz.ui.tour import show_questions, show_start_button
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import plotly.graph_objects as go
+
+    from neuralviz.micro_tuning.walkthrough import Walkthrough
+
+PAGE = "walk"
+RUNS = SessionRuns(PAGE, kept=8)
+PATIENCE = 0.5  # seconds
+NEURONS = 16
+_POSITION = f"{PAGE}-position"
+FIELDS = ("First text", "Second text", "Unrelated text")
+EXAMPLES = {
+    "Similar": (
+        "A dog chased the ball across the park.",
+        "The dog ran after a ball in the park.",
+        "Our train to the coast was an hour late.",
+    ),
+    "One word, two meanings": (
+        "The bank raised its interest rates.",
+        "They sat on the bank of the river.",
+        "My sister plays the violin every evening.",
+    ),
+    "Same words": (
+        "A dog chased the ball across the park.",
+        "The ball chased a dog across the park.",
+        "Our train to the coast was an hour late.",
+    ),
+}
+
+
+Headline: TypeAlias = "Callable[[Walkthrough], str]"
+View: TypeAlias = "Callable[[Walkthrough], None]"
+
+
+class Step(NamedTuple):
+    """One of the ten steps: what happens, and what shows it; its second slide, if there is one."""
+
+    describe: Headline
+    show: View
+    show_more: View | None
+    title: str
+    sentence: str
+    formula: str
+    source: str
+
+
+def show() -> None:
+    """Draw the page, one step at a time."""
+    with st.container(horizontal=True):
+        show_start_button()
+        show_questions()
+    place = st.container()
+    number = _show_navigation()
+    body = st.container()
+    with place, st.expander("Edit the texts", icon=":material/edit:"):
+        keys = [f"{PAGE}-{label}".lower() for label in FIELDS]
+        examples = {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()}
+        fields = dict(zip(FIELDS, EXAMPLES["Similar"], strict=True))
+        texts = ask_text_fields(PAGE, fields, examples)
+    with body:
+        model_id = chosen_model_id()
+        if not may_load(model_id):
+            return
+        run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
+        walks = [earlier.result for earlier in RUNS.list_runs() if earlier.result is not None]
+        last: Walkthrough | None = walks[-1] if walks else None
+        sentences = RunSentences(
+            start="The model is training on the texts …",
+            error_advice="Showing the last valid texts." if last is not None else "",
+            describe_done=lambda _: "",
+        )
+        is_first_visit = last is None and is_served()  # it reads the sentence at once
+        show_run_panel(
+            RUNS,
+            run,
+            partial(_show_step, STEPS[number - 1], number, last),
+            sentences=sentences,
+            patience=0.0 if is_first_visit else PATIENCE,
+        )
+
+
+def _show_step(
+    step: Step, number: int, last: Walkthrough | None, result: Walkthrough | None, live: bool
+) -> None:
+    """Draw a step: its words at once, its numbers when the model has them."""
+    walk = last if live else result or last  # drawn once
+    with slide("step"):
+        st.subheader(f"{number}. {step.title}", anchor=False)
+        if walk is not None:
+            show_headline(step.describe(walk), key=f"{PAGE}-step")
+        st.markdown(step.sentence)
+        if walk is not None:
+            step.show(walk)
+    if walk is not None and step.show_more is not None:
+        with slide("step-more"):
+            step.show_more(walk)
+    with st.expander("The formula", icon=":material/function:"):
+        st.markdown(step.formula)
+        st.caption(f"Neural Embeddings for Text, {step.source}")
+
+
+def _show_navigation() -> int:
+    """Buttons for the steps; the number of the chosen step."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        buttons = st.container(horizontal=True, width="content")  # filled when the step is known
+        st.session_state.setdefault("step", 1)
+        number = choose_one(
+            st.pills,
+            "Step",
+            range(1, len(STEPS) + 1),
+            key="step",
+            label_visibility="collapsed",
+            wrap=True,  # on a phone
+        )
+    buttons.button(
+        "Back",
+        icon=":material/arrow_back:",
+        on_click=_move,
+        args=(-1,),
+        shortcut="Left",
+        disabled=number == 1,
+        key="stage-back",
+    )
+    buttons.button(
+        "Next",
+        icon=":material/arrow_forward:",
+        on_click=_move,
+        args=(1,),
+        shortcut="Right",
+        type="primary",
+        disabled=number == len(STEPS),
+        key="stage-next",
+    )
+    return number
+
+
+def _move(n_steps: int) -> None:
+    step = st.session_state["step"] or 1  # as in `choose_one`
+    st.session_state["step"] = min(max(step + n_steps, 1), len(STEPS))
+
+
+# --- what each step shows ------------------------------------------------------------------------
+
+
+def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
+    show_figure(
+        figure,
+        key=f"{PAGE}-{key}",
+        numbers=numbers,
+        name=f"how-it-works-{key}",
+        height=height,
+    )
+
+
+def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
+    """Words in boxes, large; they wrap on a narrow screen."""
+    box = (
+        "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
+        "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"
+    )
+    small = "font-size:.55em;opacity:.75;font-variant-numeric:tabular-nums"
+    tiles = "".join(
+        f'<div style="{box}"><span dir="auto">{html.escape(word)}</span>'
+        + (f'<span style="{small}">{captions[i]}</span>' if captions else "")
+        + "</div>"
+        for i, word in enumerate(words)
+    )
+    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:1.5em">{tiles}</div>')
+
+
+def _show_text(walk: Walkthrough) -> None:
+    first, *other_texts = walk.tuning.texts
+    _show_tiles(first.text.split())
+    layers, dim = walk.settings.layers, len(walk.tuning.embeddings[0])
+    stations = [
+        f"<b>{len(other_texts) + 1} texts</b>",
+        f"<b>{', '.join(str(len(text)) for text in (first, *other_texts))} tokens</b>",
+        f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
+        f"{many(len(walk.before), 'position')}",
+        f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
+        f"<b>weights</b> of {many(len(layers), 'layer')}",
+        f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
+        "<b>normalised</b>, each to length 1",
+        f"<b>concatenated</b>, {dim:,} values",
+        "<b>embedding</b> of length 1",
+        f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
+    ]
+    results = [station.replace("<b>", "").replace("</b>", "") for station in stations]
+    numbers = pd.DataFrame({"step": range(1, 11), "result": results})
+    figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
+    _draw(figure, "overview", numbers, 480)
+
+
+def _show_tokens(walk: Walkthrough) -> None:
+    text = walk.text
+    _show_tiles(list(text.tokens), [str(i) for i in text.ids])
+
+    table = pd.DataFrame(
+        {
+            "token": text.tokens,
+            "id": text.ids,
+            "text": [text.piece(i) for i in range(len(text))],
+            "unknown": text.unknown,
+        }
+    )
+    ids = {"id": st.column_config.NumberColumn(format="%d")}  # without thousands separators
+    with st.expander("The tokens as a table", icon=":material/table:"):
+        st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
+
+
+def _show_inputs(walk: Walkthrough) -> None:
+    tokens, window = walk.text.tokens, range(len(walk.text))
+    figure = blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
+    columns = [f"{i} {token}" for i, token in enumerate(tokens, 1)]
+    numbers = pd.DataFrame(walk.inputs.masked, columns=columns)
+    numbers.insert(0, "shift", walk.inputs.shift)
+    numbers.insert(0, "blueprint", walk.inputs.blueprint + 1)
+    _draw(figure, "masked-inputs", numbers, grid_height(walk.inputs, tokens))
+
+
+def _show_loss(walk: Walkthrough) -> None:
+    before, after, tokens = walk.before, walk.after, walk.text.tokens
+
+    def name(position: int) -> str:
+        i = before.input[position]
+        blueprint = walk.settings.blueprints[walk.inputs.blueprint[i]]
+        return f"“{tokens[before.token[position]]}” in masked input {i + 1} {blueprint}"
+
+    improved = int((after.probability - before.probability).argmax())
+    position = st.selectbox(
+        "Masked token", range(len(before)), improved, format_func=name, key=_POSITION
+    )
+    masked = walk.inputs.masked[before.input[position]]
+    shown = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]
+    shown[before.token[position]] = "?"
+    _show_tiles(shown)
+
+    label = tokens[before.token[position]]
+    guesses, guesses_after = walk.words_before[position], walk.words_after[position]
+    p_before = dict(zip(guesses, before.top_probabilities[position], strict=True))
+    p_after = dict(zip(guesses_after, after.top_probabilities[position], strict=True))
+    p_before[label], p_after[label] = before.probability[position], after.probability[position]
+    words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
+    words = words[-7:]
+    table = pd.DataFrame(
+        {
+            "word": words,
+            "before": [p_before.get(word, np.nan) for word in words],
+            "after": [p_after.get(word, np.nan) for word in words],
+        }
+    )
+    figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
+    _draw(figure, "predictions", table[::-1], 520)
+
+
+def _show_losses(walk: Walkthrough) -> None:
+    before, after, tokens = walk.before, walk.after, walk.text.tokens
+    position = st.session_state.get(_POSITION) or 0
+    st.markdown(
+        f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
+        f"{before.loss[position]:.2f}$ nats before micro-tuning."
+    )
+    losses = pd.DataFrame(
+        {
+            "masked input": before.input + 1,
+            "token": [tokens[i] for i in before.token],
+            "before": before.loss,
+            "after": after.loss,
+        }
+    )
+    figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
+    _draw(figure, "losses", losses, 460)
+
+
+def _choose_layer(walk: Walkthrough) -> int:
+    layers = walk.settings.layers
+    key = f"{PAGE}-layer"
+    if st.session_state.get(key) not in range(len(layers)):
+        st.session_state[key] = 0
+    chosen = st.segmented_control(
+        "Layer",
+        range(len(layers)),
+        format_func=lambda i: plots.layer_label(layers[i]),
+        required=True,
+        key=key,
+        label_visibility="collapsed",
+        persist_state="page",
+    )
+    return chosen or 0
+
+
+def _show_weights(walk: Walkthrough) -> None:
+    layer = _choose_layer(walk)
+    weights, delta = walk.weights[layer], walk.deltas[layer][-1, 0]
+    strongest = np.argsort(-np.abs(delta))[:NEURONS]
+    before, after = weights[strongest], (weights + delta)[strongest]
+    numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
+    _draw(plots.weights_figure(strongest, before, after), "weights", numbers, 460)
+
+
+def _show_first_step(walk: Walkthrough) -> None:
+    layer = st.session_state[f"{PAGE}-layer"]
+    strongest = np.argsort(-np.abs(walk.deltas[layer][-1, 0]))[:NEURONS]
+    neuron = st.selectbox("AdamW's first step for neuron", strongest.tolist())
+    step = walk.first_step(layer, neuron)
+    st.markdown(
+        f"AdamW's first step takes the weight of neuron {neuron} from {step.weight:.4f} to "
+        f"{step.result:.4f}."
+    )
+    st.latex(
+        r"\begin{aligned} "
+        rf"g &= {_tex(step.gradient, 6)} \\ "
+        rf"m &= 0.1\,g = {_tex(step.first, 6)} \\ "
+        rf"v &= 0.001\,g^2 = {_tex(step.second)} \\ "
+        r"w' &= w - \eta\lambda w - \eta\,\frac{m/0.1}{\sqrt{v/0.001}+\epsilon} \\ "
+        rf"&= {step.weight:.7f} - ({step.decay:.7f}) - ({step.step:.7f}) \\ "
+        rf"&= {step.result:.7f} \end{{aligned}}"
+    )
+    settings = walk.settings
+    st.caption(
+        f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
+        f"{settings.weight_decay:g}. In the first step, the size of the gradient cancels "
+        "out: apart from weight decay, every weight moves up or down by the learning rate. From "
+        "the second step on, weights move by different amounts."
+    )
+
+
+def _tex(value: float, digits: int = 4) -> str:
+    mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
+    return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _show_delta(walk: Walkthrough) -> None:
+    layer = _choose_layer(walk)
+    deltas = walk.deltas[layer][:, 0]
+    numbers = pd.DataFrame(deltas, columns=[f"neuron {i}" for i in range(deltas.shape[1])])
+    numbers.insert(0, "epoch", range(1, len(deltas) + 1))
+    _draw(plots.delta_figure(deltas), "delta", numbers)
+
+
+def _show_norms(walk: Walkthrough) -> None:
+    names = walk.settings.layers
+    numbers = pd.DataFrame({"layer": names, "norm": walk.lengths})
+    _draw(plots.norms_figure(names, walk.lengths), "norms", numbers)
+
+
+def _show_concatenated(walk: Walkthrough) -> None:
+    names, vectors = walk.settings.layers, walk.normalized
+    numbers = pd.DataFrame(
+        {
+            "layer": np.repeat(names, [len(vector) for vector in vectors]),
+            "value": np.concatenate(vectors),
+        }
+    )
+    _draw(plots.concatenated_figure(names, vectors), "concatenated", numbers)
+
+
+def _show_embedding(walk: Walkthrough) -> None:
+    embedding = walk.tuning.embeddings[0]
+    numbers = pd.DataFrame({"value": embedding})
+    _draw(plots.embedding_figure(embedding), "embedding", numbers, 460)
+
+
+def _show_product(walk: Walkthrough) -> None:
+    _show_tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
+    first, *other_vectors = walk.tuning.embeddings
+    sizes = [len(weights) for weights in walk.weights]
+    numbers = pd.DataFrame({"text 1": first})
+    for i, vector in enumerate(other_vectors, 2):
+        numbers[f"text {i}"] = vector
+        numbers[f"text 1 × text {i}"] = first * vector
+        numbers[f"running sum with text {i}"] = np.cumsum(first * vector)
+    figure = plots.product_figure(walk.settings.layers, sizes, first, other_vectors)
+    _draw(figure, "cosine-similarity", numbers, 460)
+
+
+_VIEWS: tuple[tuple[Headline, View, View | None], ...] = (
+    (headlines.describe_text, _show_text, None),
+    (headlines.describe_tokens, _show_tokens, None),
+    (headlines.describe_inputs, _show_inputs, None),
+    (headlines.describe_loss, _show_loss, _show_losses),
+    (headlines.describe_weights, _show_weights, _show_first_step),
+    (headlines.describe_delta, _show_delta, None),
+    (headlines.describe_norms, _show_norms, None),
+    (headlines.describe_concatenated, _show_concatenated, None),
+    (headlines.describe_embedding, _show_embedding, None),
+    (headlines.describe_product, _show_product, None),
+)
+_TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
+STEPS = [Step(*view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]

@@ -1,1 +1,0 @@
-"""The page that explains neural embeddings in ten steps."""

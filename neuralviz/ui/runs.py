@@ -1,0 +1,523 @@
+"""The runs of a browser session, and how each is shown on every page.
+
+A page says what is to be done (a task) and how a result is drawn. What lies between is here: one
+run replaces another, a double click starts only one, the address leads back to a run; its place in
+the queue, *Stop*, the time left, *Run again*, and drawing anew while the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from operator import eq
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.jobs import Run, run_queue
+from neuralviz.jobs import results as run_results
+from neuralviz.jobs.results import REASONS, reopen_run, result_key
+from neuralviz.jobs.task import KeptTask
+from neuralviz.ui.limits import effective_settings, is_served
+from neuralviz.ui.links import RUN, set_query_params
+from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
+from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.words import about_seconds, many
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.jobs import Task
+    from neuralviz.jobs.results import RunStatus
+
+R = TypeVar("R")
+
+LIVE_SECONDS = 0.5
+LONG_SECONDS = 5.0  # a shorter run shows no time left
+_AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
+
+# --- the session's runs --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SessionRuns:
+    """The runs of one kind that a browser session has started.
+
+    Attributes:
+        at_once: how many may be queued or running. One more is refused; where it is 1, a new run
+            replaces the former, which is stopped.
+    """
+
+    kind: str  # names them; begins the keys of their widgets
+    at_once: int = 1
+    kept: int = 4  # how many are remembered with their results
+
+    def list_runs(self) -> list[Run[Any]]:
+        """The runs of this kind, the last requested one at the end."""
+        return list(st.session_state.get(self._key, ()))
+
+    def last(self) -> Run[Any] | None:
+        """The run that was requested last."""
+        runs = self.list_runs()
+        return runs[-1] if runs else None
+
+    def last_to_show(self) -> Run[Any] | None:
+        """The last requested run that has something to show."""
+        return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
+
+    def find(self, task: Task[Any, R]) -> Run[R] | None:
+        """The last run of this very task, if it is remembered."""
+        return next((run for run in reversed(self.list_runs()) if run.task == task), None)
+
+    def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
+        """Find the run of this very task, and make it the last one.
+
+        Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
+        the run that the address names.
+        """
+        run = self.find(task)
+        if run is None and view:
+            run = _find_in_address(task, view, self._next_number())
+        if run is not None:
+            self._remember(run)
+        return run
+
+    def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
+        """The session's last run if it fits, else the one under way that the address names.
+
+        Args:
+            is_wanted: whether a task is what the page is about.
+            unnamed: meet the last one under way, too, where the address names none.
+        """
+        last = self.last()
+        if last is not None and is_wanted(last.task):
+            return last
+        run = _join(is_wanted, st.query_params.get(RUN, ""))
+        if run is None and unnamed:
+            run = _join(is_wanted)
+        if run is not None:
+            self._remember(run)
+        return run
+
+    def start(
+        self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""
+    ) -> Run[R]:
+        """The run of a task, started unless it is under way or remembered.
+
+        Args:
+            task: what is to be done.
+            again: start it anew when it is over. While it is under way there is no second one: so
+                the second click of a double click starts nothing.
+            view: id under which the result is kept when the run ends; by default that of the run
+                that is started anew, if it had one.
+            work: names the work of a run that the address leads back to, and whose result is kept
+                by what it does.
+
+        Raises:
+            SettingsError: too many runs of this kind are not over yet.
+        """
+        run = self.find(task)
+        if run is None or (again and run.is_over):
+            view = view or (run.view if run is not None else "")
+            self._make_room()
+            run = _start(task, self._next_number(), view, work)
+        self._remember(run)
+        return run
+
+    def _make_room(self) -> None:
+        """Stop the session's unfinished run, where there may be only one.
+
+        Raises:
+            SettingsError: as many as there may be are not over yet.
+        """
+        unfinished = [run for run in self.list_runs() if not run.is_over]
+        if self.at_once == 1:
+            for run in unfinished:
+                if not is_of_others(run):
+                    run.stop()
+            st.session_state[self._key] = [run for run in self.list_runs() if run not in unfinished]
+        elif len(unfinished) >= self.at_once:
+            raise SettingsError(
+                f"You already have {self.at_once} unfinished runs. Stop one, or wait until one "
+                "finishes."
+            )
+
+    def _next_number(self) -> int:
+        return max((run.number for run in self.list_runs()), default=0) + 1
+
+    def _remember(self, run: Run[Any]) -> None:
+        """Remember a run as the last requested one; the oldest finished ones are dropped first."""
+        runs = [*(earlier for earlier in self.list_runs() if earlier is not run), run]
+        finished = [earlier for earlier in runs[:-1] if earlier.is_over]
+        for oldest in finished[: max(0, len(runs) - self.kept)]:
+            runs.remove(oldest)
+        st.session_state[self._key] = runs
+
+    @property
+    def _key(self) -> str:
+        return f"{self.kind}-runs"
+
+
+def is_of_others(run: Run[Any]) -> bool:
+    """Whether another session has started the run."""
+    return run.owner != session_id()
+
+
+def find_status(work: str) -> RunStatus | None:
+    """What became of the run that the address names; None unless it did this work."""
+    return run_results.find_status(st.query_params.get(RUN, ""), work)
+
+
+def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
+    """Start a run; the address keeps its id where it is worth coming back to."""
+    session = session_id()
+    if view and isinstance(task, KeptTask):
+        work = result_key(task)
+    run = Run(task, connection_check(session), number=number, owner=session, view=view, work=work)
+    if work:
+        run.gone_after = effective_settings().unwatched_seconds
+        set_query_params({RUN: run.id})
+    return run_queue().submit(run)
+
+
+def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[Any] | None:
+    """The run under way that has an id, or the last one, if it is wanted; with one more watcher."""
+    run = run_queue().find(lambda run: run_id in (None, run.id) and is_wanted(run.task))
+    if run is not None:
+        run.watch(connection_check(session_id()))
+    return run
+
+
+def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
+    """The run that the address names, or the saved result of its task."""
+    run_id = st.query_params.get(RUN, "")
+    run = _join(partial(eq, task), run_id) or reopen_run(task, view, number)
+    if run is not None:
+        return run
+    status = run_results.find_status(run_id, result_key(task))
+    if status is None:
+        return None
+    run = Run(task, number=number, view=view)
+    run.end(NeuralvizError(REASONS[status]))
+    return run
+
+
+def session_id() -> str:
+    """Id of the browser session that runs the script; empty outside a script run."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context else ""
+
+
+def connection_check(session: str) -> Callable[[], bool]:
+    """A function, for any thread, that says whether this browser session is still connected.
+
+    Outside a server (tests, plain Python) nobody can leave: the answer is always yes.
+    """
+    if not is_served():
+        return lambda: True
+    server = runtime.get_instance()
+    return lambda: server.is_active_session(session)
+
+
+# --- the panel of a run --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunSentences:
+    """A page's own sentences on a run, in place of the panel's.
+
+    Attributes:
+        error_advice: follows the error of a failed run. With it, the panel draws even a run that
+            failed before its first result.
+        describe_stopped, describe_done: make a sentence of the result; where ``describe_done``
+            makes an empty one, nothing is shown.
+    """
+
+    start: str = "Starting …"  # shown until the first counts come
+    error_advice: str = ""
+    describe_stopped: Callable[[Any], str] | None = None
+    describe_done: Callable[[Any], str] | None = None
+
+
+def show_run_panel(
+    runs: SessionRuns,
+    run: Run[R],
+    show: Callable[[R, bool], None],
+    *,
+    sentences: RunSentences | None = None,
+    patience: float = 0.0,
+) -> None:
+    """Show the progress and the result of a run, redrawn until it is over; then the page runs.
+
+    User text in the sentences is shown as it is.
+
+    Args:
+        runs: the session's runs of this kind.
+        run: the run to show.
+        show: draws a result; its second argument is whether the run still goes on.
+        sentences: the page's own, in place of the panel's.
+        patience: seconds that the page waits before it draws anything: a run that is over by then
+            shows its result at once.
+    """
+    with let_others_draw():
+        live = not run.wait(patience)
+    panel = _Panel(runs, run, show, sentences or RunSentences())
+    st.session_state[panel.page_draws_key] = True
+    with st.container():  # else elements below move up when Streamlit discards a drawing
+        if live:
+            st.fragment(panel.draw_live, run_every=LIVE_SECONDS)()
+        else:
+            st.fragment(panel.draw_over)()
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The panel of a run; attributes as of `show_run_panel`."""
+
+    runs: SessionRuns
+    run: Run[Any]
+    show: Callable[[Any, bool], None]
+    sentences: RunSentences
+
+    @property
+    def page_draws_key(self) -> str:
+        """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
+        return self._key("page-draws")
+
+    def _key(self, name: str) -> str:
+        return f"{self.runs.kind}-{name}-{self.run.id}"
+
+    def draw_live(self) -> None:
+        """Draw the panel of a run that goes on.
+
+        It is a fragment of its own: for a moment after the run is over, the browser still asks for
+        it, and Streamlit then takes back what the fragment has just drawn. Were it the same as that
+        of a run that is over, the result would vanish.
+        """
+        is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
+        if is_drawn_alone and self.run.is_over:
+            st.rerun()
+        with draw_live(), send_whole_elements():
+            self._draw(live=True)
+        if is_drawn_alone:
+            wait_for_news(self.run, n_events, LIVE_SECONDS)
+            if self.run.is_over:
+                st.rerun()
+
+    def draw_over(self) -> None:
+        """Draw the panel of a run that is over."""
+        self._is_drawn_alone()
+        self._draw(live=False)
+
+    def _is_drawn_alone(self) -> bool:
+        """Whether only the panel is drawn; runs the page if the run was started again."""
+        is_drawn_alone = not st.session_state.pop(self.page_draws_key, False)
+        if is_drawn_alone and (self.runs.find(self.run.task) or self.run) is not self.run:
+            st.rerun()
+        return is_drawn_alone
+
+    def _draw(self, *, live: bool) -> None:
+        """Draw the progress and the result."""
+        with st.container(key=self._key("state")):
+            self._show_state()
+        if not self.run.has_nothing or self.sentences.error_advice:  # figures would be empty
+            self.show(self.run.result, live)
+
+    def _show_state(self) -> None:
+        """Progress with a *Stop*, the place in the queue, or how the run ended."""
+        run, status = self.run, self.run.status  # read once: it may change meanwhile
+        if status == "failed":
+            st.error(plain(f"{run.error} {self.sentences.error_advice}".rstrip()))
+            if run.may_succeed_again:
+                self._offer_restart()
+        elif status == "done":
+            describe = self.sentences.describe_done
+            if text := describe(run.result) if describe else _describe_done(run):
+                with _row():
+                    st.caption(plain(text))
+                    st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+        elif status == "stopped":
+            describe = self.sentences.describe_stopped
+            text = describe(run.result) if describe else _describe_stopped(run)
+            with _row():
+                st.progress(run.progress.share, plain(f"{text} {describe_time(run)}".rstrip()))
+                self._offer_restart()
+        else:
+            with _row():
+                st.progress(*self._describe_progress(status))
+                key = self._key("stop")
+                st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
+
+    def _describe_progress(self, status: str) -> tuple[float, str]:
+        """The share of the work that is done, and how far it is in words."""
+        if status == "queued" and (place := run_queue().place_in_queue(self.run)):
+            return 0.0, plain(_describe_wait(place, run_queue().seconds_until_start(self.run)))
+        progress = self.run.progress
+        text = progress.doing or self.sentences.start
+        return progress.share, plain(text + describe_time_left(self.run))
+
+    def _offer_restart(self) -> None:
+        """A button that starts the run again.
+
+        It calls: what it returns would be lost where the page runs before the button is drawn.
+        """
+        key = self._key("again")
+        st.button("Run again", icon=":material/replay:", key=key, on_click=self._restart)
+
+    def _restart(self) -> None:
+        try:
+            self.runs.start(self.run.task, again=True)
+        except SettingsError as error:
+            st.toast(plain(str(error)), icon=":material/warning:")
+
+
+def _row() -> DeltaGenerator:
+    return st.container(horizontal=True, vertical_alignment="center")
+
+
+@contextmanager
+def send_whole_elements() -> Iterator[None]:
+    """Send elements whole, even those of which the browser says that it has them.
+
+    Streamlit 1.67 would send a reference in their place. If a fragment runs again before the
+    browser has got what it drew last, Streamlit takes that back, but not the references; on these
+    the browser fails, and shows an empty page. It matters where a clock asks for the fragment.
+    Where a person does, who sees the page first, references save sending large maps again.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        yield
+        return
+    kept, context.cached_message_hashes = context.cached_message_hashes, frozenset()
+    try:
+        yield
+    finally:
+        context.cached_message_hashes = kept
+
+
+def _describe_wait(place: int, seconds: float | None) -> str:
+    """How many runs are ahead of a queued one, and when it starts, if that is known."""
+    ahead = f"Waiting: {many(place, 'run')} ahead of this one"
+    return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
+
+
+def describe_time(run: Run[Any]) -> str:
+    """A sentence with the day and time of a result from an earlier visit; else empty.
+
+    In UTC: a link may be opened elsewhere.
+    """
+    if not run.is_reopened or run.finished is None:
+        return ""
+    return f"Result of {datetime.fromtimestamp(run.finished, UTC):%d %B %Y, %H:%M} UTC."
+
+
+def _describe_done(run: Run[Any]) -> str:
+    progress = run.progress
+    if not progress.unit:
+        return describe_finish(run)
+    sentence = f"{progress.total:,.0f} {progress.unit} in {_describe_duration(run)}."
+    return f"{sentence} {describe_time(run)}".rstrip()
+
+
+def describe_finish(run: Run[Any]) -> str:
+    """A sentence on how long a run took; of a result from an earlier visit, on its time."""
+    return describe_time(run) or f"Done in {_describe_duration(run)}."
+
+
+def _describe_duration(run: Run[Any]) -> str:
+    return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
+
+
+def _describe_stopped(run: Run[Any]) -> str:
+    progress = run.progress
+    if not progress.n_done:
+        return "Stopped before the first result."
+    counted = f"{progress.n_done:,.0f} of {progress.total:,.0f} {progress.unit}"
+    progress_note = counted if progress.unit else progress.doing
+    return f"Stopped after {progress_note}. The result so far is shown."
+
+
+def describe_time_left(run: Run[Any]) -> str:
+    """The time that a long run still takes, as a phrase that follows its counts."""
+    remaining = run.seconds_left
+    if remaining is None or remaining < 1 or run.seconds + remaining < LONG_SECONDS:
+        return ""
+    time_left = f"{remaining / 60:.0f} min" if remaining >= 90 else f"{remaining:.0f} s"
+    return f", about {time_left} left"
+
+
+# --- the run that a page shows -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VisibleRun:
+    """A run to show."""
+
+    run: Run[Any]
+    is_current: bool  # whether it is what the widgets ask for
+    is_recorded: bool  # whether it comes with neuralviz
+
+
+def find_visible_run(
+    runs: SessionRuns,
+    task: KeptTask[Any, Any] | None,
+    view: str,
+    *,
+    pressed: bool,
+    recorded: Run[Any] | None = None,
+) -> VisibleRun | None:
+    """The run of a task: started, remembered, saved or recorded; else the last run that there is.
+
+    Args:
+        task: what the widgets ask for; None while something is missing.
+        view: id under which its result is saved.
+        pressed: whether to start it; one that was stopped or has failed starts again.
+        recorded: what the page opens with.
+    """
+    run = None if task is None else runs.recall(task, view)
+    if task is not None and pressed:
+        is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
+        try:
+            run = runs.start(task, again=is_incomplete, view=view)
+        except SettingsError as error:
+            show_error(error)
+    if run is None and recorded is not None and recorded.task == task:
+        run = recorded
+    visible = run or runs.last_to_show() or recorded
+    if visible is None:
+        return None
+    return VisibleRun(visible, is_current=run is not None, is_recorded=visible is recorded)
+
+
+def show_visible_run(
+    runs: SessionRuns,
+    visible: VisibleRun,
+    button: str,
+    draw: Callable[[Any, bool], None],
+    sentences: RunSentences | None = None,
+) -> None:
+    """Show a run in its panel, faded where it is of other data or settings.
+
+    Args:
+        button: label of the button that starts one.
+        draw: as of `show_run_panel`.
+        sentences: likewise.
+    """
+    sentences = sentences or RunSentences()
+    if not visible.is_current:
+        st.caption(
+            f"The results below are of other data or settings. Press **{button}** to see yours."
+        )
+    if visible.is_recorded:
+        invitation = f" Press “{button}” to see it live." if visible.is_current else ""
+        sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")
+    with dim_old_results(runs.kind, not visible.is_current):
+        show_run_panel(runs, visible.run, draw, sentences=sentences)

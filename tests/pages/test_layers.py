@@ -1,0 +1,251 @@
+"""The views of layer dynamics, without a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from neuralviz.reading.source import Source
+from neuralviz.ui.layers import pairs as layers_pairs
+from neuralviz.ui.layers import text as layers_text
+from tests.support.pages import (
+    count_figures,
+    find_labelled,
+    finish_run,
+    page_at,
+    press,
+    read_captions,
+    read_markdown,
+)
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+    from neuralviz.jobs import Run
+
+
+@pytest.fixture(autouse=True)
+def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers_text, "PATIENCE", 120)
+
+
+def open_view(**address: str) -> AppTest:
+    view = {"layers_model": "Model in the sidebar", "layers_more": "true"}
+    return page_at("layers", 180, **(view | address))
+
+
+def last_run(page: AppTest, kind: str) -> Run:
+    return page.session_state[f"{kind}-runs"][-1]
+
+
+def read_html(page: AppTest) -> str:
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+# --- a text --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def text_page(bundled: object) -> AppTest:
+    return open_view().run()
+
+
+def test_a_text_says_which_words_win_and_why(text_page: AppTest) -> None:
+    assert not text_page.exception
+    assert not text_page.error
+    assert count_figures(text_page) == 6
+    assert "river</span>" in read_html(text_page)
+    assert "[CLS] has" in read_captions(text_page)
+    assert "of this embedding comes from" in read_markdown(text_page)
+    before = read_html(text_page)
+    find_labelled(text_page, "First layer").select("4").run()
+    assert read_html(text_page) != before
+    find_labelled(text_page, "Omega: weight of alignment").set_value(1.0).run()
+    assert "100% alignment and 0% novelty" in read_captions(text_page)
+
+
+def test_odd_texts_are_followed_and_user_text_is_never_html(text_page: AppTest) -> None:
+    markup = "<script>alert(1)</script> & <b title='\"'>bold</b>"
+    for text in ("a", "\U0001f642", "שלום a\x00b\x1bc", "The lamp came on. " * 200, markup):
+        text_page.text_area[0].set_value(text).run()
+        assert not text_page.exception, text[:20]
+        assert not text_page.error, text[:20]
+        assert count_figures(text_page) == 6, text[:20]
+        if "lamp" in text:
+            assert "Only the first one is shown" in text_page.info[0].value
+            assert "Showing the first 60 of" in read_captions(text_page)
+    assert "<script>" not in read_html(text_page)
+    assert "<b " not in read_html(text_page)
+    assert "&amp;</span>" in read_html(text_page)
+    text_page.text_area[0].set_value("\u200b").run()
+    assert "at least one word" in text_page.error[0].value
+    assert "Showing the last valid text." in text_page.error[0].value
+    assert "Run again" not in [button.label for button in text_page.button]  # it would fail again
+    assert count_figures(text_page) == 6
+
+
+# --- the words of a corpus -----------------------------------------------------------------------
+
+
+def paste_corpus(text: str) -> AppTest:
+    """The page on which a text is pasted at once, so that no example is followed before it."""
+    page = open_view(layers_view="A corpus")
+    page.session_state["layers-words-source"] = "Paste"
+    page.session_state["layers-words-pasted"] = text
+    return finish_run(page.run(), "layers-words")
+
+
+@pytest.mark.slow
+def test_the_sample_sentences_are_ranked_in_three_groups(bundled: object) -> None:
+    page = finish_run(open_view(layers_view="A corpus").run(), "layers-words")
+    assert not page.exception
+    assert not page.error
+    assert count_figures(page) == 4
+    run = last_run(page, "layers-words")
+    assert run.result.n_read == run.result.total > 600
+    words = page.dataframe[0].value
+    assert set(words["group"]) == {"low", "middle", "high"}
+    assert words["occurrences"].min() >= page.number_input[0].value
+    assert words["variance"].is_monotonic_increasing
+    page.number_input[0].set_value(2).run()  # rarer words, without new work
+    assert len(page.dataframe[0].value) > len(words)
+    assert last_run(page, "layers-words") is run
+    page.number_input[0].set_value(page.number_input[0].max).run()
+    assert "Lower this minimum" in page.error[0].value
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a", "corpus has 1"),
+        ("🙂", "corpus has 0"),
+        ("<script>alert(1)</script> one two", ""),
+        ("The same text.\nThe same text.", ""),
+    ],
+)
+def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence: str) -> None:
+    page = paste_corpus(text)
+    again = open_view(layers_view="A corpus", view=page.query_params["view"]).run()
+    finish_run(again, "layers-words")
+    for opened in (page, again):
+        assert not opened.exception
+        assert opened.text_area[0].value == text
+        assert [error.value for error in opened.error] == [] or sentence
+        assert sentence in " ".join(error.value for error in opened.error)
+        assert count_figures(opened) == (0 if sentence else 4)
+
+
+# --- scored pairs --------------------------------------------------------------------------------
+
+
+def upload_pairs(content: bytes) -> AppTest:
+    """The page with a file at once, so that no example is measured before it."""
+    page = open_view(layers_view="Scored pairs")
+    page.session_state["layers-pairs-source"] = "Upload"
+    page.session_state["layers-pairs-kept"] = Source("own.csv", content)
+    return page.run()
+
+
+def test_the_best_layer_of_the_example_by_each_coefficient(
+    bundled: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers_pairs, "MAX_PAIRS", 20)
+    page = finish_run(open_view(layers_view="Scored pairs").run(), "layers-pairs")
+    assert not page.exception
+    assert not page.error
+    assert count_figures(page) == 5  # layers, ablation, two sweeps, pairs
+    run = last_run(page, "layers-pairs")
+    measured = [row for layers in run.result.by_layer.values() for row in layers]
+    for title, name in layers_pairs.COEFFICIENTS.items():
+        page.segmented_control(key="layers-coefficient").set_value(title).run()
+        best = np.nanmax([getattr(row.correlation, name) for row in measured])
+        assert f"{title} with people's scores is {best:.2f} on 20 pairs" in read_markdown(page)
+
+
+def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:
+    content = b"a,b,score\n" + b"".join(
+        b"<b>dog %d</b>,a cat %d,%d\n" % (i, i, i) for i in range(5)
+    )
+    page = finish_run(upload_pairs(content), "layers-pairs")
+    assert "5 pairs from own.csv" in read_captions(page)
+    again = open_view(layers_view="Scored pairs", view=page.query_params["view"]).run()
+    finish_run(again, "layers-pairs")
+    assert not again.exception
+    assert count_figures(again) == 5
+    run = last_run(again, "layers-pairs")
+    assert run.task == last_run(page, "layers-pairs").task
+    assert run.result.pairs.sentences1[0] == "<b>dog 0</b>"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'a,b,score\nA,B,1\n"C,D,2\n', "unmatched quotation mark \\(line 3"),
+        (b"a,b,score\nA,B,x\n", "0 pairs"),
+        (bytes(range(256)) * 4, "not a text file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_gets_a_sentence(content: bytes, sentence: str) -> None:
+    page = upload_pairs(content)
+    assert not page.exception
+    assert sentence in page.error[0].value
+
+
+# --- change by block -----------------------------------------------------------------------------
+
+
+def tune_blocks(**address: str) -> AppTest:
+    return finish_run(open_view(layers_view="Change by block", **address).run(), "layers-marks")
+
+
+def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
+    page = tune_blocks(layers_epochs="2")
+    run = last_run(page, "layers-marks")
+    assert run.status == "done"
+    assert run.result.epochs_known == 2
+    assert run.result.loss[-1] < run.result.loss[0]
+    assert not any("key.bias" in name for name in run.task.settings.layers)
+    assert page.metric[0].delta.endswith("since epoch 0")
+    kinds = find_labelled(page, "Kinds of layers to tune in every block")
+    chosen = kinds.value
+    kinds.set_value([]).run()
+    press(page, "Tune")
+    assert "Choose at least one layer" in page.error[0].value
+    find_labelled(page, "Kinds of layers to tune in every block").set_value(chosen).run()
+    find_labelled(page, "Epochs").set_value(0).run()
+    press(page, "Tune")
+    assert "whole number from 1 to 1000" in page.error[0].value
+    find_labelled(page, "Epochs").set_value(1).run()
+    page.text_area[0].set_value(" ").run()
+    press(page, "Tune")
+    assert "The text is empty" in page.error[0].value
+    assert not page.exception
+    assert count_figures(page) == 2
+    assert last_run(page, "layers-marks") is run
+
+
+def test_stop_keeps_the_epochs_so_far(bundled: object) -> None:
+    page = open_view(layers_view="Change by block", layers_epochs="1000").run()
+    run = last_run(page, "layers-marks")
+    wait_until(lambda: run.result.epochs_known >= 3)
+    press(page.run(), "Stop")
+    finish_run(page, "layers-marks")
+    assert run.status == "stopped"
+    assert 3 <= run.result.epochs_known < 1000
+    assert find_labelled(page, "Epoch shown in the heatmap").max == run.result.epochs_known
+    assert not page.exception
+
+
+@pytest.mark.parametrize(
+    ("rate", "epochs", "sentence"),
+    [("0.2", "2", "The loss rose"), ("1e30", "4", "The run diverged")],
+)
+def test_a_learning_rate_that_is_too_high_gets_a_warning(
+    bundled: object, rate: str, epochs: str, sentence: str
+) -> None:
+    page = tune_blocks(layers_rate=rate, layers_epochs=epochs)
+    assert not page.exception
+    assert sentence in page.warning[0].value

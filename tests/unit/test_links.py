@@ -1,0 +1,141 @@
+"""Texts kept under an id: they come back, and no id leads anywhere else."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from neuralviz.reading.source import Source
+from neuralviz.ui import links
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    return tmp_path
+
+
+def save(*texts: str, over: str | None = None) -> str:
+    return links.save_view(links.View(texts), over)
+
+
+def texts_of(view_id: str) -> list[str]:
+    view = links.load_view(view_id)
+    assert view is not None
+    return list(view.texts)
+
+
+def test_texts_come_back() -> None:
+    texts = ["One text.", "שלום\nעולם", "<script>", ""]
+    first, second = save(*texts), save(*texts)
+    assert first != second
+    assert texts_of(first) == texts
+
+
+@pytest.mark.parametrize(
+    "view_id", ["", "AAAAAAAAAAAA", "../../secret", "..%2Fsecret12", "AAAAAAAAAAAA\n", "A" * 500]
+)
+def test_an_unknown_or_foul_id_gives_nothing(view_id: str, home: Path) -> None:
+    (home / "secret.json").write_text('["secret"]', "utf-8")
+    assert links.load_view(view_id) is None
+
+
+def test_a_view_can_be_written_over(home: Path) -> None:
+    view_id = save("a")
+    assert save("b", over=view_id) == view_id
+    assert texts_of(view_id) == ["b"]
+    assert len(list((home / "views").iterdir())) == 1
+    for foul in ("../../secret", "short", "AAAAAAAAAAAA\n"):
+        with pytest.raises(ValueError, match="not a valid view ID"):
+            save("b", over=foul)
+    assert len(list((home / "views").iterdir())) == 1
+
+
+def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path) -> None:
+    def kept(*texts: str, choice: str = "") -> str:
+        return links.save_once(links.View(texts, choices=(("a", choice),)))
+
+    first = kept("a", "\ud800")
+    assert kept("a", "\ud800") == first
+    assert texts_of(first)[0] == "a"
+    assert len({first, kept("a"), kept("a", "\ud800", choice="b")}) == 3
+    assert len(list((home / "views").iterdir())) == 3
+    (home / "views.key").unlink()
+    assert kept("a", "\ud800") != first
+    file = Source("a.txt", b"content")
+    ids = {links.save_once(links.View(("a",), one)) for one in (file, file, None)}
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[1]"])
+def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
+    view_id = save("a")
+    (home / "views" / f"{view_id}.json").write_text(content, "utf-8")
+    assert links.load_view(view_id) is None
+
+
+def test_the_oldest_views_are_dropped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "KEPT_VIEWS", 3)
+    ids = []
+    for age in range(5, 0, -1):
+        ids.append(save(str(age)))
+        path = home / "views" / f"{ids[-1]}.json"
+        os.utime(path, (path.stat().st_mtime - age * 100,) * 2)
+    last = save("now")
+    kept = [view_id for view_id in [*ids, last] if links.load_view(view_id)]
+    assert kept == [*ids[-2:], last]
+    assert not list((home / "views").glob("*.part"))
+
+
+def test_a_file_comes_back_with_how_it_was_read(home: Path, monkeypatch) -> None:
+    table = links.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
+    view_id = links.save_view(table)
+    assert links.load_view(view_id) == table
+    assert {path.parent for path in home.rglob("*.*")} == {home / "views"}
+    monkeypatch.setattr(links, "LARGEST_FILE", 5)
+    assert links.load_view(links.save_view(table)) == links.View(("a", "b"), None, table.choices)
+    (home / "views" / f"{view_id}.file").unlink()
+    assert links.load_view(view_id) is None
+
+
+def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+
+    def run_out_of_room(path: Path, content: bytes) -> int:
+        write(path, content[:3])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", run_out_of_room)
+    with pytest.raises(OSError, match="No space left"):
+        links.save_view(links.View(("a",), Source("t.txt", b"a text")))
+    assert not list((home / "views").iterdir())
+
+
+def test_views_have_so_much_room_and_so_much_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Source("t.txt", bytes(1000))
+    first, second = (links.save_view(links.View((name,), file)) for name in ("first", "second"))
+    os.utime(home / "views" / f"{first}.json", (1e9, 1e9))
+    os.utime(home / "views" / f"{first}.file", (1e9, 1e9))
+    third = save("third")
+    assert [links.load_view(one) is not None for one in (first, second, third)] == [
+        False,
+        True,
+        True,
+    ]
+    monkeypatch.setattr(links, "KEPT_BYTES", 500)
+    fourth = save("fourth")
+    assert [links.load_view(one) is not None for one in (second, fourth)] == [False, True]
+    assert len(list((home / "views").iterdir())) <= 2
+
+
+def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ids = set(pool.map(lambda _: links.save_once(links.View(("a", "b"))), range(200)))
+    assert [links.load_view(one) for one in ids] == [links.View(("a", "b"))]
+    assert sorted(path.name for path in home.iterdir()) == ["views", "views.key"]
+    assert (home / "views.key").stat().st_mode & 0o777 == 0o600
