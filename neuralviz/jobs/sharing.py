@@ -6,6 +6,7 @@ step begin with the next.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from collections import deque
@@ -42,6 +43,9 @@ class _Member:
 _arrivals: queue.SimpleQueue[_Member] = queue.SimpleQueue()
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
+_step = threading.Lock()  # held while one is computed
+# A thread that is inside torch when Python ends takes the process down with it.
+atexit.register(_step.acquire)
 
 
 def watch_with_others(
@@ -87,7 +91,7 @@ def _tune_all() -> None:
                 arrived.append(_arrivals.get_nowait())
         batches.extendleft(_make_batches(arrived))  # whoever arrives sees the first step soon
         batch = batches.popleft()
-        with suppress(StopIteration):
+        with _step, suppress(StopIteration):
             next(batch)
             batches.append(batch)
 

@@ -9,12 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz import micro_tuning
 from neuralviz.errors import ShouldStop, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
-from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
+from neuralviz.micro_tuning import (
+    TuningSettings,
+    check_settings,
+    go_together,
+    watch_together,
+    watching,
+)
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models import LanguageModel
@@ -109,7 +114,7 @@ def test_who_leaves_during_a_report_gets_none(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports = []
-    report_on = micro_tuning.together.report_on
+    report_on = watching.report_on
 
     def note_report(*args):
         reports.append(True)
@@ -118,7 +123,7 @@ def test_who_leaves_during_a_report_gets_none(
         finally:
             reports.pop()
 
-    monkeypatch.setattr(micro_tuning.together, "report_on", note_report)
+    monkeypatch.setattr(watching, "report_on", note_report)
     records, _ = together(tiny, settings_of(tiny), (lambda: bool(reports), never, never))
     assert [len(record.reports) for record in records] == [0, 1, 1]
 
