@@ -37,7 +37,13 @@ from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.filtering import category_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
+from neuralviz.maps.projection import (
+    REDUCERS,
+    SETTING_NAMES,
+    STAGES,
+    ProjectionEvent,
+    ProjectionSettings,
+)
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
@@ -195,7 +201,8 @@ def _build_page(
     if colour is not None:
         colours = {colour: colours[colour], **colours}
     settings = {"corpus": f"{corpus.name}, {many(n, 'text')}", "method": method}
-    settings |= {name: str(value) for name, value in kept.settings.relevant().items()}
+    relevant = kept.settings.relevant() | {"reducer": REDUCERS[kept.settings.reducer]}
+    settings |= {SETTING_NAMES.get(name, name): str(value) for name, value in relevant.items()}
     if len(rows) < n:
         settings["drawn"] = f"a random sample of {len(rows):,}"
         print_message(

@@ -17,6 +17,12 @@ from neuralviz.words import short_repr
 
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
 """The projections and their names."""
+SETTING_NAMES = {  # of those whose name in code is not what people call them
+    "reducer": "projection",
+    "n_neighbors": "neighbours",
+    "min_dist": "minimum distance",
+    "metric": "distance",
+}
 
 FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists

@@ -13,7 +13,7 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.map_points import Window
 from neuralviz.maps.neighbourhoods import K, is_apart, label_agreement
-from neuralviz.maps.projection import REDUCERS
+from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
@@ -62,11 +62,6 @@ AROUND = 0.5  # of a window, beyond each side: density that is drawn before the 
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
 IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
-_SETTING_NAMES = {
-    "n_neighbors": "neighbours",
-    "min_dist": "minimum distance",
-    "metric": "distance",
-}
 
 Sides = tuple[float, float, float, float]
 
@@ -168,7 +163,7 @@ def _describe_projection(open_map: OpenMap) -> str:
     reducer = REDUCERS[str(relevant.pop("reducer"))]
     if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
         relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
-    named = (f"{_SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
+    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
     return ", ".join([reducer, *named])
 
 
