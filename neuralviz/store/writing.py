@@ -7,20 +7,19 @@ again from tables that begin with the columns id and text.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.reading.cells import escape_formula as escape_formula
@@ -150,38 +149,48 @@ def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
 
 
 def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    first = next(pieces)
-    lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(lines)
-    writer.writerow(map(escape_formula, first.column_names))
-    writer.writerows(
-        _iterate_cells(chain([first], pieces), lambda text: escape_formula(text or ""))
-    )
-    lines.detach()
+    tables = map(_csv_table, pieces)
+    first = next(tables)
+    with csv.CSVWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+
+
+def _csv_table(table: pa.Table) -> pa.Table:
+    names = list(map(escape_formula, table.column_names))
+    return pa.table(list(map(_csv_column, table.columns)), names=names)
+
+
+def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Texts escaped, lists as JSON, and no numbers that are not finite."""
+    if pa.types.is_list(column.type):
+        return pa.array([cell for chunk in column.chunks for cell in _number_values(chunk)])
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        encoded = column.combine_chunks().dictionary_encode()  # each text is escaped once
+        texts = list(map(escape_formula, encoded.dictionary.to_pylist()))
+        return pa.array(texts, column.type).take(encoded.indices)
+    return column
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    first = next(pieces)
-    quote = partial(json.dumps, ensure_ascii=False)
-    names = list(map(quote, first.column_names))
-    for cells in _iterate_cells(chain([first], pieces), quote):
-        pairs = zip(names, (cell or "null" for cell in cells), strict=True)
-        file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
-
-
-def _iterate_cells(
-    pieces: Iterable[pa.Table], write_string: Callable[[str | None], str]
-) -> Iterator[tuple[str, ...]]:
-    """Rows of cells as they are written; a number that is missing is empty."""
     for table in pieces:
+        names = list(map(_quote, table.column_names))
         for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-            columns = [
-                list(map(write_string, column.to_pylist()))
-                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-                else _number_values(column)
-                for column in rows.columns
-            ]
-            yield from zip(*columns, strict=True)
+            for cells in zip(*map(_json_values, rows.columns), strict=True):
+                pairs = zip(names, cells, strict=True)
+                file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
+
+
+def _quote(text: str | None) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _json_values(column: pa.Array) -> list[str]:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return list(map(_quote, column.to_pylist()))
+    return [value or "null" for value in _number_values(column)]
 
 
 def _number_values(column: pa.Array) -> list[str]:

@@ -43,7 +43,7 @@ def test_csv_is_inert_and_exact():
     assert rows[0] == ["'=id", "n", "x", "vector"]
     assert [row[0] for row in rows[1:]] == ["a", "'=1+1", "-5"]
     assert [row[1] for row in rows[1:]] == ["1", "", str(10**12)]
-    assert [row[2] for row in rows[1:]] == ["0.100000001", "", "-2.5"]
+    assert [row[2] for row in rows[1:]] == ["0.1", "", "-2.5"]
     vectors = np.array([json.loads(row[3]) for row in rows[1:]], dtype=np.float32)
     np.testing.assert_array_equal(vectors, np.array(TABLE["vector"].to_pylist(), np.float32))
 
