@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
-from ray.data import DataContext, Datasource, ReadTask
-from ray.data.block import BlockMetadata
+from ray.data import DataContext
 from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import (
@@ -175,43 +174,10 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
 # --- on the machines -----------------------------------------------------------------------------
 
 
-class FilesOfTexts(Datasource):
-    """Files as blocks of texts, for Ray Data.
-
-    Args:
-        parts: of the files, a task each.
-        layout: their columns.
-        run_folder: that all machines see, for the notes on each part.
-    """
-
-    def __init__(self, parts: Sequence[FilePart], layout: Layout, run_folder: Path) -> None:
-        super().__init__()
-        self._parts, self._layout, self._run_folder = parts, layout, run_folder
-
-    def estimate_inmemory_data_size(self) -> int | None:
-        """None: the size is not known before the files are read."""
-        return None
-
-    def get_read_tasks(
-        self,
-        parallelism: int,
-        per_task_row_limit: int | None = None,
-        data_context: DataContext | None = None,
-    ) -> list[ReadTask]:
-        """A task a part."""
-        unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
-        return [
-            ReadTask(
-                partial(_read_part, part, self._layout, self._run_folder / f"{number:09}{_NOTES}"),
-                unknown,
-                schema=self._layout.schema,
-            )
-            for number, part in enumerate(self._parts)
-        ]
-
-
-def _read_part(part: FilePart, layout: Layout, notes_file: Path) -> Iterator[pa.Table]:
+def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iterator[pa.Table]:
     """The blocks of a part; its notes are written to a file."""
+    part: FilePart = row["part"][0]
+    notes_file = run_folder / f"{row['number'][0]:09}{_NOTES}"
     n_texts, broken = 0, ""
     notes: list[str] = []
     try:
@@ -352,6 +318,8 @@ def _write(
     Where a machine could not write, the others write everything anew.
     """
     avoided = AvoidedMachines()
+    items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
+    read = partial(_read_part, layout=layout, run_folder=run_folder)
     write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
     order = DataContext.get_current().execution_options
     before, order.preserve_order = order.preserve_order, True
@@ -359,10 +327,8 @@ def _write(
     try:
         for _ in range(TRIES):
             pieces = []
-            texts = ray.data.read_datasource(
-                FilesOfTexts(parts.parts, layout, run_folder),
-                override_num_blocks=len(parts.parts),
-                ray_remote_args=avoided.options,
+            texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+                read, batch_size=1, **avoided.options
             )
             if limit is not None:
                 texts = texts.limit(limit)

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -40,7 +39,6 @@ from neuralviz.paths import home
 
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."
-PATIENCE = 5.0  # seconds for an address to answer
 HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
 _NONE_HERE = "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
@@ -180,6 +178,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
+        context.raise_original_map_exception = True  # so that `describe_loss` finds it
         for name in ("ray", "ray.data"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         yield _resources()
@@ -238,17 +237,15 @@ def _environment() -> dict[str, str]:
 def _check_answers(address: str) -> None:
     """Check that the head of a Ray cluster answers at an address.
 
+    It is asked by a process that can be ended: Ray itself waits for a minute.
+
     Raises:
         NeuralvizError: nothing answers there, or something else does.
     """
     if address == LOCAL:
         return
-    if address == "auto":
-        named = os.environ.get("RAY_ADDRESS", "auto")
-        if named in ("auto", "", LOCAL):
-            _check_is_head(address, _NONE_HERE)
-            return
-        address = named
+    if address == "auto" and os.environ.get("RAY_ADDRESS") not in (None, "", LOCAL):
+        address = os.environ["RAY_ADDRESS"]
     if not is_address(address):
         raise NeuralvizError(
             f"“{address[:60]}” is not the address of a Ray cluster. Write HOST:PORT, such as "
@@ -259,35 +256,19 @@ def _check_answers(address: str) -> None:
             "Ray's client address (ray://…) cannot be used. Run this command on a machine of the "
             "cluster, with HOST:PORT of its head (the port is 6379 unless you chose another)."
         )
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
-            pass
-    except (OSError, OverflowError, ValueError) as error:
-        raise NeuralvizError(
-            f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
-            "`ray status` on that machine says so."
-        ) from error
-    _check_is_head(
-        address, f"What answers at {address} is not the head of a Ray cluster. Check the port."
+    no_head = (
+        f"No Ray cluster answers at {address}. Check the address and the port, and whether the "
+        "head runs: `ray status` on that machine says so."
     )
-
-
-def _check_is_head(address: str, otherwise: str) -> None:
-    """Check that a head answers, in a process that can be ended: Ray itself waits for a minute.
-
-    Raises:
-        NeuralvizError: it does not; the message is Ray's reason where it is known, else
-            ``otherwise``.
-    """
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
-    except subprocess.TimeoutExpired as error:
-        raise NeuralvizError(otherwise) from error
-    if check.returncode:
-        output = RuntimeError(check.stderr or check.stdout)
-        raise NeuralvizError(_known_refusal(address, output) or otherwise)
+        reason = _known_refusal(address, RuntimeError(check.stderr or check.stdout))
+        is_head = check.returncode == 0
+    except subprocess.TimeoutExpired:
+        reason, is_head = "", False
+    if not is_head:
+        raise NeuralvizError(reason or (_NONE_HERE if address == "auto" else no_head))
 
 
 def describe_refusal(address: str, error: Exception) -> str:

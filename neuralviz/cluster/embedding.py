@@ -272,17 +272,8 @@ def _first_rows(keys: np.ndarray) -> np.ndarray:
 # --- places on maps ------------------------------------------------------------------------------
 
 
-class _Place:
-    """Places blocks for Ray; an error is returned as a sentence."""
-
-    def __init__(self, place: PlaceBlock) -> None:
-        self._place = place
-
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return {"placed": self._place(row["item"]), "failed": ""}
-        except NeuralvizError as error:
-            return {"placed": None, "failed": str(error)}
+def _place_block(row: dict[str, Any], place: PlaceBlock) -> dict[str, Any]:
+    return {"placed": place(row["item"])}
 
 
 def place_on_cluster(
@@ -297,13 +288,11 @@ def place_on_cluster(
     if not blocks:
         return
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
-        _Place(place), num_cpus=1
+        partial(_place_block, place=place), num_cpus=1
     )
     try:
         with closing(iterate_rows(placed)) as rows:
             for row in rows:
-                if row["failed"]:
-                    raise NeuralvizError(row["failed"])
                 yield row["placed"]
                 if should_stop():
                     raise Stopped
