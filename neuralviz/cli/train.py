@@ -512,7 +512,7 @@ def _show_ladder(ladder: Ladder) -> None:
         mark = " *" if line is best else ""
         cells = [f"{line.name}{mark}", _format_digits(line.dev), _format_digits(line.spearman)]
         cells += [_format_range(line.interval, " to "), _format_digits(line.pearson)]
-        rows.append([*cells, _format_range(line.spread, " … ")])
+        rows.append([*cells, _format_range(line.spread, "…")])
     has_seeds = any(line.spread for line in lines)
     print_table(heads if has_seeds else heads[:-1], rows if has_seeds else [r[:-1] for r in rows])
     legend = "Spearman with the human scores."

@@ -20,6 +20,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anyb
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it would write over the bar
 os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # a thread that reads on would start Ray anew
 
 import ray
 from ray._private import worker as ray_worker
