@@ -442,6 +442,15 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
 # --- the end of the process ----------------------------------------------------------------------
 
 
+def test_closing_lets_running_work_finish_for_a_while() -> None:
+    queue, gate = RunQueue(), Gate()
+    run = submit(queue, gate)
+    assert gate.begun.wait(5)
+    threading.Timer(0.2, gate.open.set).start()
+    assert queue.close(grace=10)
+    assert (run.status, run.result) == ("done", ("begun", "ended"))
+
+
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
     running = submit(queue, gate)
