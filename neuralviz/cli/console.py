@@ -32,7 +32,8 @@ R = TypeVar("R")
 
 REFUSED = 2
 INTERRUPTED = 130
-FOLDED_EVERY = 0.2  # seconds between two looks at a task's events
+FOLDED_EVERY = 0.2  # seconds between two looks at a task's events, at least
+FOLDING_SHARE = 20  # times as long as such a look takes: results of large files are copied
 _REFUSAL = "Input should be "
 _WISHES = {
     "a valid integer": "a whole number",
@@ -155,19 +156,23 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
     ``watch``, in place of the bar, is given the result so far, again and again. Returns the result
     as far as it is known, and whether the task was stopped.
     """
-    result, events, folded, stopped = task.start(), list[E](), 0.0, False
+    result, events, stopped = task.start(), list[E](), False
+    next_fold = 0.0
     bar = nullcontext(watch) if watch else _bar_of_task(task)
     with print_precision_warnings(), stop_on_interrupt() as should_stop, bar as show:
 
         def fold() -> None:
-            nonlocal result, folded
-            result, folded = task.fold(result, events), time.monotonic()
+            nonlocal result, next_fold
+            began = time.monotonic()
+            result = task.fold(result, events)
             events.clear()
             show(result)
+            ended = time.monotonic()
+            next_fold = ended + max(FOLDED_EVERY, FOLDING_SHARE * (ended - began))
 
         def add(event: E) -> None:
             events.append(event)
-            if time.monotonic() - folded > FOLDED_EVERY:
+            if time.monotonic() > next_fold:
                 fold()
 
         try:

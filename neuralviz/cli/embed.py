@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,13 @@ from neuralviz.cli.options import (
     read_file,
 )
 from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
+from neuralviz.errors import (
+    LossWarning,
+    NeuralvizError,
+    PrecisionWarning,
+    SettingsError,
+    TextError,
+)
 from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
 from neuralviz.jobs.comparing import Compare
@@ -174,6 +181,10 @@ def _embed_texts(
     Returns:
         What is finished, and whether Ctrl-C was pressed.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)  # the task gives it
+        for spec in specs:  # a model that cannot be loaded is named before anything is embedded
+            make_embedder(spec, LOADERS)
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
     embedded, is_stopped = run_task(task)
     for spec, result in zip(specs, embedded, strict=True):

@@ -248,8 +248,10 @@ def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
     state, is_stopped = run_task(Evaluate.for_current_models(plan))
     results = state.results
     for number, data in enumerate(plan.data):
-        for sentence in filter(None, [*results.sentences(number), results.left_out(number)]):
+        for sentence in results.sentences(number):
             print_message(f"{data.name}, {sentence}")
+        if left_out := results.left_out(number):
+            print_message(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:

@@ -97,6 +97,8 @@ def tune(
         precision=precision,
         tolerance=tolerance,
     )
+    if not settings.is_fast and tolerance != TuningSettings.tolerance:
+        print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
         from neuralviz.micro_tuning.products import warn_of_imitated_bf16  # loads torch
 

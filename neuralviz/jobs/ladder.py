@@ -119,7 +119,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             [
                 self.format.version,
                 self.model.identity(),
-                [pairs.digest for pairs in all_pairs if pairs is not None],
+                [None if pairs is None else pairs.digest for pairs in all_pairs],
                 asdict(self.settings),
                 trainings,
             ]

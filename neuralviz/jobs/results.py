@@ -154,7 +154,8 @@ def _has_corpus(view: str) -> bool:
 def note_request(run: Run[Any]) -> None:
     """Note that a run with a `work` was asked for."""
     try:
-        keep_result(run.id, run.work, (_REQUESTED + _hold_server_lock(home())).encode())
+        content = (_REQUESTED + _hold_server_lock(home())).encode()
+        keep_result(run.id, run.work, content, prunes=False)
     except OSError as error:
         _warn_once(str(error))
 
@@ -167,7 +168,7 @@ def note_end(run: Run[Any]) -> None:
     if run.was_cut_off:
         status = "cut off"
     try:
-        keep_result(run.id, run.work, status.encode())
+        keep_result(run.id, run.work, status.encode(), prunes=False)
     except OSError as error:
         _warn_once(str(error))
 
@@ -179,7 +180,7 @@ def find_status(run_id: str, work: str) -> RunStatus | None:
         return None
     status = content.decode("utf-8", "replace")
     if status.startswith(_REQUESTED):
-        return "elsewhere" if _is_up(status.removeprefix(_REQUESTED)) else "crashed"
+        return "elsewhere" if _is_up_elsewhere(status.removeprefix(_REQUESTED)) else "crashed"
     return status if status in REASONS else None
 
 
@@ -196,16 +197,19 @@ def _hold_server_lock(folder: Path) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(path)
     lock.acquire(timeout=0)
+    atexit.register(path.unlink, missing_ok=True)  # after the release
     atexit.register(lock.release)
     return name
 
 
-def _is_up(name: str) -> bool:
+def _is_up_elsewhere(name: str) -> bool:
     """Whether another server holds its lock; the file of one that does not is deleted."""
     path = home() / "servers" / f"{name}.lock"
     if not path.exists():
         return False
     try:
+        if name == _hold_server_lock(home()):
+            return False
         with FileLock(path, timeout=0):
             path.unlink(missing_ok=True)
     except Timeout:

@@ -71,8 +71,8 @@ class _Worker:
             if kind == "run":
                 self._stop_asked[number] = threading.Event()
                 threading.Thread(target=self._carry_out, args=(number, task), daemon=True).start()
-            elif number in self._stop_asked:  # it may have ended a moment ago
-                self._stop_asked[number].set()
+            elif (asked := self._stop_asked.get(number)) is not None:  # it may have ended
+                asked.set()
 
     def _carry_out(self, number: int, task: Task[Any, Any]) -> None:
         """Do a task, and send its events and how it failed: a sentence, and if it was the input."""

@@ -270,7 +270,9 @@ class _Process:
             self.is_alive = False
             code = self.popen.wait()
             if not self._is_ending:
-                reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+                reason = f"exit code {code}"
+                with suppress(ValueError):  # a signal without a name
+                    reason = signal.Signals(-code).name
                 _log.error("A worker ended suddenly: %s.", reason)
 
 

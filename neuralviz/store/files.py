@@ -61,11 +61,15 @@ def why_not_writable(folder: Path) -> str:
     return ""
 
 
-def keep_result(view: str, key: str, content: bytes) -> None:
-    """Keep what came of work, in place of an earlier result; a ValueError without a view."""
+def keep_result(view: str, key: str, content: bytes, *, prunes: bool = True) -> None:
+    """Keep what came of work, in place of an earlier result; a ValueError without a view.
+
+    ``prunes`` deletes what is too old or too much, which takes a look at all that is kept.
+    """
     path = _path(view, key)
     write_bytes_beside(path, content)
-    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
+    if prunes:
+        prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
 
 
 def write_bytes_beside(path: Path, content: bytes) -> None:

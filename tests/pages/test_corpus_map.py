@@ -231,6 +231,10 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     assert "corpus-selected" in page.session_state
     page.text_input(key="corpus-search").set_value("").run()
     assert "corpus-selected" not in page.session_state
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    for query in ("telescope", ""):  # as the words that were selected and are no more
+        page.text_input(key="corpus-search").set_value(query).run()
+        assert not page.exception
 
 
 def place(page: AppTest, sentence: str) -> list:

@@ -357,6 +357,20 @@ time.sleep(60)
 """
 
 
+def test_a_server_that_ends_leaves_no_lock(home: Path) -> None:
+    program = f'{SERVER}run = begin(3, "done")\nrun.wait(10)\nqueue.close()\n'
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    assert (home / "servers").is_dir()
+    assert not list((home / "servers").iterdir())
+
+
+def test_a_run_whose_end_could_not_be_noted_is_not_under_way_elsewhere() -> None:
+    task = Count(1, "done")
+    run: Run[int] = Run(task, work=task.cache_key())
+    note_request(run)
+    assert find_status(run.id, task.cache_key()) == "crashed"
+
+
 def test_a_server_that_is_killed_with_ten_runs_loses_only_those(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

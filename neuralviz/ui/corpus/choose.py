@@ -24,7 +24,6 @@ from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.choices import ROW_HEIGHT, choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
-from neuralviz.ui.corpus.search import read_new_value, write_value
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
@@ -48,6 +47,7 @@ CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 KEPT_SECONDS = 600  # how long the texts of an upload are cached
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
+_IN_ADDRESS = "corpus-in-address"  # that the page put there
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page
 _UPLOADS = "corpus-uploads"  # sources of files by id
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
@@ -74,7 +74,8 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none."""
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    linked = read_new_value(CORPUS)
+    linked = st.query_params.get(CORPUS, "")
+    linked = "" if linked == st.session_state.get(_IN_ADDRESS) else linked
     if linked and linked not in by_id:
         st.toast("The corpus in this link is not saved here. Showing another one.")
     for corpus_id in (linked, st.session_state.pop(_NEXT, None)):
@@ -100,7 +101,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         _show_add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
-        write_value(CORPUS, corpus.id)
+        st.query_params[CORPUS] = st.session_state[_IN_ADDRESS] = corpus.id
         key = f"corpus-manage-{corpus.id}"
         with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)

@@ -178,7 +178,8 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
         rows = corpus.store.rows_with_words(corpus.corpus, query)
         select(Selection.from_rows(rows, corpus.corpus.n_texts), _quote_query(query))
     elif st.session_state.get(SELECTED_BY) == _quote_query(before[1]):
-        st.session_state.pop(SELECTED)
+        for name in (SELECTED, SELECTED_BY):
+            st.session_state.pop(name, None)
     st.session_state[LAST_SEARCH] = mode, query  # last: a search that was cut off is repeated
 
 

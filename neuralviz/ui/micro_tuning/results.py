@@ -252,7 +252,9 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
 
 def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
     """`gradient`, `neural` with one epoch, and `neural` as a run: names, and options as typed."""
-    settings, layers = record.settings, find_layers(record.model_id)
+    settings, model_id = record.settings, record.model_id
+    is_at_hand = model_id == BUNDLED or is_held("masked", model_id)  # else a page would load it
+    layers = find_layers(model_id) if is_at_hand else None
     presets = list_presets(*layers) if layers is not None else {}
     typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
     shared = {

@@ -99,7 +99,8 @@ def show() -> None:
         show_visible_run(RUNS, visible, "Train", draw, sentences)
     if task is not None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
-            show_experiments(task, store.corpus(task.corpus).name)
+            names = {corpus.id: corpus.name for corpus in corpora}
+            show_experiments(task, names[task.corpus])
 
 
 def _offer_example(store: CorpusStore) -> None:
