@@ -34,6 +34,7 @@ from neuralviz.reading.table import blank_missing, find_codes
 from neuralviz.reading.texts import ID_COLUMNS, clean_texts
 from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
+from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, write_piece, writing
 from neuralviz.words import free_name, many
 
@@ -197,8 +198,9 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
         before = f" {many(n_texts, 'text')} could be read before that." if n_texts else ""
         notes.append(f"{error}{before}")
     if notes:
-        with suppress(OSError):  # a machine that does not see the store says so as it writes
-            notes_file.write_text(json.dumps([notes, broken]), "utf-8")
+        # a machine that does not see the store says so as it writes
+        with suppress(OSError), write_beside(notes_file) as file:
+            file.write(json.dumps([notes, broken]).encode())
 
 
 class WriteTexts:

@@ -87,7 +87,8 @@ def embed_on_cluster(
     progress = _Progress(kept, corpus.n_distinct, unread)
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
-        work = _Work(store, corpus, embedder, cluster, n_embedders, threads, run_folder.absolute())
+        place = run_folder.absolute()
+        work = _Work(store, corpus, embedder, cluster, n_embedders, threads, place, should_stop)
 
         def commit(pieces: Sequence[Piece]) -> None:
             store.check_kept(corpus)
@@ -164,8 +165,9 @@ class _Work:
         n_embedders: int | None,
         threads: int,
         run_folder: Path,
+        should_stop: ShouldStop,
     ) -> None:
-        self._store, self._corpus = store, corpus
+        self._store, self._corpus, self._should_stop = store, corpus, should_stop
         self.avoided = AvoidedMachines()
         self._n_embedders = n_embedders or cluster.n_embedders
         self._n_gpus = 1 if cluster.n_gpus else None
@@ -187,6 +189,8 @@ class _Work:
         """
         batches: list[np.ndarray] = []
         for offset in range(0, len(is_missing), PORTION):
+            if self._should_stop():
+                raise Stopped
             mask = is_missing[offset : offset + PORTION]
             if mask.any():
                 first = start + offset

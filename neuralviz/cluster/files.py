@@ -58,18 +58,17 @@ class FilePart:
         """
         try:
             with self.files.open_input_file(self.path) as file:
-                yield file
+                try:
+                    yield file
+                except TextError as error:
+                    if isinstance(error.__cause__, OSError):
+                        file.seek(0)
+                        file.read(1)  # an OSError where it is the connection, not the content
+                    raise
         except OSError as error:
             raise UnreadFileError(
                 f"Could not read {self.name}: {_describe_error(error)}."
             ) from error
-        except TextError as error:
-            cause = error.__cause__
-            if isinstance(cause, OSError) and not isinstance(self.files, LocalFileSystem):
-                raise UnreadFileError(
-                    f"Could not read {self.name}: {_describe_error(cause)}."
-                ) from cause
-            raise
 
     def blocks(self) -> Iterator[Table]:
         """The rows, some thousand at once.
@@ -166,6 +165,8 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
                 n_broken += 1
             else:
                 parts += divided
+                if not divided:
+                    notes.append("Skipped a Parquet file without rows.")
     if not parts:
         raise TextError(" ".join(notes[:5]))
     return Parts(tuple(parts), tuple(notes), whole.hexdigest(), n_broken)

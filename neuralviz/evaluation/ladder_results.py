@@ -39,7 +39,6 @@ NEURAL = "neural embedding"
 BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
 PUBLISHED_OF = "gpt2-medium"
 WORST = 20  # predictions
-DRAWN = 1000  # normal samples
 _BLOM = 3 / 8
 
 Bounds = tuple[float, float]
@@ -429,37 +428,7 @@ def _resample_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarr
 # --- errors beside a normal distribution ----------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class NormalPlot:
-    """The Q–Q plot: [value] in order, beside those expected by Blom's approximation.
-
-    ``straight`` is the correlation of both; NaN where all values are equal.
-    """
-
-    normal: np.ndarray
-    values: np.ndarray
-    straight: float
-
-
-def normal_plot(values: np.ndarray) -> NormalPlot:
-    """The plot of at least two values."""
-    normal, ordered = expected(len(values)), np.sort(np.asarray(values, float))
-    varies = np.ptp(ordered) > 0
-    straight = float(np.corrcoef(normal, ordered)[0, 1]) if varies else float("nan")
-    return NormalPlot(normal, ordered, straight)
-
-
-@lru_cache(maxsize=32)
-def least_straight(n: int) -> float:
-    """What the correlation reaches in 95 of 100 samples of ``n`` normal values, by drawing some."""
-    drawn = np.sort(np.random.default_rng(0).standard_normal((DRAWN, n)), axis=1)
-    drawn -= drawn.mean(axis=1, keepdims=True)
-    normal = expected(n)
-    correlations = drawn @ normal / np.sqrt((drawn**2).sum(axis=1) * (normal**2).sum())
-    return float(np.quantile(correlations, 0.05))
-
-
-def expected(n: int) -> np.ndarray:
+def normal_quantiles(n: int) -> np.ndarray:
     """[value] of a standard normal sample of ``n``, in order; their mean is 0.
 
     Not by `scipy.stats`, which cannot be imported while another thread imports torch.

@@ -131,12 +131,6 @@ class EvaluationPlan:
         """Results that there will be."""
         return len(self.data) * len(self.rows)
 
-    @property
-    def n_tuned(self) -> int:
-        """Texts that a model is tuned on, each by its own, of all rows and data sets."""
-        n_texts = sum(len(data_set.texts) for data_set in self.data)
-        return n_texts * sum(row.spec.learns for row in self.rows)
-
 
 # --- rows -----------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from neuralviz.evaluation.ladder_results import (
     NEURAL,
     PUBLISHED_OF,
     SENTENCE,
-    normal_plot,
+    normal_quantiles,
 )
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.layers import scatter_figure
@@ -210,12 +210,12 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     Args:
         errors: [pair] prediction minus people's score.
     """
-    plot = normal_plot(errors)
-    ends = plot.normal[[0, -1]]
+    normal = normal_quantiles(len(errors))
+    ends = normal[[0, -1]]
     hover = "error %{y:.2f}, normal %{x:.2f}"
     traces = [
         line(ends, float(errors.mean()) + float(errors.std()) * ends, BEFORE, **_DASHED),
-        dots(plot.normal, plot.values, RUNG_COLOURS[rung], hover, size=8),
+        dots(normal, np.sort(errors), RUNG_COLOURS[rung], hover, size=8),
     ]
     x, y = (
         {"title": "if they were normal", "zeroline": False},

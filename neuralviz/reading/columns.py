@@ -61,7 +61,12 @@ class Header:
     is_chosen: bool = False  # by a person
 
     def notes(
-        self, name: str, unit: str, numbers: Sequence[int], rows: Sequence[Sequence[str]]
+        self,
+        name: str,
+        unit: str,
+        numbers: Sequence[int],
+        rows: Sequence[Sequence[str]],
+        first: int | None = None,
     ) -> tuple[str, ...]:
         """Sentences on a header that a person may want to check.
 
@@ -69,18 +74,18 @@ class Header:
             name, unit: of the file, as of `Table`.
             numbers: [row] its line or row in the file.
             rows: that were looked at.
+            first: line of the file that was looked at first, by default that of the first row.
         """
         number, shown = numbers[self.place or 0], describe_row(rows[self.place or 0])
-        if self.is_chosen:
-            read = f"Read {unit} {number:,} of {name} as data: {shown}."
-            return (read,) if self.place is None else ()
+        if self.is_chosen and self.place is None:
+            return (f"Read {unit} {number:,} of {name} as data: {shown}.",)
         if self.place is None:
             return (
                 f"No {unit} of {name} seems to name its columns, so {unit} {number:,} was read as "
                 f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
             )
         notes: tuple[str, ...] = ()
-        if n_before := number - numbers[0]:
+        if n_before := number - (numbers[0] if first is None else first):
             notes = (
                 f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
                 f"{shown}.",

@@ -298,7 +298,8 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
             f"at line {sample[0][0]:,}. {_ADVICE}"
         )
     check_width(name, best.width)
-    notes += best.header.notes(name, "line", [record.line for record in best.records], best.rows)
+    lines_read = [record.line for record in best.records]
+    notes += best.header.notes(name, "line", lines_read, best.rows, sample[0][0])
     header_line, start = 0, best.records[0].line
     if best.header.place is not None:
         record = best.records[best.header.place]

@@ -238,13 +238,14 @@ def _formula_notes(
     notes: tuple[str, ...] = ()
     for column, rows in without.items():
         index = column - first_column
-        title = table.columns[index] if 0 <= index < len(table.columns) else f"column {column + 1}"
+        is_read = 0 <= index < len(table.columns)
+        title = table.columns[index] if is_read else f"column {column + 1}"
         sentence = (
             f"{many(len(rows), 'formula')} in the column “{title[:40]}” of {name} "
             f"{'has' if len(rows) == 1 else 'have'} no stored result ({name_lines(rows, 'row')}). "
             "Open the workbook in Excel or LibreOffice, save it, and use that file."
         )
-        if not len(table) or (is_usual_name(title) and not any(table.column(title))):
+        if not len(table) or (is_read and is_usual_name(title) and not any(table.values[index])):
             raise TextError(sentence)
         notes += (sentence,)
     return notes

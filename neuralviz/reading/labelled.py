@@ -203,9 +203,10 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     tidied = [list(map(tidy, values)) for values, _ in flat]
     lengths = np.array([list(map(len, values)) for values in tidied])
+    written = np.array([list(map(len, values)) for values, _ in flat])  # cut cells may end blank
     values = np.array([check_numbers(table, name) for name in numbers], dtype=np.float64)
     lacks_text = (lengths == 0).any(axis=0)
-    is_long = ~lacks_text & (lengths > MAX_CHARACTERS).any(axis=0)
+    is_long = ~lacks_text & (written > MAX_CHARACTERS).any(axis=0)
     lacks_number = np.isnan(values.reshape(len(numbers), len(table))).any(axis=0)
     notes = table.notes + tuple(chain.from_iterable(column_notes for _, column_notes in flat))
     for is_left_out, reason in (

@@ -64,7 +64,10 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     name = source.name
     n_wanted = None if max_rows is None else max_rows + 1
     if isinstance(source.content, Path) and is_saved_data_set(source.content):
-        table = join_tables(name, read_saved(name, source.content, n_wanted))
+        try:
+            table = join_tables(name, read_saved(name, source.content, n_wanted))
+        except OSError as error:
+            raise TextError(f"Could not read {name}: {error.strerror or error}.") from error
         return _limit_rows(name, table, max_rows)
     with source.opened() as file:
         table = join_tables(name, _read_blocks(source, file, n_wanted))

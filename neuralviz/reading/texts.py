@@ -391,7 +391,10 @@ def _join_cells(lines: Sequence[str]) -> list[Line]:
     a cell is there a mark that is not doubled, until one ends the line. So do the lines of what
     would be more than a cell can hold.
     """
-    numbered: Iterator[Line] = ((place, line.rstrip()) for place, line in enumerate(lines, 1))
+    numbered: Iterator[Line] = (  # blanks behind the mark that ends a cell do not keep it open
+        (place, line.rstrip() if line.rstrip().endswith('"') else line)
+        for place, line in enumerate(lines, 1)
+    )
     joined: list[Line] = []
     for record in divide_records(numbered, Dialect(ONE_COLUMN), 1):
         end = record.end

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from tokenize import TokenError
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -115,7 +116,7 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
         else:
             shape, _, kind = np.lib.format.read_array_header_2_0(file)
         n_bytes = -file.tell() + file.seek(0, 2)
-    except ValueError as error:
+    except (ValueError, TypeError, TokenError) as error:
         raise TextError(damaged) from error
     if kind.hasobject:
         raise TextError(
@@ -131,7 +132,10 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
     if n_bytes != math.prod(shape) * kind.itemsize:
         raise TextError(damaged)
     file.seek(0)
-    array: np.ndarray = np.load(file, allow_pickle=False)
+    try:
+        array: np.ndarray = np.load(file, allow_pickle=False)
+    except (ValueError, TypeError) as error:
+        raise TextError(damaged) from error
     return array
 
 

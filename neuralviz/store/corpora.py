@@ -29,7 +29,6 @@ from neuralviz.store.vectors import KEY_BYTES, KeptVectors, key_array, keys_of, 
 from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts

@@ -175,15 +175,20 @@ def _describe_other_ids(
     read: ReadVectors, ids: Sequence[str], keys: np.ndarray, text_column: str, of_rows: np.ndarray
 ) -> str:
     """A sentence on IDs that are those of other texts than beside them; empty for none."""
+    sentence = ""
     for title in read.columns:
         rows = _match_ids(ids, title, read.strings(title)) if title != text_column else None
-        if rows is not None and (differ := (rows >= 0) & (keys[rows] != of_rows)).any():
-            return (
-                f" But the IDs in the column “{title[:40]}” are those of other texts in "
-                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
-                "The texts count."
-            )
-    return ""
+        if rows is None:
+            continue
+        differ = (rows >= 0) & (keys[rows] != of_rows)
+        if not differ.any():
+            return ""  # the IDs are in this column, and others name further texts
+        sentence = sentence or (
+            f" But the IDs in the column “{title[:40]}” are those of other texts in "
+            f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
+            "The texts count."
+        )
+    return sentence
 
 
 def _describe_other_texts(

@@ -27,7 +27,6 @@ from neuralviz.store.files import write_beside
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 ROWS_AT_A_TIME = 10_000
 BYTE_ORDER_MARK = "\ufeff"
@@ -163,6 +162,8 @@ def _csv_table(table: pa.Table) -> pa.Table:
 
 def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Texts escaped, lists as JSON, and no numbers that are not finite."""
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8())  # 1 and 0, as in JSON Lines
     if pa.types.is_list(column.type):
         return pa.array([cell for chunk in column.chunks for cell in _number_values(chunk)])
     if pa.types.is_floating(column.type):

@@ -67,6 +67,11 @@ def test_arrays_of_numbers_are_read_as_float32(kind: str) -> None:
         assert (read.vectors.dtype, read.columns, read.name) == (np.float32, {}, "mine.npy")
 
 
+def patched(old: bytes, new: bytes) -> Source:
+    """An array of five values whose header says something else."""
+    return Source("mine.npy", npy(np.ones((5, 1))).content.replace(old, new))
+
+
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "ran"
     array = np.array([[Evil(path), 1]], dtype=object)
@@ -83,6 +88,10 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
         (npy(np.array([["a", "b"]])), "holds values of the type <U1, not numbers"),
         (npy(np.ones((3, 2), dtype=complex)), "not numbers"),
         (npy(np.ones((0, 4))), "holds no vectors"),
+        (patched(b"(5, 1), }", b"(-1,-5),}"), "is damaged, or not a .npy file"),
+        (patched(b"(5, 1), }", b"(True,5)}"), "is damaged, or not a .npy file"),
+        (patched(b"(5, 1), }", b"(5, 1    "), "is damaged, or not a .npy file"),
+        (patched(b"NUMPY\x01", b"NUMPY\x09"), "is damaged, or not a .npy file"),
         (npy(np.ones((3, 1))), "have one value. They need at least 2"),
         (npy(np.array([[1, 2], [np.nan, 1], [np.inf, 0]])), r"row 2 \(and 1 more\) of mine.npy "
          "contains NaN or infinite values"),
@@ -134,6 +143,13 @@ def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     return CorpusStore()
+
+
+def test_a_column_that_names_other_texts_does_not_contradict_the_ids(store: CorpusStore) -> None:
+    ids = [f"d{place}" for place in range(7)]
+    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple(ids)))
+    source = of_texts(text=TEXTS, nearest=[*ids[1:], ids[0]], id=ids)
+    assert "But" not in import_vectors(store, corpus, read_vectors(source)).matched
 
 
 def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:

@@ -10,6 +10,7 @@ from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import read_pairs, read_text_pairs
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import MAX_CHARACTERS
 
 THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
 
@@ -51,6 +52,15 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
         "3 pairs repeat the texts of another pair. Intervals count such pairs as one.",
     )
+
+
+def test_a_text_that_is_cut_at_a_blank_is_too_long() -> None:
+    long = "x" * MAX_CHARACTERS + " more words"
+    pairs = read_pairs(
+        Source("p.csv", f"sentence1,sentence2,score\n{long},B,1\nA,B,2\nC,D,3\nE,F,4\n".encode())
+    )
+    assert pairs.scores.tolist() == [2, 3, 4]
+    assert "has more than 1,000,000 characters (line 2)" in pairs.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def test_pasted_texts_are_split_as_asked(mode: str, texts: tuple[str, ...]) -> N
     [
         ["one", "two\nlines", "three"],
         ['He said "yes"\nand left.\n\n"Why?"', "two"],
+        ["blanks at the end \nof a line within a cell", "two"],
         ['ends in a mark\nhere: "', '"\nbegins with one'],
     ],
 )
