@@ -114,13 +114,13 @@ class Results:
 
     def of_data(self, data: int) -> Results:
         """The results of one data set alone, which becomes number 0."""
-        alone = replace(
-            self, plan=replace(self.plan, data=(self.data[data],)), cells={}, compared={}
+        compared = self.compared.get(data)
+        return replace(
+            self,
+            plan=replace(self.plan, data=(self.data[data],)),
+            cells={(0, c.row): replace(c, data=0) for c in self.cells.values() if c.data == data},
+            compared={} if compared is None else {0: replace(compared, data=0)},
         )
-        for event in (*self.cells.values(), *self.compared.values()):
-            if event.data == data:
-                alone = alone.having(replace(event, data=0))
-        return alone
 
     @property
     def any_failed(self) -> bool:
