@@ -37,7 +37,7 @@ def show_figure(
     key: str,
     numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
     name: str,
-    height: int = 420,
+    height: int = 0,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
     provenance: About = NOTHING,
@@ -51,6 +51,7 @@ def show_figure(
     Args:
         figure: to draw.
         key: names the figure on the page.
+        height: px; by default that of the figure, else 420.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
         name: of all downloads, without ending; see `file_name`.
@@ -67,7 +68,7 @@ def show_figure(
     click = draw_live_figure(
         figure,
         key=key,
-        height=height,
+        height=height or figure.layout.height or 420,
         handlers=handlers,
         alt=alt,
         name=named,

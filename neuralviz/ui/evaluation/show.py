@@ -17,7 +17,7 @@ from neuralviz.evaluation.yardsticks import compute_leads, explain_measures, yar
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
-from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
+from neuralviz.plots.evaluation import lead_of_best, yardstick_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.standalone import About, file_name
 from neuralviz.store.files import corpus_view
@@ -165,9 +165,9 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
     if (lead := lead_of_best(results, 0, yardstick)) is not None:
         drawings["lead in "] = lead
         tables["lead in "] = _tabulate_leads
-    height = rows_height(max(n_rows for _, n_rows in drawings.values()))
+    height = max(figure.layout.height for figure in drawings.values())
     columns = st.columns(len(drawings), gap="large")
-    for column, (name, (figure, _)) in zip(columns, drawings.items(), strict=True):
+    for column, (name, figure) in zip(columns, drawings.items(), strict=True):
         with column:
             show_figure(
                 figure,

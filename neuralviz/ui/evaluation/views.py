@@ -188,7 +188,6 @@ def _draw_histograms(results: Results, yardstick: Yardstick, provenance: About) 
                 numbers=partial(_tabulate_products, results, row),
                 name="products",
                 provenance=provenance,
-                height=360,
             )
     st.caption(
         "The less the two distributions overlap, the better the method separates similar "
@@ -207,17 +206,16 @@ def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: Abou
     show_headline(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[row].label for row in compared.rows]
-    for name, figure, n_rows in common_figures(results, 0):
+    for name, figure in common_figures(results, 0):
         frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
-        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
+        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
             show_figure(
                 figure,
                 key=f"evaluation-overlap-{name}",
                 numbers=frame,
                 name=f"{name}-shared-errors",
                 provenance=provenance,
-                height=220 + 64 * n_rows,
             )
     st.caption(
         "The number of triplets or comparisons that both methods break, divided by the number "
@@ -242,7 +240,6 @@ def _draw_confusions(results: Results, yardstick: Yardstick, provenance: About) 
             numbers=frame,
             name=f"{measure}-confused-labels",
             provenance=provenance,
-            height=240 + 36 * len(confusion.labels),
         )
     st.caption(
         "Each row shows which labels the texts of one label get, as shares of these texts. "
@@ -266,7 +263,6 @@ def _draw_paraphrases(results: Results, yardstick: Yardstick, provenance: About)
                 numbers=partial(_tabulate_maps, measured.paraphrases) if kind == "tau-c" else None,
                 name=f"paraphrases-{kind}",
                 provenance=provenance,
-                height=420,
             )
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
 
