@@ -32,7 +32,6 @@ from neuralviz.plots.ladder import (
     autoencoder_figure,
     curves_figure,
     ladder_figure,
-    ladder_height,
     layer_shares_figure,
     pair_scores_figure,
     predictions_figure,
@@ -135,7 +134,7 @@ def _draw(
 def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     """Show the main finding, the ladder, and the rungs' learning curves."""
     lines, rungs, model_id = ladder_lines(ladder), run.task.settings.rungs, run.task.model.id
-    height = ladder_height(len(rungs) + N_BASELINES)
+    height = 120 + 40 * (len(rungs) + N_BASELINES)  # px, from the start on
     with slide("frozen-ladder"):
         sentence = describe_ladder(ladder, is_whole=not live)
         waiting = "Small models learn people's scores from all layers, rung by rung."

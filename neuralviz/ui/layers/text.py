@@ -361,7 +361,6 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: 
             key=f"{KEY}-weights",
             numbers=lambda: list_cells(axes, token=tokens, **kinds),
             name="layer-weights",
-            height=plots.weights_height(states.n_counted),
             provenance=provenance,
         )
     if states.n_counted > plots.MAX_TOKENS:

@@ -15,7 +15,7 @@ from neuralviz.headlines.layers import describe_corpus
 from neuralviz.jobs.layers import FollowWords
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.layers import words_figure, words_height
+from neuralviz.plots.layers import words_figure
 from neuralviz.plots.standalone import About
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -124,7 +124,6 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
             key=f"{KEY}-extremes",
             numbers=words,
             name="words-by-variance",
-            height=words_height(2 * n + 1),
             provenance=_describe_run(result, least),
         )
     if not live:
@@ -166,7 +165,6 @@ def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About
         key=f"{KEY}-{group.name}",
         numbers=_list_words([group]),
         name=f"words-{group.name}",
-        height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(group.words[drawn])}",
         provenance=provenance,
     )
