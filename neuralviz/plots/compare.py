@@ -141,7 +141,8 @@ def similarity_page(
 ) -> str:
     """A page of its own with the heatmaps of several methods on one colour scale."""
     names, limits = text_names(similarities[0].texts, labels), colour_range(similarities)
-    order, drawn = np.arange(len(names)), []
+    order = np.arange(len(names))
+    drawn: list[str] = []
     for similarity in similarities:
         heatmap = similarity_heatmap(similarity, names, order, limits)
         heatmap.update_layout(height=640)

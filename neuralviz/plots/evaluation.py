@@ -400,11 +400,11 @@ def label_accuracy_figure(
         look: Trace = {"dash": "dash", "size": 0, "name": name, "legendgroup": "baseline"}
         look["showlegend"] = place == 0
         traces.append(line(ends, level, GROUND, f"{name}: %{{y:.1f}}%", **look))
-    ends = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
+    axis = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
     return draw(
         traces,
         escape(title),
-        name_axis(list(accuracies), 16, **ends),
+        name_axis(list(accuracies), 16, **axis),
         {"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
         barmode="group",
         bargap=0.2,
