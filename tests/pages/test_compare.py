@@ -140,7 +140,7 @@ def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> No
     page = open_page(m2="cls", m3="none")
     table = b"kind,said\nanimal,A cat sleeps.\nweather,It rains.\nanimal,A dog barks.\n"
     page.session_state["compare-source"] = "Upload"
-    page.session_state["compare-kept-file"] = Source("kinds.csv", table)
+    page.session_state["compare-kept"] = Source("kinds.csv", table)
     page.run().selectbox(key="order").set_value("By kind").run()
     page = finish(press(page))
     shared = {**page.query_params, "order": "By kind"}  # a browser's address has the order, too
