@@ -10,7 +10,6 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.plan import find_swept_options
 from neuralviz.evaluation.results import NAMES
 from neuralviz.evaluation.yardsticks import compute_leads
@@ -46,7 +45,7 @@ from neuralviz.words import number, percent
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.probed import Confusion
+    from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
@@ -576,7 +575,7 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         measures: tuple[Measure, ...] = ("neighbours", "probe")
         for measure in measures:
-            confusion = result.confusion_of(measure)
+            confusion = result.confusions.get(measure)
             if confusion is not None:
                 reduced = confusion.at_most()
                 title = f"Confused labels by {escape(label)} ({measure})"
@@ -597,6 +596,6 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
         if first is None:
             first = (label, maps)
             continue
-        ratios = [ratio(a, b) for a, b in zip(first[1], maps, strict=True)]
+        ratios = [a.ratio(b) for a, b in zip(first[1], maps, strict=True)]
         title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
         yield row, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)

@@ -34,8 +34,7 @@ from neuralviz.ui.worst_cases import list_worst, quote
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from neuralviz.evaluation.events import Measured
-    from neuralviz.evaluation.paraphrases import QualityMap
+    from neuralviz.evaluation.events import Measured, QualityMap
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Cases, Yardstick
     from neuralviz.plots.standalone import About
