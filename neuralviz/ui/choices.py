@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS
-from neuralviz.reading.source import WITHOUT_NAMES
+from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precision
+from neuralviz.reading.source import WITHOUT_NAMES, Source
 from neuralviz.ui.limits import has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-    from pathlib import Path
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.micro_tuning.settings import Precision
-    from neuralviz.reading.source import Source
-
 T = TypeVar("T")
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 """Settings of a widget whose value a link brings back, and other pages leave as it is."""
+# how caches tell files apart
+BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 DETECTED = "detect automatically"
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 _LINES = 20
@@ -48,9 +44,6 @@ def choose_one(
 
     Args:
         widget: ``segmented_control`` or ``pills`` of the place where it should be.
-        label: of the widget.
-        options: to choose from.
-        key: in the session and in the address.
         settings: of the widget; where none is the ``default``, the first option is.
     """
     if st.query_params.get(key) == "":
@@ -69,14 +62,9 @@ def show_choosable_table(
     columns: Mapping[str, Any],
     order: Sequence[str] | None = None,
 ) -> None:
-    """A table without empty rows, of which a long one scrolls; ticking a row chooses it.
+    """A table without empty rows, of which a long one scrolls; ticking a row chooses its place.
 
-    Args:
-        table: values by the names of columns.
-        key: of the widget.
-        choose: is called with the place of the ticked row.
-        columns: how they are shown, as of ``st.dataframe``.
-        order: names of the columns that are shown; by default all are.
+    ``columns`` say how they are shown, as of ``st.dataframe``; ``order`` names those that are.
     """
 
     def choose_ticked() -> None:
@@ -99,9 +87,7 @@ def show_choosable_table(
 def choose_precision(label: str, key: str, first: str) -> Precision:
     """Widget for the precision; one that the machine would have to emulate is not offered.
 
-    Args:
-        label, key: of the widget; a link brings its value back.
-        first: chosen at the start, ``exact`` or ``fast``.
+    A link brings its value back; ``first`` is chosen at the start.
     """
     offered = [name for name in PRECISIONS if "bf16" not in name or _computes_in_bf16(key)]
     requested = st.query_params.get(key, first)
@@ -142,17 +128,16 @@ def _native_bf16() -> bool:
     return has_native_bf16("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def upload_file(key: str, **settings: Any) -> Source | None:
+    """Ask for a file, which the session keeps under ``KEY-kept``; None before there is one."""
+    file = st.file_uploader(key=f"{key}-file", **settings)
+    if file is not None:
+        st.session_state[f"{key}-kept"] = Source(file.name, file.getvalue())
+    return st.session_state.get(f"{key}-kept")
+
+
 def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
-    """Ask which line names the columns; nothing is asked where the format names them.
-
-    Args:
-        source: the file.
-        key: of the widget.
-        place: it is drawn; by default where the page is.
-
-    Returns:
-        The file to be read so.
-    """
+    """The file, to be read with the header that is chosen; nothing is asked where it has one."""
     if source.ending not in WITHOUT_NAMES:
         return source
     chosen = (place or st).selectbox(

@@ -33,7 +33,7 @@ from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.choices import choose_one, choose_precision
+from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
@@ -42,7 +42,7 @@ from neuralviz.ui.model_choice import may_load, offline_models, trained_names
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage
-from neuralviz.ui.tables import BY_DIGEST, MAX_ROWS, open_upload, read_uploaded, upload_table
+from neuralviz.ui.tables import MAX_ROWS, open_upload, read_uploaded, upload_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
