@@ -330,7 +330,7 @@ def test_the_examples_are_there_where_the_app_was_never_opened() -> None:
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
     corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda _: True)
+    monkeypatch.setattr("neuralviz.training.checkpoints.has_diverged", lambda _: True)
     result = train("--json")
     assert result.exit_code == 0
     assert events_of(result)[-1]["diverged"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from neuralviz.jobs.training import FillTrainingTable, first_settings
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import training_table_figure
 from neuralviz.store.files import corpus_view
-from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
@@ -49,7 +49,7 @@ def show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     if settings.part == "table":
         st.caption("The experiments train the whole model, with its own epochs and rate.")
         first = first_settings("model")
-        settings = with_options(
+        settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
         )
     name = choose_one(
