@@ -92,7 +92,7 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str) -> N
     assert not end["diverged"]
     assert "Saved the encoder as “my-encoder”. Use it with --model my-encoder." in result.stderr
     about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
-    assert about["settings"]["pairs"]["kind"] == "masking"
+    assert about["settings"]["pairs"] == "masking"
     assert not any(kept.home().joinpath("trainings").iterdir())
 
 
