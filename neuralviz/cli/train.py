@@ -49,7 +49,12 @@ from neuralviz.evaluation.ladder_results import (
     ladder_lines,
 )
 from neuralviz.evaluation.results import EMPTY_CELL
-from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    training_frame,
+    training_numbers,
+    training_table,
+)
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
@@ -387,11 +392,11 @@ def table(
     )
     cells = filled.cells
     if output is not None and cells:
-        write_text(output, evaluation.training_numbers(paper_table, cells).to_csv(index=False))
+        write_text(output, training_numbers(paper_table, cells).to_csv(index=False))
     if as_json:
         typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
     elif cells:
-        frame = evaluation.training_frame(paper_table, cells)
+        frame = training_frame(paper_table, cells)
         rows = [[str(cell) for cell in line] for line in frame.itertuples(index=False)]
         print_table(list(frame.columns), rows)
         n_seeds = len({cell.seed for cell in cells})
