@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +68,7 @@ from neuralviz.store.writing import write_text
 from neuralviz.training import similarity
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.training.similarity import folder as similarity_folder
 from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
@@ -165,9 +165,9 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             "longest": longest,
             "splitting": splitting,
         }
-        settings = with_options(TrainingSettings(), **options)
+        settings = TrainingSettings(**options)
         if learning_rate is None:
-            settings = with_options(settings, learning_rate=RATES[settings.part])
+            settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
@@ -370,8 +370,7 @@ def table(
     paper_table = training_table(experiment)
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
-    settings = with_options(
-        TrainingSettings(),
+    settings = TrainingSettings(
         epochs=epochs,
         learning_rate=learning_rate,
         batch_size=batch_size,
