@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +59,7 @@ from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -160,17 +161,9 @@ class ProjectCorpus(LatestTask["ProjectionEvent | KeptMap"]):
     fitting: Fitting = DEFAULT
 
     def events(self, should_stop: ShouldStop) -> Generator[ProjectionEvent | KeptMap, None, None]:
-        def project(report: Callable[[ProjectionEvent], None], should_stop: ShouldStop) -> KeptMap:
-            return make_map(
-                self.store,
-                self.corpus,
-                self.embedder,
-                self.settings,
-                on_progress=report,
-                should_stop=should_stop,
-                fitting=self.fitting,
-            )
-
+        project = partial(
+            make_map, self.store, self.corpus, self.embedder, self.settings, fitting=self.fitting
+        )
         yield (yield from stream_events(project, should_stop))
 
     def progress(self, result: ProjectionEvent | KeptMap | None) -> Progress:

@@ -84,7 +84,7 @@ _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
         "Minimum distance", 0.0, 0.99, 0.05, "How close together points may be placed."
     ),
     "perplexity": (
-        "Perplexity", 1.0, LARGEST_PERPLEXITY, 5.0,
+        "Perplexity", 1.0, float(LARGEST_PERPLEXITY), 5.0,
         "Roughly the number of neighbours that count for each text.",
     ),
     "seed": ("Seed", 0, SEEDS - 1, 1, "The same seed gives the same map."),
