@@ -1,7 +1,8 @@
 """Whether the vectors of a family's tiny model are right, held to plain transformers.
 
-``python -m tests.support.family_checks`` reads lines of JSON, a family and whether it is trained,
-too, and answers each with one. Every family has a process of its own with an end to its time and memory.
+``python -m tests.support.family_checks`` reads lines of JSON, a family and whether it is
+trained, too, and answers each with one. Every family has a process of its own with an end to its
+time and memory.
 """
 
 from __future__ import annotations
