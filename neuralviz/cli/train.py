@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,7 +49,12 @@ from neuralviz.evaluation.ladder_results import (
     ladder_lines,
 )
 from neuralviz.evaluation.results import EMPTY_CELL
-from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    training_frame,
+    training_numbers,
+    training_table,
+)
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
@@ -63,7 +68,7 @@ from neuralviz.store.writing import write_text
 from neuralviz.training import similarity
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.training.similarity import folder as similarity_folder
 from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
@@ -160,9 +165,9 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             "longest": longest,
             "splitting": splitting,
         }
-        settings = with_options(TrainingSettings(), **options)
+        settings = TrainingSettings(**options)
         if learning_rate is None:
-            settings = with_options(settings, learning_rate=RATES[settings.part])
+            settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
@@ -365,8 +370,7 @@ def table(
     paper_table = training_table(experiment)
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
-    settings = with_options(
-        TrainingSettings(),
+    settings = TrainingSettings(
         epochs=epochs,
         learning_rate=learning_rate,
         batch_size=batch_size,
@@ -388,11 +392,11 @@ def table(
     )
     cells = filled.cells
     if output is not None and cells:
-        write_text(output, evaluation.training_numbers(paper_table, cells).to_csv(index=False))
+        write_text(output, training_numbers(paper_table, cells).to_csv(index=False))
     if as_json:
         typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
     elif cells:
-        frame = evaluation.training_frame(paper_table, cells)
+        frame = training_frame(paper_table, cells)
         rows = [[str(cell) for cell in line] for line in frame.itertuples(index=False)]
         print_table(list(frame.columns), rows)
         n_seeds = len({cell.seed for cell in cells})
