@@ -14,9 +14,8 @@ from neuralviz.evaluation.examples import (
     example_plan,
     recorded_results,
 )
-from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.measures import alike_pairs, measure
 from neuralviz.evaluation.results import RESULTS_FORMAT, Results
-from neuralviz.evaluation.uniformity import alike_pairs
 from neuralviz.paths import sample_data
 
 
