@@ -133,15 +133,7 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
         return ReadTexts((), table.notes)
     if column is None:
         column = guess_column(name, table)
-    parts, nested_notes = flatten_texts(column, table.column(column))
-    n_deleted = sum(map(parts.count, _DELETED))
-    if n_deleted:
-        parts = ["" if part in _DELETED else part for part in parts]
-        nested_notes += (
-            f"Read {joined([f'“{word}”' for word in _DELETED], 'or')} as no text "
-            f"({many(n_deleted, 'row')}).",
-        )
-    texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
+    texts, notes, used = clean_column(table, column)
     labels = {
         label: tuple([tidy(values[place]) for place in used])
         for label, values in zip(columns, table.values, strict=True)
@@ -152,10 +144,10 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
     ids: tuple[str, ...] | None = None
     if id_column is not None:
         ids, id_notes = make_ids_unique(texts if id_column == column else labels[id_column])
-        notes += id_notes
+        notes = (*notes, *id_notes)
     return ReadTexts(
         texts,
-        notes + nested_notes + table.notes,
+        notes + table.notes,
         ids,
         column,
         columns,
@@ -163,6 +155,20 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
         table.header,
         table.unit,
     )
+
+
+def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
+    """The texts of a column, with what `clean_texts` returns beside them."""
+    parts, nested_notes = flatten_texts(column, table.column(column))
+    n_deleted = sum(map(parts.count, _DELETED))
+    if n_deleted:
+        parts = ["" if part in _DELETED else part for part in parts]
+        nested_notes += (
+            f"Read {joined([f'“{word}”' for word in _DELETED], 'or')} as no text "
+            f"({many(n_deleted, 'row')}).",
+        )
+    texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
+    return texts, notes + nested_notes, used
 
 
 def clean_texts(
