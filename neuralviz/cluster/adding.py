@@ -247,15 +247,8 @@ def add_on_cluster(
     """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
 
     Rows without a text, and what cannot be read, are left out and named. A file that breaks off is
-    read up to there. Ids are taken as they are.
-
-    Args:
-        store: in a folder that all machines see.
-        name: of the corpus.
-        parts: the files.
-        layout: their columns.
-        limit: so many texts and no more.
-        report: called with the number of texts that have been read.
+    read up to there. Ids are taken as they are. All machines must see the folder of the store;
+    ``report`` is called with the number of texts that have been read.
 
     Raises:
         TextError: there is no text in the files.

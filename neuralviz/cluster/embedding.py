@@ -56,24 +56,15 @@ def embed_on_cluster(
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
     """`embed_corpus` on a cluster: the same events, the same vectors, the same store.
 
-    A text that cannot be embedded is left out, and told in what the generator returns.
-
-    Args:
-        store: that keeps the corpus, in a folder that all machines see.
-        corpus: one of its corpora.
-        embedder: as it is on this machine; each embedder of the cluster makes its own by its spec.
-        cluster: that is connected.
-        n_embedders: that work at once; by default as many as the cluster has devices.
-        threads: of each.
-        commit_every: seconds.
-        round_size: texts of a round, a multiple of `PORTION`.
-        should_stop: asked after every unit.
+    Each of the ``n_embedders``, by default one a device, makes the embedder anew by its spec, in
+    processes that see the folder of the store. Finished texts are committed every so many seconds,
+    and a round has a multiple of `PORTION` of texts.
 
     Yields:
         An event with what was there before, then one a unit. They bring no places and no vectors.
 
     Returns:
-        The texts that were left out.
+        The texts that cannot be embedded, which were left out.
 
     Raises:
         Stopped: ``should_stop`` said so; what is finished is kept.

@@ -88,12 +88,8 @@ class Attempt:
 
     Ray gives the unit of a process that was killed to another one, and that finds the file. It
     goes through the unit batch by batch. The texts of a batch over which two more were killed are
-    embedded one by one, and a text over which two were killed is left out.
-
-    Args:
-        folder: of one run; all machines see it.
-        unit: names the unit.
-        batches: [batch] of places of its texts, as `embed_batches` takes them.
+    embedded one by one, and a text over which two were killed is left out. All machines see the
+    folder, which is of one run.
     """
 
     def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
@@ -139,15 +135,9 @@ class Attempt:
 class EmbedUnits:
     """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
 
-    No error ends the work of others: the results report it.
-
-    Args:
-        folder: of the store.
-        corpus: whose texts they are.
-        make: makes the embedder, once.
-        kept_id: under which its vectors are kept.
-        threads: of torch.
-        run_folder: that all machines see, of this run alone.
+    No error ends the work of others: the results report it. ``make`` makes the embedder, whose
+    vectors are kept under ``kept_id``; all machines see the folder of the store, and that of this
+    run alone.
     """
 
     def __init__(
