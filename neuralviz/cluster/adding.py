@@ -19,12 +19,7 @@ from pyarrow import compute
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import (
-    AvoidedMachines,
-    describe_loss,
-    iterate_rows,
-    this_machine,
-)
+from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows, this_machine
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
 from neuralviz.reading.columns import guess_column, match_names

@@ -19,22 +19,10 @@ from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number, restore_formula
-from neuralviz.reading.columns import (
-    ID_COLUMNS,
-    LOOKED_AT,
-    Header,
-    find_header,
-    is_usual_name,
-)
+from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
 from neuralviz.reading.lines import MAX_LINE, Line, TextLines
 from neuralviz.reading.source import is_json
-from neuralviz.reading.table import (
-    MAX_CHARACTERS,
-    Table,
-    check_width,
-    column_names,
-    name_columns,
-)
+from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width, column_names, name_columns
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of a block

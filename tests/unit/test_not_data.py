@@ -367,10 +367,7 @@ def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
     assert (
         table.column("text"),
         len(read_table(Source.from_path(saved / "plain"), max_rows=3)),
-    ) == (
-        TEXTS,
-        3,
-    )
+    ) == (TEXTS, 3)
     splits = read_folder(saved / "splits")
     assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
     assert splits.labels["folder"] == ("test", "test", *["train"] * 4)
