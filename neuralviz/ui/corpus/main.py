@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import streamlit as st
 
 from neuralviz.embedders import FOR_CORPORA
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import labels_by_spec, list_models
+from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps import projecting
