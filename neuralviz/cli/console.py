@@ -184,13 +184,14 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
     return result, stopped
 
 
-def run_work(
-    work: Callable[[Callable[[E], None], ShouldStop], R], describe: Callable[[E], Progress]
-) -> R | None:
-    """Carry out work that reports events, with a bar on a terminal; None where it is stopped."""
+def run_work(work: Callable[..., R], describe: Callable[[E], Progress]) -> R | None:
+    """Carry out work with a bar on a terminal; None where it is stopped.
+
+    It takes ``on_progress``, to be called with its events, and ``should_stop``.
+    """
     with print_precision_warnings(), stop_on_interrupt() as should_stop, _bar(describe) as report:
         try:
-            return work(report, should_stop)
+            return work(on_progress=report, should_stop=should_stop)
         except (KeyboardInterrupt, Stopped):
             return None
 

@@ -453,18 +453,20 @@ def embed_whole_corpus(
     """
     last: EmbeddingEvent | None = None
 
-    def work(report: Callable[[EmbeddingEvent], None], should_stop: ShouldStop) -> EmbeddingEvent:
+    def embed_texts(
+        on_progress: Callable[[EmbeddingEvent], None], should_stop: ShouldStop
+    ) -> EmbeddingEvent:
         nonlocal last
-        embed_texts = ray_embedding or embed_corpus
-        for last in embed_texts(store, corpus, embedder, should_stop=should_stop):
-            report(last)
+        embed = ray_embedding or embed_corpus
+        for last in embed(store, corpus, embedder, should_stop=should_stop):
+            on_progress(last)
         assert last is not None
         return last
 
     def find_progress(event: EmbeddingEvent) -> Progress:
         return Progress(event.done, event.total, doing=f"{label}: {event.done:,} texts")
 
-    finished = run_work(work, find_progress)
+    finished = run_work(embed_texts, find_progress)
     if last is not None and 0 < last.found < last.total:
         counted = f"{last.found:,} of {last.total:,} texts"
         print_message(f"{counted} were already embedded by {label}.")

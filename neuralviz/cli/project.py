@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,9 +53,6 @@ from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.projection import ProjectionEvent
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -130,17 +128,7 @@ def project(
             )
             embedder = last.embedder
 
-        def make(report: Callable[[ProjectionEvent], None], should_stop: ShouldStop) -> KeptMap:
-            return make_map(
-                store,
-                saved_corpus,
-                embedder,
-                settings,
-                on_progress=report,
-                should_stop=should_stop,
-                fitting=fitting,
-            )
-
+        make = partial(make_map, store, saved_corpus, embedder, settings, fitting=fitting)
         kept = run_work(make, _find_progress)
     if kept is None:
         raise stop("Stopped before the map was finished. The embeddings are saved.")

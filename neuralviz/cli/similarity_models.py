@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,9 +56,6 @@ from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.embedding import EmbeddingEvent
@@ -225,17 +223,12 @@ def score(
     print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
     unread = ""
 
-    def work(report: Callable[[EmbeddingEvent], None], should_stop: ShouldStop) -> np.ndarray:
-        return similarity_model.score(
-            read, kept_vectors(), on_progress=report, should_stop=should_stop
-        )
-
     def find_progress(event: EmbeddingEvent) -> Progress:
         nonlocal unread
         unread = event.unread
         return Progress(event.done, event.total, doing="features")
 
-    predicted = run_work(work, find_progress)
+    predicted = run_work(partial(similarity_model.score, read, kept_vectors()), find_progress)
     if predicted is None:
         raise stop("Stopped. Nothing was written; features are saved.")
     print_notes([unread])

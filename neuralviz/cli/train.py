@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import neuralviz.models
-from neuralviz import evaluation, training
+from neuralviz import training
 from neuralviz.cli.console import (
     Commands,
     print_line,
@@ -31,7 +31,12 @@ from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, t
 from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    training_frame,
+    training_numbers,
+    training_table,
+)
 from neuralviz.headlines.training import trained_part
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
@@ -337,11 +342,11 @@ def table(
     filled, is_stopped = run_task(task)
     cells = filled.cells
     if output is not None and cells:
-        write_text(output, evaluation.training_numbers(paper_table, cells).to_csv(index=False))
+        write_text(output, training_numbers(paper_table, cells).to_csv(index=False))
     if as_json:
         typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
     elif cells:
-        frame = evaluation.training_frame(paper_table, cells)
+        frame = training_frame(paper_table, cells)
         rows = [[str(cell) for cell in line] for line in frame.itertuples(index=False)]
         print_table(list(frame.columns), rows)
         n_seeds = len({cell.seed for cell in cells})

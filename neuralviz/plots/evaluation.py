@@ -10,9 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.plan import find_swept_options
-from neuralviz.evaluation.probed import Probed
+from neuralviz.evaluation.probing import Probed
 from neuralviz.evaluation.results import NAMES
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
@@ -47,7 +46,7 @@ from neuralviz.words import number, percent
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.events import Measured
-    from neuralviz.evaluation.probed import Confusion
+    from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
@@ -538,7 +537,7 @@ def correlation_figure(results: Results, data: int, name: str) -> Drawn:
         for paper in papers
     ]
     values = [getattr(result.correlations, name) for result in measured]
-    intervals = [result.intervals and getattr(result.intervals, name) for result in measured]
+    intervals = [result.interval(name) for result in measured]
     written = (COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑", published)
     return _swept_figure(results, rows, values, intervals, *written) or (
         interval_figure(labels, values, intervals, *written, among=_labels(results)),
@@ -693,7 +692,7 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         measures: tuple[Measure, ...] = ("neighbours", "probe")
         for measure in measures:
-            confusion = result.confusion_of(measure)
+            confusion = result.confusions.get(measure)
             if confusion is not None:
                 reduced = confusion.at_most()
                 title = f"Confused labels by {escape(label)} ({measure})"
@@ -714,6 +713,6 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
         if first is None:
             first = (label, maps)
             continue
-        ratios = [ratio(a, b) for a, b in zip(first[1], maps, strict=True)]
+        ratios = [a.ratio(b) for a, b in zip(first[1], maps, strict=True)]
         title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
         yield row, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)

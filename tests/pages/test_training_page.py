@@ -23,7 +23,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.folders import write_lesson, write_texts
 from neuralviz.training.record import Lesson, SnapshotRecord, TrainingEnded, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
-from neuralviz.ui import saving
+from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
@@ -131,7 +131,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     path = str(encoders_folder() / "mine")
     assert f"Saved as “mine” in {path}." in said(press(page, "Save")).replace("\\", "")
     with monkeypatch.context() as others:  # to whom the server's folders are nothing
-        others.setattr(saving, "has_visitors", lambda: True)
+        others.setattr(choices, "has_visitors", lambda: True)
         assert "Saved as “mine”." in said(page.run()).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")

@@ -169,7 +169,7 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
     measured = results.measured(0, 0)
     assert measured is not None
     assert first.data[0].x[0] == measured.correlations.spearman
-    low, high = measured.intervals.spearman
+    low, high = measured.interval("spearman")
     assert first.data[0].x[0] + first.data[0].error_x.array[0] == pytest.approx(high)
     assert first.data[0].x[0] - first.data[0].error_x.arrayminus[0] == pytest.approx(low)
 

@@ -187,7 +187,7 @@ def test_a_training_learns_and_leaves_the_model_as_it_was(tiny: LanguageModel, k
 
 
 def test_alignment_and_uniformity_are_those_of_wang_and_isola(tiny: LanguageModel) -> None:
-    from neuralviz.evaluation.uniformity import alignment_and_uniformity
+    from neuralviz.evaluation.measures import alignment_and_uniformity
     from neuralviz.training.pairs import PairSource
 
     model = without_dropout(tiny)

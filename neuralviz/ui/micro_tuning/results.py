@@ -35,7 +35,7 @@ from neuralviz.plots.micro_tuning import (
 )
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare import main as compare
+from neuralviz.ui import compare
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
