@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,12 +45,7 @@ from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.store.writing import write_text
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import (
-    PairSettings,
-    TrainingSettings,
-    check_can_be_saved,
-    with_options,
-)
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
@@ -59,6 +54,11 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
 
+CHUNK_LINES = {
+    "sentences": "Sentences of a chunk.",
+    "shortest": "Skip sentences with fewer characters.",
+    "longest": "Skip sentences with more characters.",
+}
 LINES = {
     "part": "model, or table: the token embeddings alone.",
     "start": "pretrained or random weights.",
@@ -70,27 +70,15 @@ LINES = {
     "paper, with far more texts, has 2e-5 and 0.5.",
     "temperature": "Divides the cosines.",
     "seed": "Decides pairs, batches and dropout.",
+    **CHUNK_LINES,
+    "splitting": "sentencex, or full-stops as in the authors' program.",
 }
-CHUNK_LINES = {
-    "sentences": "Sentences of a chunk.",
-    "shortest": "Skip sentences with fewer characters.",
-    "longest": "Skip sentences with more characters.",
-}
-SPLITTING = {"splitting": "sentencex, or full-stops as in the authors' program."}
 TABLE_LINES = {
     "epochs": LINES["epochs"],
     "learning_rate": "Adam's highest learning rate, of the whole model.",
     "batch_size": LINES["batch_size"],
+    **CHUNK_LINES,
 }
-OPTIONS = [
-    *setting_options(TrainingSettings, LINES),
-    *setting_options(PairSettings, CHUNK_LINES | SPLITTING),
-]
-TABLE_OPTIONS = [
-    *setting_options(TrainingSettings, TABLE_LINES),
-    *setting_options(PairSettings, CHUNK_LINES),
-]
-
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
 _LINES: dict[PairKind, str] = {
     "crops": "Train on crops: two different chunks of a text should be near each other.",
@@ -110,7 +98,7 @@ commands = typer.Typer(
 
 
 def _make_command(kind: PairKind) -> Callable[..., None]:
-    @take_options(options=OPTIONS)
+    @take_options(options=setting_options(TrainingSettings, LINES))
     def run(
         corpus: CorpusArgument,
         output: Annotated[
@@ -128,9 +116,9 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             bool, typer.Option("--json", help="Print events as JSON lines.")
         ] = False,
     ) -> None:
-        settings = with_options(TrainingSettings(), pairs=kind, max_steps=steps, **options)
+        settings = TrainingSettings(pairs=kind, max_steps=steps, **options)
         if settings.learning_rate is None:
-            settings = with_options(settings, learning_rate=RATES[settings.part])
+            settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
@@ -303,7 +291,7 @@ def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
 
 
 @commands.command()
-@take_options(options=TABLE_OPTIONS)
+@take_options(options=setting_options(TrainingSettings, TABLE_LINES))
 def table(
     experiment: Annotated[
         str, typer.Argument(help=f"Which table to fill: {', '.join(TRAINING_TABLES)}.")
@@ -328,7 +316,7 @@ def table(
     paper_table = training_table(experiment)
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
-    settings = with_options(TrainingSettings(), **options)
+    settings = TrainingSettings(**options)
     saved_corpus = find_corpus(open_store(), corpus)
     saved_corpus.column(labels)  # before a model is loaded
     task = FillTrainingTable(
