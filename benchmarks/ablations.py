@@ -72,8 +72,8 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
     for name in ("spearman", "kendall_c", "kendall_b"):
         known = getattr(theirs, name, None)
         cells.append(f"{getattr(found, name):.3f}" + (f" ({known:.3f})" if known else ""))
-        if name == "spearman" and measured.intervals is not None:
-            low, high = measured.intervals.spearman
+        if name == "spearman" and (bounds := measured.interval(name)):
+            low, high = bounds
             cells.append(f"{low:.3f} to {high:.3f}")
         elif name == "spearman":
             cells.append("–")

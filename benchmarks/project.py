@@ -35,7 +35,7 @@ from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.neighbourhoods import knn_accuracy, label_agreement
-from neuralviz.maps.neighbours import nearest
+from neuralviz.maps.neighbours import EXACT_UP_TO, find_neighbours, nearest
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import MOST_WHOLE, Projection, ProjectionEvent, ProjectionSettings
 from neuralviz.store.corpora import CorpusStore
@@ -63,6 +63,12 @@ def timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def compile_all() -> None:
+    """Make what numba compiles, also the search for neighbours among many texts."""
+    warm_up()
+    find_neighbours(vectors_in_groups(EXACT_UP_TO + 1, 8)[0], 15)
+
+
 def measure_sampled(n: int, dim: int) -> None:
     """Make the map of a saved corpus that is too large to be fitted as a whole."""
     from sklearn.neighbors import NearestNeighbors
@@ -73,7 +79,7 @@ def measure_sampled(n: int, dim: int) -> None:
         if not marks or marks[-1][0] != event.stage:
             marks.append((event.stage, time.perf_counter()))
 
-    print(f"compiling took {timed(lambda: warm_up(large=True)):.1f} s\n", flush=True)
+    print(f"compiling took {timed(compile_all):.1f} s\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         store = CorpusStore(Path(folder))
         corpus, made_up = large_corpus.keep_large(store, n, dim=dim)
@@ -154,7 +160,7 @@ def main() -> None:
             parts.setdefault(name, []).append(after - before)
         made[:] = [projection]
 
-    print(f"compiling took {timed(lambda: warm_up(large=True)):.1f} s", flush=True)
+    print(f"compiling took {timed(compile_all):.1f} s", flush=True)
     import umap
 
     def directly() -> None:

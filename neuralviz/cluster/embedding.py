@@ -21,7 +21,7 @@ from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import RESUMES, AvoidedMachines, describe_loss, iterate_rows
 from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
-from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.embedding import BATCH_SIZE, PORTION, EmbeddingEvent

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import grouped_data as grouped_data
-    from neuralviz.evaluation.data import labelled_data as labelled_data
     from neuralviz.evaluation.data import scored_data as scored_data
     from neuralviz.evaluation.events import Progress as Progress
     from neuralviz.evaluation.lab import evaluate as evaluate
@@ -21,34 +19,22 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder import own_embeddings as own_embeddings
     from neuralviz.evaluation.ladder import train_ladder as train_ladder
     from neuralviz.evaluation.plan import EvaluationPlan as EvaluationPlan
-    from neuralviz.evaluation.plan import MeasureSettings as MeasureSettings
     from neuralviz.evaluation.plan import method_rows as method_rows
-    from neuralviz.evaluation.probing import probe as probe
     from neuralviz.evaluation.results import Results as Results
-    from neuralviz.evaluation.tables import read_data as read_data
     from neuralviz.evaluation.training_lab import fill_table as fill_table
-    from neuralviz.evaluation.training_tables import training_frame as training_frame
-    from neuralviz.evaluation.training_tables import training_numbers as training_numbers
 
 _MODULES = {
     "EvaluationPlan": "plan",
-    "MeasureSettings": "plan",
     "Progress": "events",
     "Results": "results",
     "evaluate": "lab",
     "fill_table": "training_lab",
-    "grouped_data": "data",
-    "labelled_data": "data",
     "measure_cosines": "ladder",
     "method_rows": "plan",
     "model_poolings": "ladder",
     "own_embeddings": "ladder",
-    "probe": "probing",
-    "read_data": "tables",
     "scored_data": "data",
     "train_ladder": "ladder",
-    "training_frame": "training_tables",
-    "training_numbers": "training_tables",
 }
 __all__ = [*_MODULES]
 

@@ -7,8 +7,6 @@ in their difference (Efron 1979; Koehn 2004).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,28 +35,6 @@ FEWEST_DRAWN = 8  # texts, pairs or groups: what is drawn from fewer says nothin
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 AT_ONCE = 2 * 10**6  # pairs drawn, of as many resamples as that makes
 LARGEST_MATRIX = 2048  # pairs that are all compared with each other, 17 MB
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Where the coefficients of other samples of such pairs would lie, in 95 of 100 cases.
-
-    Attributes:
-        spearman, kendall_b, kendall_c, pearson: lower and upper bound.
-        resamples: bootstrap samples that they are percentiles of.
-    """
-
-    spearman: tuple[float, float]
-    kendall_b: tuple[float, float]
-    kendall_c: tuple[float, float]
-    pearson: tuple[float, float]
-    resamples: int
-
-    @classmethod
-    def from_resamples(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
-        """The intervals of what `bootstrap` found."""
-        bounds = {name: interval(resampled[name]) for name in COEFFICIENTS}
-        return cls(**bounds, resamples=len(resampled[COEFFICIENTS[0]]))
 
 
 def interval(resampled: np.ndarray) -> tuple[float, float]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
-from neuralviz.evaluation.probed import why_not_probed
+from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
 from neuralviz.reading.labelled import Kind

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz import evaluation
-from neuralviz.errors import NeuralvizError, SettingsError, never
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, never
 from neuralviz.evaluation.bootstrap import (
     FEWEST_DRAWN,
-    Intervals,
     bootstrap,
     bootstrap_pairs,
     bootstrap_share,
@@ -29,18 +27,10 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.paraphrases import quality_maps
+from neuralviz.evaluation.events import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
-from neuralviz.evaluation.probed import Confusion, left_out_in_words, rare_labels
+from neuralviz.evaluation.probing import Confusion, left_out_in_words, probe, rare_labels
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
-from neuralviz.evaluation.uniformity import (
-    DRAWN_PRODUCTS,
-    alignment_and_uniformity,
-    alike_pairs,
-    pair_products,
-    unlike_pairs,
-)
 from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
@@ -52,6 +42,10 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.plan import MeasureSettings
 
 WORST = 20  # triplets, and texts, that are listed
+DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
+MAX_ALIKE = 1_000_000  # pairs of one group or label, for the alignment
+MAX_TEXTS = 20_000  # for the uniformity; of more an even sample is taken
+_ROWS = 1024
 
 
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
@@ -100,19 +94,18 @@ def measure(
             f"Got {len(units):,} vectors for the {len(data.texts):,} different texts of "
             f"{data.name}; expected one per text."
         )
-    unknown = [name for name in settings.measures_of(data) if name not in data.measures]
-    if unknown:
+    chosen = settings.measures_of(data)
+    if unknown := [name for name in chosen if name not in data.measures]:
         raise SettingsError(f"{data.name} does not support: {', '.join(unknown)}.")
-    measured = _with_products(data, units, settings.seed)
-    inputs = _Inputs(data, units, settings, should_stop)
-    for name in settings.measures_of(data):
-        problem = data.problem(name)
+    measured = Measured(**_products(data, units, settings.seed))
+    for name in chosen:
         try:
-            if problem:
+            if problem := data.problem(name):
                 raise NeuralvizError(problem)
-            measured = _MEASURES[name](measured, inputs)
+            inputs = _Inputs(data, units, settings, should_stop, measured)
+            measured = _join(measured, _MEASURES[name](inputs))
         except NeuralvizError as error:
-            measured = replace(measured, failed=measured.failed | {name: str(error)})
+            measured = replace(measured, failed={**measured.failed, name: str(error)})
     return measured
 
 
@@ -125,18 +118,15 @@ def overlaps(
 ) -> tuple[dict[Measure, Overlap], dict[Measure, str]]:
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
-    Args:
-        vectors: by method [text, dim] of ``data.texts``.
-
-    Returns:
-        The overlaps; and, where there is none because there are too many relations to be compared
-        one by one, why.
+    ``vectors`` are by method, [text, dim] of ``data.texts``. Where there is no overlap because
+    there are too many relations to be compared one by one, the second mapping says why.
 
     Raises:
         NeuralvizError: a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
     units = [unit_rows(method_vectors) for method_vectors in vectors]
+    limits: dict[str, Any] = {"max_compared": settings.max_compared, "should_stop": should_stop}
     overlap_of: dict[Measure, Overlap] = {}
     failed: dict[Measure, str] = {}
     for name in settings.measures_of(data):
@@ -144,44 +134,34 @@ def overlaps(
             continue
         try:
             if name == "triplets" and isinstance(data, ScoredData | GroupedData):
-                overlap_of[name] = shared_triplets(
-                    [method_units[data.rows] for method_units in units],
-                    data.grouping,
-                    max_compared=settings.max_compared,
-                    should_stop=should_stop,
-                )
+                rows = [method_units[data.rows] for method_units in units]
+                overlap_of[name] = shared_triplets(rows, data.grouping, **limits)
             elif name == "pairs" and isinstance(data, ScoredData):
-                products = [
-                    pair_products(method_units, data.first, data.second) for method_units in units
-                ]
-                overlap_of[name] = shared_pairs(
-                    [method_products[data.is_similar] for method_products in products],
-                    [method_products[data.is_dissimilar] for method_products in products],
-                    max_compared=settings.max_compared,
-                    should_stop=should_stop,
-                )
+                products = [_products(data, method_units, settings.seed) for method_units in units]
+                similar, dissimilar = ([p[kind] for p in products] for kind in ("same", "diff"))
+                overlap_of[name] = shared_pairs(similar, dissimilar, **limits)
         except NeuralvizError as error:
             failed[name] = str(error)
     return overlap_of, failed
 
 
-def _with_products(data: DataSet, units: np.ndarray, seed: int) -> Measured:
+def _products(data: DataSet, units: np.ndarray, seed: int) -> dict[str, Any]:
     """The products that are drawn, and from which others are counted."""
     if isinstance(data, ScoredData):
         products = pair_products(units, data.first, data.second)
-        return Measured(
-            products=products, same=products[data.is_similar], diff=products[data.is_dissimilar]
-        )
+        same, diff = products[data.is_similar], products[data.is_dissimilar]
+        return {"products": products, "same": same, "diff": diff}
     if isinstance(data, ParaphraseData):
-        return Measured(products=pair_products(units, data.original, data.generated))
+        return {"products": pair_products(units, data.original, data.generated)}
     rows, group, anchor = _groups_of(data)
     alike, unlike = alike_pairs(group, anchor, seed=seed), unlike_pairs(group, anchor, seed=seed)
     if len(alike) > DRAWN_PRODUCTS:
         drawn = np.random.default_rng(seed).choice(len(alike), DRAWN_PRODUCTS, replace=False)
         alike = alike[drawn]
-    return Measured(
-        same=pair_products(units[rows], *alike.T), diff=pair_products(units[rows], *unlike.T)
-    )
+    return {
+        "same": pair_products(units[rows], *alike.T),
+        "diff": pair_products(units[rows], *unlike.T),
+    }
 
 
 def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -193,7 +173,7 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     raise TypeError(type(data).__name__)
 
 
-# --- each measure: results so far and inputs -> results with the measure ------------------------
+# --- each measure: what is measured from, to new values of fields of `Measured` ------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +184,7 @@ class _Inputs:
     units: np.ndarray
     settings: MeasureSettings
     should_stop: ShouldStop
+    products: Measured
 
     @property
     def drawing(self) -> dict[str, Any]:
@@ -215,46 +196,51 @@ class _Inputs:
         }
 
 
-def _resampled(measured: Measured, values: Mapping[str, np.ndarray]) -> Measured:
-    defined = {
-        name: draws for name, draws in values.items() if len(draws) and np.isfinite(draws).any()
-    }
-    return replace(measured, resampled={**measured.resampled, **defined})
+Fields = dict[str, Any]
+"""New values of the fields of `Measured`; notes and mappings are added to those that are there."""
 
 
-def _correlations(measured: Measured, inputs: _Inputs) -> Measured:
-    products, scores = measured.products, inputs.data.scores
+def _join(measured: Measured, new: Fields) -> Measured:
+    for name, value in new.items():
+        if isinstance(value, Mapping):
+            new[name] = {**getattr(measured, name), **value}
+    new["notes"] = (*measured.notes, *new.get("notes", ()))
+    return replace(measured, **new)
+
+
+def _defined(resampled: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: draws for name, draws in resampled.items() if np.isfinite(draws).any()}
+
+
+def _correlations(inputs: _Inputs) -> Fields:
+    products, scores = inputs.products.products, inputs.data.scores
     coefficients = correlate(products, scores)
     if undefined := why_undefined(products, scores):
-        failed: dict[Measure, str] = measured.failed | {"correlations": undefined}
-        return replace(measured, correlations=coefficients, failed=failed)
+        return {"correlations": coefficients, "failed": {"correlations": undefined}}
     numbers = inputs.data.numbers
     resampled = bootstrap(products, scores, cluster=numbers, **inputs.drawing)
-    notes = measured.notes
+    notes = []
     if not resampled and inputs.settings.resamples:
         n = int(numbers.max()) + 1
         size = "few" if n < FEWEST_DRAWN else "many"
-        notes += (f"No bootstrap intervals: {many(n, 'different pair')} are too {size}.",)
-    intervals = Intervals.from_resamples(resampled) if resampled else None
-    return _resampled(
-        replace(measured, correlations=coefficients, intervals=intervals, notes=notes), resampled
-    )
+        notes = [f"No bootstrap intervals: {many(n, 'different pair')} are too {size}."]
+    return {"correlations": coefficients, "resampled": _defined(resampled), "notes": notes}
 
 
-def _pairs(measured: Measured, inputs: _Inputs) -> Measured:
-    data = inputs.data
-    counted = count_pairs(measured.same, measured.diff)
+def _pairs(inputs: _Inputs) -> Fields:
+    data, products = inputs.data, inputs.products
     errors = bootstrap_pairs(
-        measured.products,
+        products.products,
         data.is_similar,
         data.is_dissimilar,
         cluster=data.numbers,
         **inputs.drawing,
     )
-    return _resampled(replace(measured, pairs=counted), {"pairs": errors})
+    counted = count_pairs(products.same, products.diff)
+    return {"pairs": counted, "resampled": _defined({"pairs": errors})}
 
 
-def _triplets(measured: Measured, inputs: _Inputs) -> Measured:
+def _triplets(inputs: _Inputs) -> Fields:
     data, stop = inputs.data, inputs.should_stop
     vectors = inputs.units[data.rows]
     counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
@@ -263,58 +249,68 @@ def _triplets(measured: Measured, inputs: _Inputs) -> Measured:
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
     errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
-    return _resampled(
-        replace(measured, triplets=counted.together, worst_triplets=worst.among(data.rows)),
-        {"triplets": errors},
-    )
+    return {
+        "triplets": counted.together,
+        "worst_triplets": worst.among(data.rows),
+        "resampled": _defined({"triplets": errors}),
+    }
 
 
-def _neighbours(measured: Measured, inputs: _Inputs) -> Measured:
+def _neighbours(inputs: _Inputs) -> Fields:
     data, k = inputs.data, inputs.settings.k
     near = find_neighbours(inputs.units[data.rows], k, should_stop=inputs.should_stop)
-    notes = measured.notes
-    if near.k < k:
-        notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
-    sizes = Counter(Counter(data.labels).values())  # labels by their number of texts
+    missed = find_outvoted(near, data.labels, k, WORST)
+    votes = knn_voted(near, data.labels, k)
+    return {
+        "neighbours": knn_accuracy(near, data.labels, k),
+        "right": {"neighbours": knn_right(near, data.labels, k)},
+        "confusions": {"neighbours": Confusion.from_predictions(data.labels, votes)},
+        "outvoted": tuple(replace(miss, text=int(data.rows[miss.text])) for miss in missed),
+        "notes": _describe_voters(data.labels, k, near.k),
+    }
+
+
+def _describe_voters(labels: Sequence[str], k: int, n_near: int) -> list[str]:
+    """Notes where fewer neighbours than ``k`` can vote, or share a text's label."""
+    notes = []
+    if n_near < k:
+        notes.append(f"Using {many(n_near, 'neighbour')} instead of {k}: there are no more texts.")
+    sizes = Counter(Counter(labels).values())  # labels by their number of texts
     if sizes[1]:
         subject = "label has" if sizes[1] == 1 else "labels have"
-        notes += (
+        notes.append(
             f"{sizes[1]:,} {subject} a single text, for which no neighbour can vote. Give such "
-            "texts the label of others, or leave them out.",
+            "texts the label of others, or leave them out."
         )
-    fewest = min(filter(lambda size: size > 1, sizes), default=near.k + 1)
-    if fewest <= near.k:
+    fewest = min((size for size in sizes if size > 1), default=n_near + 1)
+    if fewest <= n_near:
         qualifier = " of several texts" if sizes[1] else ""
-        notes += (
+        notes.append(
             f"The rarest label{qualifier} has only {fewest} texts, so at most {fewest - 1} of "
-            f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours.",
+            f"{many(n_near, 'neighbour')} can share it. Use fewer neighbours."
         )
-    missed = find_outvoted(near, data.labels, k, WORST)
-    return replace(
-        measured,
-        neighbours=knn_accuracy(near, data.labels, k),
-        hits=knn_right(near, data.labels, k),
-        votes=Confusion.from_predictions(data.labels, knn_voted(near, data.labels, k)),
-        outvoted=tuple(replace(miss, text=int(data.rows[miss.text])) for miss in missed),
-        notes=notes,
-    )
+    return notes
 
 
-def _probe(measured: Measured, inputs: _Inputs) -> Measured:
+def _probe(inputs: _Inputs) -> Fields:
     data = inputs.data
-    probed, right = evaluation.probe(
+    probed, confusion, right = probe(
         inputs.units[data.rows],
         data.labels,
         [data.texts[row] for row in data.rows],
         seed=inputs.settings.seed,
         should_stop=inputs.should_stop,
     )
-    rare = rare_labels(data.labels, data.rows.tolist())
-    notes = tuple(filter(None, [left_out_in_words(rare)]))
-    return replace(measured, probe=probed, told=right, notes=(*measured.notes, *notes))
+    left_out = left_out_in_words(rare_labels(data.labels, data.rows.tolist()))
+    return {
+        "probe": probed,
+        "right": {"probe": right},
+        "confusions": {"probe": confusion},
+        "notes": [left_out] if left_out else [],
+    }
 
 
-def _uniformity(measured: Measured, inputs: _Inputs) -> Measured:
+def _uniformity(inputs: _Inputs) -> Fields:
     data, seed = inputs.data, inputs.settings.seed
     if isinstance(data, ScoredData):
         alike = np.stack([data.first, data.second], axis=1)[data.is_similar]
@@ -324,13 +320,13 @@ def _uniformity(measured: Measured, inputs: _Inputs) -> Measured:
     uniformity = alignment_and_uniformity(
         inputs.units, alike, seed=seed, should_stop=inputs.should_stop
     )
-    return replace(measured, uniformity=uniformity)
+    return {"uniformity": uniformity}
 
 
-def _paraphrases(measured: Measured, inputs: _Inputs) -> Measured:
+def _paraphrases(inputs: _Inputs) -> Fields:
     data = inputs.data
     maps = quality_maps(
-        measured.products,
+        inputs.products.products,
         data.varies,
         data.values,
         data.fixed1,
@@ -341,10 +337,10 @@ def _paraphrases(measured: Measured, inputs: _Inputs) -> Measured:
         raise NeuralvizError(
             "No correlation is defined: the method gives all phrases the same cosine similarity."
         )
-    return replace(measured, paraphrases=maps)
+    return {"paraphrases": maps}
 
 
-_MEASURES: dict[Measure, Callable[[Measured, _Inputs], Measured]] = {
+_MEASURES: dict[Measure, Callable[[_Inputs], Fields]] = {
     "correlations": _correlations,
     "pairs": _pairs,
     "triplets": _triplets,
@@ -353,3 +349,153 @@ _MEASURES: dict[Measure, Callable[[Measured, _Inputs], Measured]] = {
     "paraphrases": _paraphrases,
     "probe": _probe,
 }
+
+
+# --- paraphrases (section 3.1) --------------------------------------------------------------------
+
+
+def quality_maps(
+    products: ArrayLike,
+    varies: Sequence[str],
+    values: ArrayLike,
+    fixed1: ArrayLike,
+    fixed2: ArrayLike,
+    *,
+    should_stop: ShouldStop = never,
+) -> tuple[QualityMap, ...]:
+    """A map of tau-c for each quality that varies, in the order in which they first come.
+
+    All arguments are [phrase]: products of the embeddings of a phrase and of its original, the
+    name and value of the quality that varies, and the values of the two others.
+
+    Raises:
+        NeuralvizError: there is no phrase, or a product is not finite.
+        Stopped: ``should_stop`` said so.
+    """
+    x, value, first_fixed, second_fixed = (
+        np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
+    )
+    if not len(x):
+        raise NeuralvizError("There are no generated phrases to evaluate.")
+    names = np.array(varies, dtype=object)
+    maps = []
+    for quality in dict.fromkeys(varies):
+        of_quality = names == quality
+        rows, columns = np.unique(first_fixed[of_quality]), np.unique(second_fixed[of_quality])
+        tau = np.full((len(rows), len(columns)), np.nan)
+        n = np.zeros(tau.shape, dtype=int)
+        for i, row in enumerate(rows):
+            if should_stop():
+                raise Stopped
+            for j, column in enumerate(columns):
+                is_cell = of_quality & (first_fixed == row) & (second_fixed == column)
+                n[i, j] = is_cell.sum()
+                if n[i, j] >= 2:
+                    tau[i, j] = correlate(x[is_cell], value[is_cell]).kendall_c
+        maps.append(QualityMap(quality, rows, columns, tau, n))
+    return tuple(maps)
+
+
+# --- texts that are alike, or not -----------------------------------------------------------------
+
+
+def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """[pair] double precision products; pairs are taken some at a time."""
+    out = np.empty(len(first))
+    for start in range(0, len(first), DRAWN_PRODUCTS):
+        block = slice(start, start + DRAWN_PRODUCTS)
+        out[block] = np.einsum("pd,pd->p", units[first[block]], units[second[block]])
+    return out
+
+
+def unlike_pairs(
+    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = DRAWN_PRODUCTS, seed: int = 0
+) -> np.ndarray:
+    """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
+
+    Args:
+        group: [text] number of its group.
+        anchor: [text] whether it is an anchor, first in a pair and never second; None: all are.
+    """
+    n = len(group)
+    first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
+    second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
+    if len(first) * len(second) <= 4 * limit:
+        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+    else:
+        draw = np.random.default_rng(seed)
+        shape = 4 * limit
+        pairs = np.stack([draw.choice(first, shape), draw.choice(second, shape)], axis=1)
+    pairs = pairs[group[pairs[:, 0]] != group[pairs[:, 1]]]
+    if anchor is None:  # each two texts once
+        pairs = np.sort(pairs, axis=1)
+    pairs = np.unique(pairs, axis=0)
+    if len(pairs) <= limit:
+        return pairs
+    return pairs[np.random.default_rng(seed).choice(len(pairs), limit, replace=False)]
+
+
+def alike_pairs(
+    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
+) -> np.ndarray:
+    """[pair, 2] all pairs of one group, or ``limit`` of them, drawn, as of `unlike_pairs`.
+
+    Where there are anchors, those of an anchor and another text.
+    """
+    if anchor is not None:
+        members = np.flatnonzero(~anchor)
+        members = members[np.argsort(group[members], kind="stable")]
+        first = np.searchsorted(group[members], group, "left")
+        size = np.where(anchor, np.searchsorted(group[members], group, "right") - first, 0)
+        before = np.cumsum(size) - size  # pairs of the texts before
+        total = int(size.sum())
+        draw = np.random.default_rng(seed)
+        pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
+        anchors = np.searchsorted(before + size, pairs, "right")
+        return np.stack([anchors, members[first[anchors] + pairs - before[anchors]]], axis=1)
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    total = int((sizes * (sizes - 1) // 2).sum())
+    if total <= limit:
+        within_groups = [
+            order[start + np.stack(np.triu_indices(size, 1), axis=1)]
+            for start, size in zip(starts, sizes, strict=True)
+            if size > 1
+        ]
+        return np.concatenate(within_groups) if within_groups else np.zeros((0, 2), dtype=np.int64)
+    draw = np.random.default_rng(seed)
+    weight = sizes * (sizes - 1.0)
+    chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
+    first_index = draw.integers(sizes[chosen])
+    second = (first_index + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
+    return order[starts[chosen, None] + np.stack([first_index, second], axis=1)]
+
+
+def alignment_and_uniformity(
+    vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0, should_stop: ShouldStop = never
+) -> Uniformity:
+    """Alignment of [pair, 2] texts that should be near, and uniformity of [text, dim] vectors.
+
+    Raises:
+        NeuralvizError: a vector is not finite, or there are fewer than two texts.
+        Stopped: ``should_stop`` said so.
+    """
+    units = unit_rows(vectors)
+    if len(units) < 2:
+        raise NeuralvizError("Uniformity needs at least two texts.")
+    alignment = None
+    if len(alike):
+        chunks = (alike[start : start + _ROWS] for start in range(0, len(alike), _ROWS))
+        squares = (np.square(units[c[:, 0]] - units[c[:, 1]]).sum() for c in chunks)
+        alignment = float(sum(squares) / len(alike))
+    if len(units) > MAX_TEXTS:
+        units = units[np.random.default_rng(seed).choice(len(units), MAX_TEXTS, replace=False)]
+    n, total = len(units), 0.0
+    for start in range(0, n, _ROWS):
+        if should_stop():
+            raise Stopped
+        products = units[start : start + _ROWS] @ units.T
+        total += float(np.exp(4 * products - 4).sum())  # d² = 2 − 2 x·y of unit vectors
+    total -= float(np.exp(4 * np.square(units).sum(axis=1) - 4).sum())
+    return Uniformity(alignment, float(np.log(total / (n * (n - 1)))), n)

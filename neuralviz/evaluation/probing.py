@@ -1,4 +1,6 @@
-"""Probing: what a small network can tell from frozen embeddings.
+"""Probing: what a small network can tell from frozen embeddings, and which labels it confuses.
+
+scikit-learn is loaded when something is probed, not with a page.
 
 As in SentEval (Conneau and Kiela 2018) and SBERT-WK's Tables V and VI, the probe is scikit-learn's
 `MLPClassifier` with one hidden layer of 50 units, Adam and batches of 64. Unlike
@@ -11,34 +13,105 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, Stopped, never
-from neuralviz.evaluation.probed import FOLDS, Confusion, Probed, rare_labels, why_not_probed
 from neuralviz.maps.shares import wilson_interval
+from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import ArrayLike
+    from sklearn.pipeline import Pipeline
 
     from neuralviz.errors import ShouldStop
 
-_WORD = re.compile(r"(?u)\b\w+\b")
+FOLDS = 5  # of cross-validation
+MOST_LABELS = 12  # in a matrix that is read; the rarest of more are put together
+MOST_NAMED = 10  # labels that are left out; of more the others are counted
 UNITS = 50  # of the hidden layer
 BATCH = 64
 EPOCHS = 200  # at most; it ends sooner when its loss no longer falls
+_WORD = re.compile(r"(?u)\b\w+\b")
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """How often each label was predicted for the texts of each label.
+
+    ``labels`` has the most frequent first; ``counts`` is [own label, predicted label].
+    """
+
+    labels: tuple[str, ...]
+    counts: np.ndarray
+
+    @classmethod
+    def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
+        """Count the predictions of some texts, each the own label of some text."""
+        frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
+        place = {label: index for index, (label, _) in enumerate(frequent)}
+        counts = np.zeros((len(place), len(place)), dtype=np.int64)
+        np.add.at(
+            counts, ([place[label] for label in labels], [place[label] for label in predicted]), 1
+        )
+        return cls(tuple(place), counts)
+
+    @property
+    def macro_f1(self) -> float:
+        """0 … 1 mean of the F1 scores of all labels; 0 for a label that is never right."""
+        right = np.diag(self.counts)
+        n_either = self.counts.sum(axis=0) + self.counts.sum(axis=1)
+        return float(np.mean(2 * right / n_either))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """0 … 1 mean of the shares of each label's texts that are right."""
+        return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
+
+    def at_most(self, n: int = MOST_LABELS) -> Confusion:
+        """A copy that merges the rarest labels, so that there are ``n`` rows."""
+        if len(self.labels) <= n:
+            return self
+        first, rest = n - 1, len(self.labels) - n + 1
+        part = np.minimum(np.arange(len(self.labels)), first)
+        counts = np.zeros((n, n), dtype=np.int64)
+        np.add.at(counts, (part[:, None], part[None, :]), self.counts)
+        return Confusion((*self.labels[:first], f"{rest} rarer labels"), counts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The measures, and the matrix by ``labels`` and ``counts``."""
+        return {
+            "macro_f1": self.macro_f1,
+            "balanced_accuracy": self.balanced_accuracy,
+            "confusion": {"labels": list(self.labels), "counts": self.counts.tolist()},
+        }
+
+
+@dataclass(frozen=True)
+class Probed:
+    """How often a probe tells the label of a text that it has not seen; shares are 0 … 1.
+
+    Attributes:
+        baseline: share of the most frequent label, which guessing it reaches.
+        tfidf: what logistic regression on the TF-IDF of the texts' words reaches in the same
+            folds; None where the texts have no words.
+        interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
+        left_out: labels of too few texts, which were not asked for.
+    """
+
+    accuracy: float
+    n: int
+    n_labels: int
+    folds: int
+    baseline: float
+    tfidf: float | None
+    interval: tuple[float, float]
+    left_out: tuple[str, ...] = ()
 
 
 def probe(
@@ -48,18 +121,13 @@ def probe(
     *,
     seed: int = 0,
     should_stop: ShouldStop = never,
-) -> tuple[Probed, np.ndarray]:
+) -> tuple[Probed, Confusion, np.ndarray]:
     """How often a probe tells the label of a text from its embedding.
 
-    Args:
-        vectors: [text, dim] finite.
-        labels: one a text.
-        texts: what is embedded: no text is in two folds, and the baseline learns from its words.
-        seed: of the folds, of the probe's first weights and of its batches.
-
-    Returns:
-        What it reaches, and [text that was asked for] whether it is right. Texts whose label fewer
-        than `FOLDS` different texts have are left out.
+    ``vectors`` are [text, dim], with one label a text. The texts are what is embedded: none is in
+    two folds, and the baseline learns from their words. Texts whose label fewer than `FOLDS`
+    different texts have are left out; of the others it is also told which labels are taken for
+    which, and [text] whether the label is right.
 
     Raises:
         NeuralvizError: there is not one vector, label and text of each, a vector is not finite, or
@@ -80,26 +148,28 @@ def probe(
     usable = [row for row, label in enumerate(labels) if label not in rare]
     x, labels, texts = x[usable], [labels[row] for row in usable], [texts[row] for row in usable]
     places = list(folds(labels, texts, seed))
-    predicted = _predicted(x, labels, lambda n: make_probe(n, seed), places, should_stop)
+    predicted = _predict(x, labels, lambda n: make_probe(n, seed), places, should_stop)
     right = predicted == np.array(labels)
-    n, n_right = len(right), int(right.sum())
-    counts = np.unique(np.asarray(labels, dtype=object), return_counts=True)[1]
+    n, n_right, counts = len(right), int(right.sum()), Counter(labels)
     probed = Probed(
         accuracy=n_right / n,
         n=n,
         n_labels=len(counts),
         folds=FOLDS,
-        baseline=float(counts.max() / n),
+        baseline=max(counts.values()) / n,
         tfidf=_tfidf_accuracy(tuple(texts), tuple(labels), seed),
         interval=wilson_interval(n_right, n),
         left_out=tuple(rare),
-        confusion=Confusion.from_predictions(labels, predicted.tolist()),
     )
-    return probed, right
+    return probed, Confusion.from_predictions(labels, predicted.tolist()), right
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:
     """A probe that has learnt nothing yet, for ``n`` texts to learn from."""
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     network = MLPClassifier(
         hidden_layer_sizes=(UNITS,), batch_size=min(BATCH, n), max_iter=EPOCHS, random_state=seed
     )
@@ -113,6 +183,8 @@ def folds(
 
     Every text is asked for once; a text that is there several times is in one fold.
     """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
     x, y = np.zeros(len(labels)), np.array(labels)
     if len(set(texts)) == len(texts):
         yield from StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(x, y)
@@ -121,7 +193,7 @@ def folds(
     yield from StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, text)
 
 
-def _predicted(
+def _predict(
     x: Any,
     labels: Sequence[str],
     make: Callable[[int], Pipeline],
@@ -129,6 +201,8 @@ def _predicted(
     should_stop: ShouldStop,
 ) -> np.ndarray:
     """[text] the labels predicted by models that are made for a number of texts to learn from."""
+    from sklearn.exceptions import ConvergenceWarning
+
     y = np.array(labels)
     predicted = y.copy()
     for learnt, tested in places:
@@ -144,6 +218,9 @@ def _predicted(
 @lru_cache(maxsize=8)
 def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) -> float | None:
     """What the words of the texts reach in the same folds: found once for all methods."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
 
     def make(_n: int) -> Pipeline:
         words = TfidfVectorizer(token_pattern=_WORD.pattern, sublinear_tf=True)
@@ -152,6 +229,45 @@ def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) 
     places = list(folds(labels, texts, seed))
     if not all(any(_WORD.search(texts[row]) for row in learnt) for learnt, _ in places):
         return None
-    x = np.array(texts, dtype=object)
-    predicted = _predicted(x, labels, make, places, never)
+    predicted = _predict(np.array(texts, dtype=object), labels, make, places, never)
     return float((predicted == np.array(labels)).mean())
+
+
+def rare_labels(labels: Sequence[str], texts: Sequence[Hashable]) -> dict[str, int]:
+    """Labels that fewer than `FOLDS` different texts have, and how many have them.
+
+    Texts, one a label, may be given by their places among different ones.
+    """
+    counts = Counter(label for label, _ in dict.fromkeys(zip(labels, texts, strict=True)))
+    return {label: count for label, count in counts.items() if count < FOLDS}
+
+
+def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
+    """Why a probe cannot be asked for labels of texts; empty where it can be."""
+    if len(set(labels)) < 2:
+        return "All texts have the same label. At least two different labels are needed."
+    rare = rare_labels(labels, texts)
+    n_left = len(set(labels)) - len(rare)
+    if n_left >= 2:
+        return ""
+    rarest, fewest = min(rare.items(), key=lambda entry: entry[1])
+    return (
+        f"A probe needs at least two labels with {FOLDS} different texts each, as it is "
+        f"cross-validated in {FOLDS} folds; {'only one' if n_left else 'no'} label has so many. "
+        f"For example, {many(fewest, 'different text')} {'has' if fewest == 1 else 'have'} the "
+        f"label “{rarest[:40]}”."
+    )
+
+
+def left_out_in_words(rare: Mapping[str, int]) -> str:
+    """A sentence on the `rare_labels` that were left out of a probe; empty where none was."""
+    if not rare:
+        return ""
+    named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]
+    if n_unnamed := len(rare) - len(named):
+        named.append(many(n_unnamed, "other"))
+    noun, verb = ("label", "have it") if len(rare) == 1 else ("labels", "have each")
+    return (
+        f"The probe leaves out the {noun} {joined(named)}: fewer than {FOLDS} different texts "
+        f"{verb}."
+    )

@@ -18,7 +18,7 @@ import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.evaluation.data import LabelledData, Measure
-from neuralviz.evaluation.probed import FOLDS
+from neuralviz.evaluation.probing import FOLDS
 from neuralviz.words import many
 
 Task = Literal["length", "word-content", "bigram-shift"]

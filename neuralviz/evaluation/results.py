@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,18 +15,22 @@ from neuralviz import __version__
 from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
-from neuralviz.evaluation.bootstrap import Intervals
 from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
 from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
 from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
-from neuralviz.evaluation.events import Cell, Compared, Measured
-from neuralviz.evaluation.paraphrases import QualityMap
+from neuralviz.evaluation.events import (
+    Cell,
+    Compared,
+    Measured,
+    QualityMap,
+    Uniformity,
+    finite_mean,
+)
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
-from neuralviz.evaluation.probed import Confusion, Probed
+from neuralviz.evaluation.probing import Confusion, Probed
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.published import Published, find_published
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
-from neuralviz.evaluation.uniformity import Uniformity
 from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.store.writing import escape_formula
@@ -110,12 +114,12 @@ class Results:
 
     def of_data(self, data: int) -> Results:
         """The results of one data set alone, which becomes number 0."""
-        of_rows = {row: cell for (of_cell, row), cell in self.cells.items() if of_cell == data}
+        compared = self.compared.get(data)
         return replace(
             self,
             plan=replace(self.plan, data=(self.data[data],)),
-            cells={(0, row): replace(cell, data=0) for row, cell in of_rows.items()},
-            compared={0: replace(self.compared[data], data=0)} if data in self.compared else {},
+            cells={(0, c.row): replace(c, data=0) for c in self.cells.values() if c.data == data},
+            compared={} if compared is None else {0: replace(compared, data=0)},
         )
 
     @property
@@ -148,14 +152,14 @@ class Results:
         failed = compared.failed if compared else {}
         return sentences + [f"shared errors ({name}): {reason}" for name, reason in failed.items()]
 
-    def _cell_notes(self, cell: Cell) -> list[str]:
-        notes = [cell.error] if cell.error else []
+    def _cell_notes(self, cell: Cell) -> Iterator[str]:
+        if cell.error:
+            yield cell.error
         if cell.measured is not None:
-            notes += [f"{name}: {reason}" for name, reason in cell.measured.failed.items()]
-            notes += cell.measured.notes
+            yield from (f"{name}: {reason}" for name, reason in cell.measured.failed.items())
+            yield from cell.measured.notes
         if cell.n_rose:
-            notes.append(str(LossWarning(cell.n_rose, len(self.data[cell.data].texts))))
-        return notes
+            yield str(LossWarning(cell.n_rose, len(self.data[cell.data].texts)))
 
     def left_out(self, data: int) -> str:
         """Which rows have no shared errors computed, in a sentence; empty where all have."""
@@ -196,15 +200,10 @@ class Results:
 
     def tables(self, data: int) -> list[Table]:
         """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
-        words = [self._words(data, index) for index in range(len(self.rows))]
+        words = {row.label: self._words(data, index) for index, row in enumerate(self.rows)}
         return [
-            make_table(
-                [
-                    {group: row.label, **line.get(group, {})}
-                    for row, line in zip(self.rows, words, strict=True)
-                ]
-            )
-            for group in dict.fromkeys(group for line in words for group in line)
+            make_table([{group: label, **line.get(group, {})} for label, line in words.items()])
+            for group in dict.fromkeys(group for line in words.values() for group in line)
         ]
 
     def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
@@ -220,21 +219,16 @@ class Results:
         return make_table([_published_line(label, paper) for label, paper in papers if paper])
 
     def overlap_tables(self, data: int) -> list[Table]:
-        """Which share of what they break two rows have in common (Eq. 3), a table a measure.
-
-        Rows are numbered, and columns are called by these numbers.
-        """
+        """Which share of what they break two rows have in common (Eq. 3), a table a measure."""
         compared = self.compared.get(data)
         if compared is None:
             return []
-        labels = [f"{n} {self.rows[index].label}" for n, index in enumerate(compared.rows, 1)]
+        labels = [self.rows[index].label for index in compared.rows]
         return [
-            make_table(
-                [
-                    {f"{name}: shared errors (I)": label}
-                    | {str(n): in_digits(value, 2) for n, value in enumerate(line, 1)}
-                    for label, line in zip(labels, overlap.share, strict=True)
-                ]
+            _numbered_table(
+                f"{name}: shared errors (I)",
+                labels,
+                [[in_digits(value, 2) for value in line] for line in overlap.share],
             )
             for name, overlap in compared.overlaps.items()
         ]
@@ -242,10 +236,14 @@ class Results:
     def confusion_tables(self, data: int) -> list[Table]:
         """Which labels are taken for which, a table a row and measure; as many as can be read."""
         return [
-            _confusion_table(f"{label} ({measure})", confusion.at_most())
+            _numbered_table(
+                f"{label} ({measure}): own label (down), predicted (across)",
+                shown.labels,
+                [[f"{count:,}" for count in counts] for counts in shown.counts.tolist()],
+            )
             for _, label, measured in self.finished(data)
-            for measure in ("neighbours", "probe")
-            if (confusion := measured.confusion_of(measure)) is not None
+            for measure, confusion in sorted(measured.confusions.items())
+            for shown in [confusion.at_most()]
         ]
 
     # --- values for programs ----------------------------------------------------------------------
@@ -371,16 +369,25 @@ def _find_best(column: Sequence[Word], better: str) -> list[int]:
     return [line for line, word in enumerate(column) if word.text == text]
 
 
+def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    """A square table: labels down, with the numbers by which the columns are called."""
+    return make_table(
+        [
+            {head: f"{n} {label}"} | {str(place): cell for place, cell in enumerate(line, 1)}
+            for n, (label, line) in enumerate(zip(labels, cells, strict=True), 1)
+        ]
+    )
+
+
 def _words(measured: Measured) -> dict[str, dict[str, Word]]:
     """What was measured, by kind of measure and head of a column."""
     words: dict[str, dict[str, Word]] = {}
     if measured.correlations is not None:
         values = {NAMES[n]: getattr(measured.correlations, n) for n in COEFFICIENTS}
         words[""] = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
-        if measured.intervals is not None:
-            low, high = measured.intervals.spearman
-            bounds = f"{number(low, '.3f')} to {number(high, '.3f')}"
-            words[""]["Spearman, 95% interval"] = Word(bounds)
+        if bounds := measured.interval("spearman"):
+            low, high = (number(bound, ".3f") for bound in bounds)
+            words[""]["Spearman, 95% interval"] = Word(f"{low} to {high}")
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
             words[name] = {
@@ -390,47 +397,42 @@ def _words(measured: Measured) -> dict[str, dict[str, Word]]:
                 "same": Word(number(counted.same, ".2f")),
                 "diff": Word(number(counted.diff, ".2f")),
             }
-    if measured.neighbours is not None:
-        name = f"{measured.neighbours.k}-NN"
-        words |= _accuracy_words(name, measured.neighbours, measured.votes)
-    if measured.probe is not None:
-        words |= _accuracy_words("probe", measured.probe, measured.probe.confusion)
-        tfidf = measured.probe.tfidf
-        words["probe"]["TF-IDF baseline"] = Word(EMPTY_CELL if tfidf is None else f"{tfidf:.1%}")
+    for measure in ("neighbours", "probe"):
+        if (share := measured.accuracy_of(measure)) is not None:
+            words |= _accuracy_words(share, measured.confusions.get(measure))
     if measured.uniformity is not None:
-        spread = measured.uniformity
-        values = {"alignment": spread.alignment, "uniformity": spread.uniformity}
         words["embeddings"] = {
             name: Word(number(value, ".3f"), value, LOWER)
-            for name, value in values.items()
-            if value is not None
+            for name in ("alignment", "uniformity")
+            if (value := getattr(measured.uniformity, name)) is not None
         }
     for quality_map in measured.paraphrases:
-        defined = quality_map.kendall_c[np.isfinite(quality_map.kendall_c)]
-        mean = float(defined.mean()) if len(defined) else np.nan
+        mean = finite_mean(quality_map.kendall_c)
         word = Word(in_digits(mean, 3), mean, HIGHER)
         words.setdefault("mean tau-c", {})[f"{quality_map.quality} varies"] = word
     return words
 
 
 def _accuracy_words(
-    name: str, share: KnnAccuracy | Probed, confusion: Confusion | None
+    share: KnnAccuracy | Probed, confusion: Confusion | None
 ) -> dict[str, dict[str, Word]]:
     """An accuracy, and the measures that count every label alike."""
     low, high = share.interval
     words = {
-        name: {
-            "accuracy": Word(f"{share.accuracy:.1%}", share.accuracy, HIGHER),
-            "95% interval": Word(f"{low:.1%} to {high:.1%}"),
-            "majority baseline": Word(f"{share.baseline:.1%}"),
-        }
+        "accuracy": Word(f"{share.accuracy:.1%}", share.accuracy, HIGHER),
+        "95% interval": Word(f"{low:.1%} to {high:.1%}"),
+        "majority baseline": Word(f"{share.baseline:.1%}"),
     }
-    if confusion is not None:
-        values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
-        words[f"{name}, by label"] = {
-            head: Word(f"{value:.1%}", value, HIGHER) for head, value in values.items()
-        }
-    return words
+    name = "probe"
+    if isinstance(share, KnnAccuracy):
+        name = f"{share.k}-NN"
+    else:
+        words["TF-IDF baseline"] = Word(EMPTY_CELL if share.tfidf is None else f"{share.tfidf:.1%}")
+    if confusion is None:
+        return {name: words}
+    values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
+    by_label = {head: Word(f"{value:.1%}", value, HIGHER) for head, value in values.items()}
+    return {name: words, f"{name}, by label": by_label}
 
 
 def _published_line(label: str, paper: Published) -> Line:
@@ -447,18 +449,6 @@ def _published_line(label: str, paper: Published) -> Line:
             if counted.shared is not None:
                 line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"
     return line
-
-
-def _confusion_table(title: str, confusion: Confusion) -> Table:
-    """Own labels down, with the numbers that the columns have; predicted ones across."""
-    first = f"{title}: own label (down), predicted (across)"
-    rows = zip(confusion.labels, confusion.counts.tolist(), strict=True)
-    return make_table(
-        [
-            {first: f"{row} {label}"} | {str(n): f"{count:,}" for n, count in enumerate(counts, 1)}
-            for row, (label, counts) in enumerate(rows, 1)
-        ]
-    )
 
 
 def _row_settings(row: Row) -> dict[str, Any]:
@@ -525,11 +515,11 @@ def _published_value(paper: Published | None, name: str) -> float | None:
 
 RESULTS_FORMAT = RecordFormat(
     "results",
-    version=3,
+    version=4,
     classes=(
         Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
-        EvaluationPlan, GroupedData, Grouping, Intervals, KnnAccuracy, LabelledData, Measured,
-        MeasureSettings, Outvoted, Overlap, ParaphraseData, Probed, ProbingTask, QualityMap,
+        EvaluationPlan, GroupedData, Grouping, KnnAccuracy, LabelledData, Measured, MeasureSettings,
+        Outvoted, Overlap, ParaphraseData, Probed, ProbingTask, QualityMap,
         Results, Row, ScoredData, Uniformity, WorstTriplets,
     ),
 )  # fmt: skip

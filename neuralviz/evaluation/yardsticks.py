@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.evaluation.bootstrap import interval, paired_interval
+from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.events import Bounds, finite_mean
 from neuralviz.evaluation.results import HIGHER, LOWER
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.triplets import WorstTriplets
 
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
 WORST_PAIRS = 20
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 
-Bounds = tuple[float, float]
 Quote = Callable[[str], str]
 """Shortens and escapes a text."""
 
@@ -35,8 +37,7 @@ class Yardstick:
 
     Attributes:
         name: of it in `Measured.resampled`, where it is resampled.
-        title: as it is called in a sentence.
-        short: as it is called on a button.
+        title, short: as it is called in a sentence, and on a button.
         better: `HIGHER` or `LOWER`.
         is_share: whether it is written as a percentage.
     """
@@ -50,13 +51,12 @@ class Yardstick:
 
     def read(self, measured: Measured) -> float:
         """The number of a method; NaN where there is none."""
-        if self.measure == "correlations":
-            return getattr(measured.correlations, self.name, np.nan)
-        if self.measure in ("pairs", "triplets"):
-            return getattr(getattr(measured, self.measure), "error", np.nan)
         if self.measure == "paraphrases":
-            return _mean_tau(measured)
-        return getattr(measured.accuracy_of(self.measure), "accuracy", np.nan)
+            taus = [quality_map.kendall_c.ravel() for quality_map in measured.paraphrases]
+            return finite_mean(np.concatenate([np.zeros(0), *taus]))
+        result = getattr(measured, self.measure)
+        field = {"pairs": "error", "triplets": "error", "correlations": self.name}
+        return getattr(result, field.get(self.measure, "accuracy"), np.nan)
 
     @property
     def sign(self) -> int:
@@ -65,10 +65,8 @@ class Yardstick:
 
     def interval(self, measured: Measured) -> Bounds | None:
         """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
-        if (share := measured.accuracy_of(self.measure)) is not None:
-            return share.interval
-        resampled = measured.resampled.get(self.name)
-        return None if resampled is None else interval(resampled)
+        share = measured.accuracy_of(self.measure)
+        return measured.interval(self.name) if share is None else share.interval
 
     def chance(self, measured: Measured) -> float:
         """What guessing reaches."""
@@ -98,23 +96,19 @@ YARDSTICKS = (
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     """The yardsticks for which at least one method has a value, the main one first."""
-    measured = [result for _, _, result in results.finished(data)]
-    used_k = [result.neighbours.k for result in measured if result.neighbours is not None]
-    title = f"{used_k[0]}-NN accuracy" if used_k else ""
-    return [
-        replace(yardstick, title=title, short=title)
-        if yardstick.name == "neighbours"
+    finished = [measured for _, _, measured in results.finished(data)]
+    used_k = [measured.neighbours.k for measured in finished if measured.neighbours is not None]
+    named = [
+        replace(yardstick, title=f"{used_k[0]}-NN accuracy", short=f"{used_k[0]}-NN accuracy")
+        if yardstick.name == "neighbours" and used_k
         else yardstick
         for yardstick in YARDSTICKS
-        if any(np.isfinite(yardstick.read(result)) for result in measured)
     ]
-
-
-def _mean_tau(measured: Measured) -> float:
-    taus = [np.ravel(quality_map.kendall_c) for quality_map in measured.paraphrases]
-    finite = np.concatenate([np.zeros(0), *taus])
-    finite = finite[np.isfinite(finite)]
-    return float(finite.mean()) if len(finite) else np.nan
+    return [
+        yardstick
+        for yardstick in named
+        if any(np.isfinite(yardstick.read(measured)) for measured in finished)
+    ]
 
 
 EXPLAINED: dict[Measure, str] = {
@@ -205,36 +199,32 @@ class RankedMethod:
 def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[RankedMethod]:
     """The methods that have a value, the best first; of equal ones the first asked for."""
     methods = [
-        RankedMethod(label, yardstick.read(measured), measured)
+        RankedMethod(label, value, measured)
         for _, label, measured in results.finished(data)
+        if np.isfinite(value := yardstick.read(measured))
     ]
-    measured_methods = [method for method in methods if np.isfinite(method.value)]
-    return sorted(measured_methods, key=lambda method: -yardstick.sign * method.value)
+    return sorted(methods, key=lambda method: -yardstick.sign * method.value)
 
 
 def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[str, Measured]]:
     """Labels and what was measured, the best first, those without a value last."""
     ranked = {method.label: method.measured for method in rank_methods(results, data, yardstick)}
-    ranked |= {label: measured for _, label, measured in results.finished(data)}
-    return list(ranked.items())
+    return [*(ranked | {label: measured for _, label, measured in results.finished(data)}).items()]
 
 
 def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
     """How far each method is ahead of each that is not better, the best methods first."""
     ranked = rank_methods(results, data, yardstick)
-    return [
-        compute_lead(yardstick, first, second)
-        for place, first in enumerate(ranked)
-        for second in ranked[place + 1 :]
-    ]
+    return [compute_lead(yardstick, first, second) for first, second in combinations(ranked, 2)]
 
 
 def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
     """How far one method is ahead of another."""
     bounds, sign = None, yardstick.sign
-    drawn = [method.measured.resampled.get(yardstick.name) for method in (first, second)]
+    both = first.measured, second.measured
+    drawn = [measured.resampled.get(yardstick.name) for measured in both]
     if first.measured.accuracy_of(yardstick.measure) is not None:
-        hits = first.measured.right(yardstick.measure), second.measured.right(yardstick.measure)
+        hits = [measured.right.get(yardstick.measure, np.zeros(0, bool)) for measured in both]
         bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
     elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(sign * drawn[0], sign * drawn[1])
@@ -259,9 +249,18 @@ def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
     if isinstance(data, ScoredData) and len(measured.products):
         cases.append(_worst_pairs(data, measured))
     if measured.worst_triplets is not None:
-        cases.append(_worst_triplets(data, measured))
-    if measured.outvoted:
-        cases.append(_worst_texts(data, measured))
+        cases.append(_worst_triplets(data, measured.worst_triplets))
+    texts = [
+        (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
+        for miss in measured.outvoted
+    ]
+    cases.append(
+        Cases(
+            "Texts whose neighbours vote for a different label",
+            ("text", "label", "predicted label", "votes for the true label"),
+            tuple(texts),
+        )
+    )
     return [kind for kind in cases if kind.lines]
 
 
@@ -272,9 +271,10 @@ def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) 
     """
     if isinstance(data, ScoredData) and len(measured.products):
         return _describe_worst_pair(data, measured, label, quote)
-    triplets = _worst_triplets(data, measured).lines if measured.worst_triplets else ()
-    if triplets:
-        anchor, positive, alike, negative, unlike = triplets[0]
+    if measured.worst_triplets:
+        anchor, positive, alike, negative, unlike = _worst_triplets(
+            data, measured.worst_triplets
+        ).lines[0]
         near, than = ("as near", "as") if alike == unlike else ("nearer", "than")
         return (
             f"{label} puts {quote(str(anchor))} {near} to {quote(str(negative))} {than} to "
@@ -340,9 +340,7 @@ def _worst_pairs(data: ScoredData, measured: Measured) -> Cases:
     )
 
 
-def _worst_triplets(data: DataSet, measured: Measured) -> Cases:
-    worst = measured.worst_triplets
-    assert worst is not None
+def _worst_triplets(data: DataSet, worst: WorstTriplets) -> Cases:
     columns = (
         [data.texts[row] for row in worst.anchor],
         [data.texts[row] for row in worst.positive],
@@ -354,15 +352,4 @@ def _worst_triplets(data: DataSet, measured: Measured) -> Cases:
         "Worst broken triplets, one per anchor",
         ("anchor", "positive", "cosine (positive)", "negative", "cosine (negative)"),
         tuple(zip(*columns, strict=True)),
-    )
-
-
-def _worst_texts(data: DataSet, measured: Measured) -> Cases:
-    return Cases(
-        "Texts whose neighbours vote for a different label",
-        ("text", "label", "predicted label", "votes for the true label"),
-        tuple(
-            (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
-            for miss in measured.outvoted
-        ),
     )

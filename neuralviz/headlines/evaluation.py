@@ -19,7 +19,6 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import (
     UNSURE,
-    Bounds,
     Entry,
     Headline,
     Measured,
@@ -238,7 +237,7 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
         return ""
     pairs = many(len(data.scores), "pair")
     spearman = Measured("the Spearman correlation with people's scores is", pairs)
-    bounds: Bounds | None = measured.intervals.spearman if measured.intervals else None
+    bounds = measured.interval("spearman")
     return Headline(
         spearman, Entry(label, measured.correlations.spearman), interval=bounds
     ).write_sentence()

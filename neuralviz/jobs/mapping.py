@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
@@ -33,11 +32,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import ProjectionSettings
     from neuralviz.models.shared import ModelRef
-    from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
@@ -104,7 +101,7 @@ class MakeMaps(Task[MapEvent, MapsState]):
                 ):
                     embedder = embedded.embedder
                     yield MapEvent(place, embedded)
-            project = partial(_project, store, self.corpus_id, embedder, choice.settings)
+            project = partial(make_map, store, corpus, embedder, choice.settings)
             for event in stream_events(project, should_stop):
                 yield MapEvent(place, event)
 
@@ -145,18 +142,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
             doing=doing,
             is_last=is_last and result.place == len(self.choices) - 1,
         )
-
-
-def _project(
-    store: CorpusStore,
-    corpus_id: str,
-    embedder: KeptEmbedder,
-    settings: ProjectionSettings,
-    report: Callable[[ProjectionEvent], None],
-    should_stop: ShouldStop,
-) -> KeptMap:
-    corpus = store.corpus(corpus_id)
-    return make_map(store, corpus, embedder, settings, on_progress=report, should_stop=should_stop)
 
 
 # --- a sentence on a map -------------------------------------------------------------------------
@@ -258,7 +243,7 @@ class FindNeighbours(LatestTask[NeighbourSearch]):
         yield NeighbourSearch(neighbours=(yield from stream_events(self._find, should_stop)))
 
     def _find(
-        self, report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
+        self, *, on_progress: Callable[[NeighbourSearch], None], should_stop: ShouldStop
     ) -> SampledNeighbours:
         store = CorpusStore()
         corpus = store.corpus(self.corpus_id)
@@ -269,7 +254,7 @@ class FindNeighbours(LatestTask[NeighbourSearch]):
             KeptMaps(store).by_id(corpus, self.map_id),
             rows,
             self.k,
-            on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
+            on_progress=lambda n_done, total: on_progress(NeighbourSearch(n_done, total)),
             should_stop=should_stop,
         )
         return SampledNeighbours(rows, near)
@@ -281,34 +266,28 @@ class FindNeighbours(LatestTask[NeighbourSearch]):
         return Progress(result.n_compared, result.total, doing=counted)
 
 
-E = TypeVar("E")
 R = TypeVar("R")
 
 
-def stream_events(
-    work: Callable[[Callable[[E], None], ShouldStop], R], should_stop: ShouldStop
-) -> Generator[E, None, R]:
+def stream_events(work: Callable[..., R], should_stop: ShouldStop) -> Generator[Any, None, R]:
     """Yield the events that ``work`` reports, as they come, and return what it returns.
 
-    Libraries that lay out maps report by callback; this makes a stream of it. The work runs on a
-    thread of its own, which is over when the stream is: closing the stream ends the work.
-
-    Args:
-        work: called with a function that takes an event, and with what it has to ask whether it
-            should stop.
-        should_stop: asked again and again by the work.
-
-    Raises:
-        What ``work`` raises.
+    Libraries that lay out maps report by callback; this makes a stream of it. ``work`` is called
+    with ``on_progress``, which takes an event, and ``should_stop``, on a thread of its own, which
+    is over when the stream is: closing the stream ends the work. What it raises is raised.
     """
-    reported: queue.SimpleQueue[E | object] = queue.SimpleQueue()
+    reported: queue.SimpleQueue[Any] = queue.SimpleQueue()
     is_closed, end = threading.Event(), object()
     with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:
-        working = pool.submit(work, reported.put, lambda: is_closed.is_set() or should_stop())
+        working = pool.submit(
+            work,
+            on_progress=reported.put,
+            should_stop=lambda: is_closed.is_set() or should_stop(),
+        )
         working.add_done_callback(lambda _: reported.put(end))
         try:
             while (event := reported.get()) is not end:
-                yield cast("E", event)
+                yield event
         finally:
             is_closed.set()
     return working.result()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +15,8 @@ from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Column, Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
 NO_CLUSTER = -1
@@ -58,55 +55,36 @@ def corpus_pieces(
     vectors = None
     if embedder is not None:
         vectors = LocatedVectors(store.database, embedder, store.keys(corpus, rows))
-    wholes = {
-        column.name: column.kind == "number" and are_whole(store.labels(corpus, column.name, rows))
-        for column in corpus.columns
-    }
+    kinds = {column.name: _label_type(store, corpus, column, rows) for column in corpus.columns}
     text_rows = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
     for start in range(0, max(len(text_rows), 1), size):
         block_rows = text_rows[start : start + size]
-        columns = _corpus_columns(store, corpus, block_rows, wholes)
+        columns: dict[str, pa.Array] = {
+            "id": pa.array(store.ids(corpus, block_rows), pa.string()),
+            "text": pa.array(store.texts(corpus, block_rows), pa.large_string()),
+        }
+        for name, kind in kinds.items():
+            title = free_name(name, (*OWN_COLUMNS, *columns), "label")
+            columns[title] = pa.array(
+                store.labels(corpus, name, block_rows), kind, from_pandas=True
+            )
         if points is not None:
-            columns |= _map_columns(points, block_rows)
+            coordinates, clusters = points
+            columns |= dict(zip(AXES, map(pa.array, coordinates[block_rows].T), strict=False))
+            labels = clusters.labels[block_rows]
+            columns["cluster"] = pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
         if vectors is not None:
-            columns |= _vector_columns(vectors, store.keys(corpus, block_rows))
+            block, loss = vectors.read(store.keys(corpus, block_rows))
+            if vectors.were_learnt:
+                columns |= dict(zip(LOSSES, map(pa.array, loss.T), strict=True))
+            columns["vector"] = vector_lists(block)
         yield pa.table(columns)
 
 
-def _corpus_columns(
-    store: CorpusStore,
-    corpus: Corpus,
-    rows: np.ndarray,
-    wholes: Mapping[str, bool],
-) -> dict[str, pa.Array]:
-    """Columns of the corpus; ``wholes`` tells whether a column of numbers is of whole numbers."""
-    columns: dict[str, pa.Array] = {
-        "id": pa.array(store.ids(corpus, rows), pa.string()),
-        "text": pa.array(store.texts(corpus, rows), pa.large_string()),
-    }
-    for column in corpus.columns:
-        values = store.labels(corpus, column.name, rows)
-        kind = pa.string()
-        if column.kind == "number":
-            kind = pa.int64() if wholes[column.name] else pa.float64()
-        columns[free_name(column.name, (*OWN_COLUMNS, *columns), "label")] = pa.array(
-            values, kind, from_pandas=True
-        )
-    return columns
-
-
-def _vector_columns(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
-    """The vectors of texts, and their losses where some were learnt."""
-    block, loss = vectors.read(keys)
-    columns = dict(zip(LOSSES, map(pa.array, loss.T), strict=True)) if vectors.were_learnt else {}
-    return columns | {"vector": vector_lists(block)}
-
-
-def _map_columns(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
-    """Where texts are on a map, and in which cluster."""
-    coordinates, clusters = points
-    labels = clusters.labels[rows]
-    columns = dict(zip(AXES, map(pa.array, coordinates[rows].T), strict=False))
-    return columns | {
-        "cluster": pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
-    }
+def _label_type(
+    store: CorpusStore, corpus: Corpus, column: Column, rows: np.ndarray | None
+) -> pa.DataType:
+    if column.kind == "text":
+        return pa.string()
+    is_whole = are_whole(store.labels(corpus, column.name, rows))
+    return pa.int64() if is_whole else pa.float64()

@@ -1,13 +1,13 @@
 """Maps that are kept: the same picture whenever they are opened, and on any machine.
 
-Points lie in a table of their own, ``map-ID-…``, which the row in ``maps`` names: of two processes
-that make one map at once, the first to write its row is believed, and the other takes its own away.
+Points and neighbours lie in tables of their own, ``map-ID-…`` and ``…-fit``, which the row in
+``maps`` names: of two processes that make one map at once, the first to write its row is believed,
+and the other takes its own away.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import secrets
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
@@ -46,7 +47,6 @@ class KeptMap:
     table: str  # of its points
     created: str  # ISO 8601, UTC
     settings: ProjectionSettings  # how it was projected
-    min_cluster_size: int  # texts that the smallest cluster may have
     cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
     notes: tuple[str, ...]  # sentences on what was done otherwise than asked
     # of a random sample on whose map the other texts were placed
@@ -106,7 +106,6 @@ class KeptMaps:
             embedder=embedder.id,
             created=current_time(),
             settings=projection.settings,
-            min_cluster_size=clusters.min_cluster_size,
             cluster_words=tuple(map(tuple, cluster_words)),
             notes=projection.notes,
             n_fitted=None if sample is None else len(sample),
@@ -114,25 +113,22 @@ class KeptMaps:
         )
         if coordinates is None:
             coordinates = projection.coordinates
-        points = {
-            "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
-            "point": list_array(coordinates.astype(np.float32, copy=False)),
-            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+        rows = np.arange(len(coordinates), dtype=np.int32)
+        tables = {
+            _fit_table(kept): {
+                "row": pa.array(rows if sample is None else sample.astype(np.int32)),
+                "neighbours": list_array(projection.neighbours.indices),
+                "distances": list_array(projection.neighbours.distances),
+            },
+            kept.table: {
+                "row": pa.array(rows),
+                "point": list_array(coordinates.astype(np.float32, copy=False)),
+                "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+            },
         }
-        fit = {
-            "row": points["row"] if sample is None else pa.array(sample.astype(np.int32)),
-            "neighbours": list_array(projection.neighbours.indices),
-            "distances": list_array(projection.neighbours.distances),
-        }
-        tables = {kept.table: points | fit}
-        if sample is not None:
-            tables = {_fit_table(kept): fit, kept.table: points}
-
-        fitted = io.BytesIO()
-        np.savez(fitted, **projection.fitted)  # type: ignore[arg-type]
 
         def register() -> None:
-            entry = _entry(kept) | {"fitted": fitted.getvalue()}
+            entry = _entry(kept) | {"fitted": npz_bytes({}, projection.fitted)}
             merge = self._database.registry("maps").merge_insert("id")
             merge.when_not_matched_insert_all().execute([entry])
 
@@ -148,8 +144,8 @@ class KeptMaps:
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, ["point", "cluster"])
-        labels, n = table["cluster"].to_numpy(), len(kept.cluster_words)
-        return _read_lists(table["point"]), Clusters(labels, n, kept.min_cluster_size)
+        clusters = Clusters(table["cluster"].to_numpy(), len(kept.cluster_words))
+        return _read_lists(table["point"]), clusters
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts alone, in the order asked for."""
@@ -177,10 +173,7 @@ class KeptMaps:
         """Arrays that the reducer made beside the coordinates, as of `Projection`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
         content = next((row["fitted"] for row in rows if row["id"] == kept.id), b"")
-        if not content:
-            return {}
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return dict(arrays)
+        return read_npz(content)[1] if content else {}
 
     def delete(self, kept: KeptMap) -> None:
         """Forget a map."""
@@ -222,19 +215,17 @@ def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings)
 
 
 def _read_entry(row: Mapping[str, Any]) -> KeptMap:
+    columns = {name: row[name] for name in _ENTRY_COLUMNS[:-1]}
     details = json.loads(row["about"])
+    del details["fit"]
     return KeptMap(
-        id=row["id"],
-        corpus=row["corpus"],
-        embedder=row["embedder"],
-        table=details["table"],
-        created=row["created"],
-        settings=ProjectionSettings.from_dict(details["settings"]),
-        min_cluster_size=details["min_cluster_size"],
-        cluster_words=tuple(tuple(words) for words in details["cluster_words"]),
-        notes=tuple(details["notes"]),
-        n_fitted=details.get("n_fitted"),
-        recall=details.get("recall"),
+        **columns
+        | details
+        | {
+            "settings": ProjectionSettings.from_dict(details["settings"]),
+            "cluster_words": tuple(map(tuple, details["cluster_words"])),
+            "notes": tuple(details["notes"]),
+        }
     )
 
 
@@ -247,7 +238,7 @@ def _entry(kept: KeptMap) -> dict[str, Any]:
 
 def _fit_table(kept: KeptMap) -> str:
     """The table of the neighbours of the texts that a map was fitted to."""
-    return kept.table if kept.n_fitted is None else f"{kept.table}-fit"
+    return f"{kept.table}-fit"
 
 
 def _read_lists(column: pa.ChunkedArray) -> np.ndarray:

@@ -11,7 +11,6 @@ import numpy as np
 POINTS_A_BIN = 8  # on average
 FEWEST_BINS = 32  # across or up, of a window
 MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
-LEVELS = 2**15 - 1  # of equal height, by which the points in an area are sorted
 
 
 @dataclass(frozen=True)
@@ -43,23 +42,11 @@ class Window:
             and inner.top <= self.top
         )
 
-    def meets(self, window: Window) -> bool:
-        """Whether another window lies in part in this one."""
-        return (
-            self.left < window.right
-            and window.left < self.right
-            and self.bottom < window.top
-            and window.bottom < self.top
-        )
-
-    def cut(self, window: Window) -> Window:
-        """The part of the window that lies in another one, which it meets."""
-        return Window(
-            max(self.left, window.left),
-            min(self.right, window.right),
-            max(self.bottom, window.bottom),
-            min(self.top, window.top),
-        )
+    def cut(self, window: Window) -> Window | None:
+        """The part of the window that lies in another one."""
+        left, right = max(self.left, window.left), min(self.right, window.right)
+        bottom, top = max(self.bottom, window.bottom), min(self.top, window.top)
+        return Window(left, right, bottom, top) if left < right and bottom < top else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +95,10 @@ class MapPoints:
         the part of the window that has points, which is returned, too.
         """
         window = window or self.bounds
-        if not window.meets(self.bounds):
+        visible = window.cut(self.bounds)
+        if visible is None:
             return np.zeros((1, 1), dtype=np.int64), window
-        rows, visible = self.in_window(window), window.cut(self.bounds)
+        rows = self.in_window(window)
         wide, high = visible.right - visible.left, visible.top - visible.bottom
         side = math.sqrt(wide * high * POINTS_A_BIN / max(1, len(rows)))
         side = min(side, max(wide, high) / FEWEST_BINS)
@@ -137,23 +125,17 @@ class MapPoints:
         (left, bottom), (right, top) = corners.min(axis=0), corners.max(axis=0)
         near = (self.x >= left) & (self.x <= right) & (self.y >= bottom) & (self.y <= top)
         rows = np.flatnonzero(near)
-        if bottom == top:
-            return rows[:0]
-        level = _number_bins(self.y[rows], bottom, top, LEVELS).astype(np.int16)
-        rows = rows[np.argsort(level, kind="stable")]  # so an edge meets few of the points
-        starts = np.concatenate([[0], np.bincount(level, minlength=LEVELS).cumsum()])
+        rows = rows[np.argsort(self.y[rows])]  # so an edge meets few of the points
         x, y = self.x[rows].astype(np.float64), self.y[rows].astype(np.float64)
         is_odd = np.zeros(len(rows), dtype=bool)
-        edge_levels = _number_bins(corners[:, 1].astype(np.float32), bottom, top, LEVELS)
-        ends, end_levels = np.roll(corners, -1, axis=0), np.roll(edge_levels, -1)
-        firsts = starts[np.maximum(np.minimum(edge_levels, end_levels) - 1, 0)]
-        lasts = starts[np.minimum(np.maximum(edge_levels, end_levels) + 2, LEVELS)]
-        for (u, v), (to_u, to_v), *span in zip(corners, ends, firsts, lasts, strict=True):
-            part = slice(*span)
-            crosses = (v <= y[part]) != (to_v <= y[part])
+        ends = np.roll(corners, -1, axis=0)
+        heights = np.sort([corners[:, 1], ends[:, 1]], axis=0)
+        for (u, v), (to_u, to_v), first, last in zip(
+            corners, ends, *np.searchsorted(y, heights), strict=True
+        ):
             if v != to_v:
-                crosses &= x[part] < u + (y[part] - v) * ((to_u - u) / (to_v - v))
-            is_odd[part] ^= crosses
+                part = slice(first, last)
+                is_odd[part] ^= x[part] < u + (y[part] - v) * ((to_u - u) / (to_v - v))
         return rows[is_odd]
 
 

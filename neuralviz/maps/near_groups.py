@@ -94,7 +94,7 @@ class NearGroups:
             keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
         indices, distances = split_keys(best_keys)
-        return Neighbours(indices, distances, self.metric, is_approximate=True)
+        return Neighbours(indices, distances, self.metric)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] places among the vectors, by float32 products."""
@@ -123,8 +123,7 @@ class NearGroups:
         """[query, group] whose centres are nearest: enough of them to hold ``n`` vectors."""
         sizes = np.sort(np.diff(self.starts))
         n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
-        if n_probed >= len(self.centres):
-            return np.tile(np.arange(len(self.centres)), (len(queries), 1))
+        n_probed = min(n_probed, len(self.centres))
         probed = np.zeros((len(queries), n_probed), dtype=np.int64)
         for start in range(0, len(queries), ROWS):
             rows = slice(start, start + ROWS)
@@ -146,7 +145,6 @@ def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def _keep_smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    if near.shape[1] <= n:
-        return near, places
-    order = np.argpartition(near, n - 1, axis=1)[:, :n]
+    """The ``n`` smallest of each row in any order, and their places; all where there are fewer."""
+    order = np.argpartition(near, min(n, near.shape[1]) - 1, axis=1)[:, :n]
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(places, order, axis=1)

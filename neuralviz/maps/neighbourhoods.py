@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,8 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
-    codes, k = _encode_labels(neighbours, labels, k)
-    baseline = np.bincount(codes[codes >= 0]).max() / n
-    return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
+    most = Counter(filter(None, labels)).most_common(1)[0][1]
+    return KnnAccuracy(right / n, min(k, neighbours.k), n, most / n, wilson_interval(right, n))
 
 
 def why_no_votes(labels: Iterable[str]) -> str:
@@ -83,22 +82,20 @@ def why_no_votes(labels: Iterable[str]) -> str:
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
     """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts."""
-    codes, k = _encode_labels(neighbours, labels, k)
-    labelled = codes >= 0
-    n = int(labelled.sum())
+    _, codes, votes = _collect_votes(neighbours, labels, k)
+    n = int((codes >= 0).sum())
     if n < 2:
         raise NeuralvizError(
             "The accuracy needs at least 2 texts with a label; "
             f"{'only 1' if n else 'none'} of {len(codes):,} has one."
         )
-    return (_winners(neighbours, codes, k) == codes)[labelled]
+    return (_find_most_voted(votes) == codes)[codes >= 0]
 
 
 def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
     """[text] the label its neighbours vote for, as `knn_accuracy` counts; empty without any."""
-    codes, k = _encode_labels(neighbours, labels, k)
-    names = [*dict.fromkeys(filter(None, labels)), ""]  # a text without voters has the code -1
-    return [names[code] for code in _winners(neighbours, codes, k).tolist()]
+    names, _, votes = _collect_votes(neighbours, labels, k)
+    return [names[code] for code in _find_most_voted(votes).tolist()]
 
 
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
@@ -107,37 +104,28 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
     ``codes`` is [text] int32 a number for each label, -1 for none; ``rows`` are those texts.
     """
     _check_k(k)
-    own_codes, votes = codes[rows], codes[near.indices]
-    votes = _select_labelled(votes, k) if (votes < 0).any() else votes[:, :k]
-    return (_find_most_voted(votes) == own_codes)[own_codes >= 0]
+    own_codes = codes[rows]
+    winners = _find_most_voted(_select_voters(codes[near.indices], k))
+    return (winners == own_codes)[own_codes >= 0]
 
 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
     """The ``n`` texts with the most votes against them, of those that `knn_accuracy` misses."""
-    codes, k = _encode_labels(neighbours, labels, k)
-    winners = _winners(neighbours, codes, k)
+    names, codes, votes = _collect_votes(neighbours, labels, k)
+    winners, agree = _find_most_voted(votes), _share_of_votes(codes, votes)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
-    agree = label_agreement(neighbours, labels, k)
-    names = {int(code): label for code, label in zip(codes, labels, strict=True)}
     return tuple(
-        Outvoted(text, labels[text], names[int(winners[text])], float(agree[text]))
+        Outvoted(text, labels[text], names[winners[text]], float(agree[text]))
         for text in missed[np.argsort(agree[missed], kind="stable")][:n].tolist()
     )
 
 
 def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
     """[text] 0 … 1 share of its voters that have a text's label; NaN without label or voter."""
-    codes, k = _encode_labels(neighbours, labels, k)
-    shares = np.full(len(codes), np.nan)
-    for rows, votes in _votes(neighbours, codes, k):
-        label = codes[rows]
-        n_votes = (votes >= 0).sum(axis=1)
-        n_same = (votes == label[:, None]).sum(axis=1)
-        is_defined = (label >= 0) & (n_votes > 0)
-        shares[rows] = np.divide(n_same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
-    return shares
+    _, codes, votes = _collect_votes(neighbours, labels, k)
+    return _share_of_votes(codes, votes)
 
 
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
@@ -199,28 +187,38 @@ def _check_k(k: int) -> None:
         raise SettingsError("The number of neighbours must be at least 1.")
 
 
-def _encode_labels(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
-    """[text] a number for each label, -1 for none, and the voters there can be."""
+def _collect_votes(
+    neighbours: Neighbours, labels: Sequence[str], k: int
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The different labels, "" last; [text] which of them it has, -1 for none; and their voters'.
+
+    Votes are as of `_select_voters`.
+    """
     _check_k(k)
     if len(labels) != len(neighbours):
         raise NeuralvizError(
             f"Got {len(labels):,} labels for {len(neighbours):,} texts; expected one per text."
         )
-    numbers: dict[str, int] = {"": -1}
-    codes = [numbers.setdefault(label, len(numbers) - 1) for label in labels]
-    return np.array(codes, dtype=np.int32), min(k, neighbours.k)
+    names = list(dict.fromkeys(filter(None, labels)))
+    number = {"": -1} | {name: code for code, name in enumerate(names)}
+    codes = np.array([number[label] for label in labels], dtype=np.int32)
+    votes = [
+        _select_voters(codes[neighbours.indices[start : start + ROWS]], k)
+        for start in range(0, len(codes), ROWS)
+    ]
+    return [*names, ""], codes, np.concatenate(votes) if votes else codes[:, None]
 
 
-def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
-    """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
-    winners = np.full(len(codes), -1, dtype=codes.dtype)
-    for rows, votes in _votes(neighbours, codes, k):
-        winners[rows] = _find_most_voted(votes)
-    return winners
+def _select_voters(votes: np.ndarray, k: int) -> np.ndarray:
+    """[text, k] the labels of the nearest that have one, from those of all; -1 for want of more."""
+    if (votes >= 0).all():
+        return votes[:, :k]
+    order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(votes, order, axis=1)
 
 
 def _find_most_voted(votes: np.ndarray) -> np.ndarray:
-    """[text] as of `_winners`, of [text, voter] labels, the nearest voter first."""
+    """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
     counts = np.zeros(votes.shape, dtype=np.int32)
     for column in votes.T:
         counts += votes == column[:, None]
@@ -228,17 +226,8 @@ def _find_most_voted(votes: np.ndarray) -> np.ndarray:
     return votes[np.arange(len(votes)), counts.argmax(axis=1)]
 
 
-def _select_labelled(votes: np.ndarray, k: int) -> np.ndarray:
-    """[text, k] the labels of the first voters that have one, then of others."""
-    order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(votes, order, axis=1)
-
-
-def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Texts, and [text, voter] labels of their first ``k`` neighbours that have one, else -1."""
-    everybody = bool((codes >= 0).all())
-    candidates = neighbours.first(k).indices if everybody else neighbours.indices
-    for start in range(0, len(codes), ROWS):
-        rows = slice(start, start + ROWS)
-        votes = codes[candidates[rows]]
-        yield rows, votes if everybody else _select_labelled(votes, k)
+def _share_of_votes(codes: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """[text] 0 … 1 share of the voters that have a text's own label; NaN without label or voter."""
+    n_votes = np.where(codes >= 0, (votes >= 0).sum(axis=1), 0)
+    n_same = (votes == codes[:, None]).sum(axis=1)
+    return np.divide(n_same, n_votes, out=np.full(len(codes), np.nan), where=n_votes > 0)

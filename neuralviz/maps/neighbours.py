@@ -115,11 +115,6 @@ def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
     return bits | numbers
 
 
-def smallest_keys(keys: np.ndarray, k: int) -> np.ndarray:
-    """[a, min(k, b)] the smallest keys of each row, in any order."""
-    return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
-
-
 def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of texts int32, and distances float32."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
@@ -157,7 +152,6 @@ class Neighbours:
     indices: np.ndarray
     distances: np.ndarray  # [text, k] float32, not falling along a row
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
-    is_approximate: bool = False  # whether they come from an index of the store, which misses a few
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -204,9 +198,9 @@ def find_neighbours(
         return _find_exactly(vectors, k, metric, should_stop)
     rows, group = distinct_rows(vectors)
     if len(rows) == n:
-        return descend(vectors, k, metric, seed, should_stop, on_wait)
+        return _descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
-        near_groups = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        near_groups = _descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
         near_groups = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
     return _expand_groups(near_groups, group, k)
@@ -223,7 +217,14 @@ def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
     return _drop_itself(near, np.arange(n))
 
 
-def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cosine") -> Neighbours:
+def nearest(
+    vectors: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    metric: str = "cosine",
+    *,
+    should_stop: ShouldStop = never,
+) -> Neighbours:
     """The ``k`` texts nearest to each of [query, dim] new vectors, by exact search.
 
     A text with the query's own vector counts, at distance 0.
@@ -233,39 +234,35 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     k = min(int(k), len(vectors))
     keys = np.zeros((len(queries), k), dtype=np.int64)
     for start in range(0, len(queries), ROWS):
+        if should_stop():
+            raise Stopped
         batch = queries[start : start + ROWS].astype(np.float64)
         kept = np.zeros((len(batch), 0), dtype=np.int64)
         for first in range(0, len(vectors), ROWS):
             block = vectors[first : first + ROWS].astype(np.float64)
             block_keys = sort_keys(all_distances(batch, block, metric), first)
-            kept = np.concatenate([kept, smallest_keys(block_keys, k)], axis=1)
-            kept = smallest_keys(kept, k)
+            kept = _smallest(np.concatenate([kept, _smallest(block_keys, k)], axis=1), k)
         keys[start : start + ROWS] = np.sort(kept, axis=1)
     return Neighbours(*split_keys(keys), metric)
 
 
+def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
+    """[a, min(k, b)] the smallest keys of each row, in any order."""
+    return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
+
+
 def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
-    """From all distances, which fit into memory block by block."""
-    n = len(vectors)
-    everything = vectors.astype(np.float64)
-    best_keys = np.zeros((n, k), dtype=np.int64)
-    for start in range(0, n if k else 0, 512):
-        if should_stop():
-            raise Stopped
-        rows = slice(start, start + 512)
-        keys = sort_keys(all_distances(everything[rows], everything, metric))
-        keys[np.arange(len(keys)), start + np.arange(len(keys))] = np.iinfo(np.int64).max
-        best_keys[rows] = np.sort(smallest_keys(keys, k), axis=1)
-    return Neighbours(*split_keys(best_keys), metric)
+    near = nearest(vectors, vectors, k + 1, metric, should_stop=should_stop)
+    return _drop_itself(near, np.arange(len(vectors)))
 
 
-def descend(
+def _descend(
     vectors: np.ndarray,
     k: int,
     metric: str,
     seed: int,
-    should_stop: ShouldStop = never,
-    on_wait: Callable[[], None] = lambda: None,
+    should_stop: ShouldStop,
+    on_wait: Callable[[], None],
 ) -> Neighbours:
     """Neighbours by nearest neighbour descent, of any number of vectors that all differ."""
     n = len(vectors)

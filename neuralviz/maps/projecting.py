@@ -19,7 +19,6 @@ from neuralviz.maps.neighbours import (
     Neighbours,
     check_queries,
     check_vectors,
-    descend,
     distinct_rows,
     equal_within,
     find_neighbours,
@@ -28,8 +27,6 @@ from neuralviz.maps.neighbours import (
 )
 from neuralviz.maps.projection import (
     FEWEST_TEXTS,
-    SCORED_NEIGHBOURS,
-    SEED,
     Projection,
     ProjectionEvent,
     ProjectionSettings,
@@ -64,7 +61,7 @@ def project(
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
-    _check_enough(vectors)
+    _check_enough(len(distinct_rows(vectors)[0]), len(vectors))
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
             f"Vectors with {vectors.shape[1]} values cannot be projected to "
@@ -74,6 +71,16 @@ def project(
     def on_wait() -> None:
         on_progress(ProjectionEvent("waiting"))
 
+    def find_near(rows: np.ndarray) -> Neighbours:
+        return find_neighbours(
+            vectors[rows],
+            settings.needed_neighbours(len(rows)),
+            settings.metric,
+            settings.seed,
+            should_stop=should_stop,
+            on_wait=on_wait,
+        )
+
     def after_epoch(n_done: int, total: int) -> None:
         on_progress(ProjectionEvent("layout", n_done, total))
         if n_done and should_stop():
@@ -82,8 +89,17 @@ def project(
     if should_stop():
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
-    neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
-    rows, group, near = _find_distinct(vectors, settings, neighbours, should_stop, on_wait)
+    # many texts of one vector would be torn into several clouds: only the first is laid out
+    rows = group = np.arange(len(vectors))
+    neighbours = near = find_near(rows)
+    while True:
+        is_equal = near.distances <= equal_within(vectors[rows], settings.metric)[:, None]
+        if not is_equal.any():
+            break
+        first, part = _join_equal(is_equal, near)
+        rows, group = rows[first], part[group]
+        _check_enough(len(rows), len(vectors))
+        near = find_near(rows)
     fitted: dict[str, np.ndarray] = {}
     if settings.reducer == "pca":
         on_progress(ProjectionEvent("layout"))
@@ -97,70 +113,28 @@ def project(
         np.ascontiguousarray(coordinates[group], dtype=np.float32),
         settings,
         neighbours,
-        _notes(settings, len(rows)),
+        _describe_changes(settings, len(rows)),
         MappingProxyType(fitted),
     )
 
 
-def _find_neighbours(
-    vectors: np.ndarray,
-    settings: ProjectionSettings,
-    should_stop: ShouldStop,
-    on_wait: Callable[[], None],
-) -> Neighbours:
-    """As many neighbours of each text as a map with some settings needs."""
-    return find_neighbours(
-        vectors,
-        settings.needed_neighbours(len(vectors)),
-        settings.metric,
-        settings.seed if "seed" in settings.relevant() else SEED,
-        should_stop=should_stop,
-        on_wait=on_wait,
-    )
+def _join_equal(is_equal: np.ndarray, near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
+    """The first text of each group of equal neighbours, and [text] the group that it is in."""
+    text, column = np.nonzero(is_equal)
+    edges = (np.ones(len(text)), (text, near.indices[text, column]))
+    graph = scipy.sparse.csr_array(edges, shape=(len(near), len(near)))
+    labels = scipy.sparse.csgraph.connected_components(graph)[1]
+    _, first, part = np.unique(labels, return_index=True, return_inverse=True)
+    return first, part
 
 
-def _find_distinct(
-    vectors: np.ndarray,
-    settings: ProjectionSettings,
-    neighbours: Neighbours,
-    should_stop: ShouldStop,
-    on_wait: Callable[[], None],
-) -> tuple[np.ndarray, np.ndarray, Neighbours]:
-    """The texts that are laid out: many of one vector would be torn into several clouds.
-
-    Returns:
-        [distinct] numbers of texts, no two of one vector; [text] which of these stands for it; and
-        the neighbours of the distinct ones among themselves.
-    """
-    group = rows = np.arange(len(vectors))
-    while True:
-        is_equal = neighbours.distances <= equal_within(vectors[rows], settings.metric)[:, None]
-        if not is_equal.any():
-            return rows, group, neighbours
-        text, column = np.nonzero(is_equal)
-        edges = (np.ones(len(text)), (text, neighbours.indices[text, column]))
-        graph = scipy.sparse.csr_array(edges, shape=(len(rows), len(rows)))
-        labels = scipy.sparse.csgraph.connected_components(graph)[1]
-        _, first, part = np.unique(labels, return_index=True, return_inverse=True)
-        rows, group = rows[first], part[group]
-        if len(rows) < FEWEST_TEXTS:
-            raise _too_few_error(len(rows), len(vectors))
-        neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
-
-
-def _check_enough(vectors: np.ndarray) -> None:
-    """Raises TextError where fewer than 5 vectors differ, before anything is computed."""
-    differ = len(distinct_rows(vectors)[0])
-    if differ < FEWEST_TEXTS:
-        raise _too_few_error(differ, len(vectors))
-
-
-def _too_few_error(differ: int, n: int) -> TextError:
-    return TextError(
-        f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
-        f"{many(n, 'text')} here are only {differ} different. Equal texts have equal embeddings; "
-        "if the texts differ, the embeddings do not tell them apart."
-    )
+def _check_enough(n_different: int, n: int) -> None:
+    if n_different < FEWEST_TEXTS:
+        raise TextError(
+            f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
+            f"{many(n, 'text')} here are only {n_different} different. Equal texts have equal "
+            "embeddings; if the texts differ, the embeddings do not tell them apart."
+        )
 
 
 @contextmanager
@@ -179,15 +153,16 @@ def _hold_layout(
             yield umap_layout
 
 
-def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
+def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
     """Sentences on settings that were changed for ``n`` different texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
-    reduced = ""
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         reduced = f"number of neighbours was reduced from {settings.n_neighbors} to {n_neighbors}"
-    if settings.reducer == "tsne" and perplexity < settings.perplexity:
+    elif settings.reducer == "tsne" and perplexity < settings.perplexity:
         reduced = f"perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}"
-    return (f"The {reduced}: there are only {n:,} different texts.",) if reduced else ()
+    else:
+        return ()
+    return (f"The {reduced}: there are only {n:,} different texts.",)
 
 
 def place(
@@ -226,18 +201,14 @@ def place_by_neighbours(
     return placed
 
 
-def warm_up(*, large: bool = False) -> None:
+def warm_up() -> None:
     """Import UMAP and compile what maps need, for the first map of a process to start at once.
 
     For a thread in the background, which lets maps that are asked for meanwhile have their turn in
-    between. With ``large``, also what only many thousand texts need: some 30 s of one core.
+    between.
     """
-    n = 64
-    vectors = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)
-    small_map = project(vectors)
-    place(vectors, small_map, vectors[:2] + 0.5)
-    if large:
-        descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)
+    vectors = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    place(vectors, project(vectors), vectors[:2] + 0.5)
 
 
 def lay_out_snapshots(

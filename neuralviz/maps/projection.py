@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -28,7 +27,7 @@ FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
 MOST_NEIGHBORS = 200
 MOST_WHOLE = 200_000  # texts that are worked on as a whole; of more, a sample, and an index
-LARGEST_PERPLEXITY = 100.0
+LARGEST_PERPLEXITY = 100
 PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
 SEED = 42
 SEEDS = 2**32
@@ -38,6 +37,14 @@ _RELEVANT = {
     "tsne": ("reducer", "dimensions", "perplexity", "metric", "seed"),
     "pca": ("reducer", "dimensions", "metric"),
 }
+_LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "dimensions": (int, 2, 3),
+    "n_neighbors": (int, 2, MOST_NEIGHBORS),
+    "min_dist": (float, 0, 0.99),
+    "perplexity": (float, 1, LARGEST_PERPLEXITY),
+    "seed": (int, 0, SEEDS - 1),
+}
+"""By setting, its kind and its lowest and highest value."""
 STAGES = {
     "waiting": "Waiting for another map to finish",
     "index": "Indexing the embeddings",
@@ -62,31 +69,20 @@ class ProjectionSettings:
     seed: int = SEED  # 0 … 2³² − 1
 
     def __post_init__(self) -> None:
-        if self.reducer not in REDUCERS:
-            raise SettingsError(
-                f"Unknown projection “{self.reducer}”. Choose from: {', '.join(REDUCERS)}."
-            )
-        if not _is_whole(self.dimensions) or self.dimensions not in (2, 3):
-            raise SettingsError("A map must have 2 or 3 dimensions.")
+        _check_choice("projection", self.reducer, REDUCERS)
+        _check_choice("metric", self.metric, METRICS)
+        for name, (kind, low, high) in _LIMITS.items():
+            value = getattr(self, name)
+            is_kind = isinstance(value, Integral if kind is int else Real)
+            if not is_kind or isinstance(value, bool) or not low <= value <= high:
+                whole = "whole " if kind is int else ""
+                raise SettingsError(
+                    f"{name} must be a {whole}number from {low:,} to {high:,}, not {value}."
+                )
+            relevant = name in _RELEVANT[self.reducer]  # what changes nothing is as by default
+            object.__setattr__(self, name, kind(value) if relevant else getattr(type(self), name))
         if self.reducer == "tsne" and self.dimensions != 2:
             raise SettingsError("t-SNE supports 2 dimensions only. Use UMAP or PCA for 3.")
-        if not _is_whole(self.n_neighbors) or not 2 <= self.n_neighbors <= MOST_NEIGHBORS:
-            raise SettingsError(f"n_neighbors must be a whole number from 2 to {MOST_NEIGHBORS}.")
-        if not _is_real(self.min_dist) or not 0 <= self.min_dist <= 0.99:
-            raise SettingsError("min_dist must be a number from 0 to 0.99.")
-        if self.metric not in METRICS:
-            raise SettingsError(
-                f"Unknown metric “{self.metric}”. Choose from: {', '.join(METRICS)}."
-            )
-        if not _is_real(self.perplexity) or not 1 <= self.perplexity <= LARGEST_PERPLEXITY:
-            raise SettingsError(
-                f"The perplexity must be a number from 1 to {LARGEST_PERPLEXITY:g}."
-            )
-        if not _is_whole(self.seed) or not 0 <= self.seed < SEEDS:
-            raise SettingsError(f"The seed must be a whole number from 0 to {SEEDS - 1:,}.")
-        for name, kind in (("dimensions", int), ("n_neighbors", int), ("seed", int),
-                           ("min_dist", float), ("perplexity", float)):  # fmt: skip
-            object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
 
     def relevant(self) -> dict[str, str | int | float]:
         """The settings that affect this reducer, by name, for a key; `from_dict` reads them."""
@@ -129,12 +125,9 @@ def is_large(n_texts: int) -> bool:
     return n_texts > MOST_WHOLE
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def _check_choice(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise SettingsError(f"Unknown {kind} “{name}”. Choose from: {', '.join(known)}.")
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def nearest_in_corpus(
     pending = search.by_index(should_stop)
     if len(pending):
         search.exactly(pending, on_progress, should_stop)
-    return search.result(is_approximate=len(pending) < len(search.queries))
+    return search.result()
 
 
 def neighbours_of_rows(
@@ -90,7 +90,7 @@ def neighbours_of_rows(
     """The ``k`` texts nearest to each of some texts of a map, by the vectors; never itself.
 
     They are those that were kept with the map, fewer where so many are not kept; or, where it was
-    fitted to a sample, they come from the index of the vectors, and are approximate.
+    fitted to a sample, they come from the index of the vectors, which may miss a few.
     """
     check_search(kept.settings.metric, k)
     if kept.n_fitted is None:
@@ -125,7 +125,7 @@ def neighbours_at_once(
         return None
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     search = _Search(store, corpus, embedder, vectors, k, INDEXED, rows)
-    return None if len(search.by_index(never)) else search.result(is_approximate=True)
+    return None if len(search.by_index(never)) else search.result()
 
 
 def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
@@ -167,9 +167,9 @@ class _Search:
         self._itself = np.full(n, -1) if leaving_out is None else np.asarray(leaving_out)
         self._keys = np.zeros((n, self._k), dtype=np.int64)
 
-    def result(self, *, is_approximate: bool) -> Neighbours:
+    def result(self) -> Neighbours:
         """What was filled in."""
-        return Neighbours(*split_keys(self._keys), self._metric, is_approximate)
+        return Neighbours(*split_keys(self._keys), self._metric)
 
     def by_index(self, should_stop: ShouldStop) -> np.ndarray:
         """Fill in what the index finds; numbers of the queries for which that is too little."""

@@ -443,7 +443,10 @@ class CorpusStore:
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """`neuralviz.maps.filtering.find_words` without reading the texts into memory."""
+        """Rows whose texts hold every word of a query, in their order; none for a blank query.
+
+        A word may be part of a longer one; what stands in quotation marks has to be there just so.
+        """
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -53,29 +53,6 @@ class StoredVectors:
     # [found, dim] float32, those of `mask`; None when they were not asked for
     vectors: np.ndarray | None
     loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
-
-
-class VectorStore(Protocol):
-    """Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""
-
-    def register(self, embedder: Embedder) -> KeptEmbedder:
-        """Make a place for an embedder's vectors, if there is none yet."""
-
-    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text] whether there is a vector."""
-
-    def find(
-        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
-    ) -> StoredVectors:
-        """What is kept of these texts, all of it as of one moment."""
-
-    def put(
-        self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
-    ) -> None:
-        """Keep the [text, dim] vectors and [text, 2] losses of some texts, no two alike."""
-
-    def compact(self, embedder: KeptEmbedder) -> None:
-        """Put many small pieces together, unless somebody else is just writing."""
 
 
 class KeptVectors:
@@ -127,11 +104,6 @@ class KeptVectors:
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
         return self.find(embedder, keys, with_vectors=False).mask
-
-    def version(self, embedder: KeptEmbedder) -> int:
-        """A number that rises whenever vectors are put in or deleted."""
-        with self._database.reading():
-            return self._database.open(vectors_table(embedder)).version
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
@@ -371,3 +343,7 @@ class MemoryVectors:
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Nothing is in pieces here."""
+
+
+VectorStore = KeptVectors | MemoryVectors
+"""Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""

@@ -18,7 +18,7 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.evaluation.measures import check_measures, measure, overlaps
+from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.published import TOTALS, find_published, read_published
 from neuralviz.evaluation.tables import (
@@ -27,7 +27,6 @@ from neuralviz.evaluation.tables import (
     make_data,
     read_data,
 )
-from neuralviz.evaluation.uniformity import MAX_ALIKE, alike_pairs
 from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
@@ -157,7 +156,7 @@ def test_all_measures_of_scored_pairs() -> None:
     for variant in "bc":
         expected = stats.kendalltau(products, data.scores, variant=variant).statistic
         assert getattr(c, f"kendall_{variant}") == pytest.approx(expected)
-    low, high = found.intervals.spearman
+    low, high = found.interval("spearman")
     assert -1 <= low < c.spearman < high <= 1
     assert found.pairs.total == 20 * 30
     assert found.triplets.total == 40 * 38
@@ -328,15 +327,15 @@ def test_paraphrases_by_quality_and_fixed_values() -> None:
 
 
 def test_ratios_are_cut_and_left_out_where_they_say_nothing() -> None:
-    from neuralviz.evaluation.paraphrases import QualityMap, ratio
+    from neuralviz.evaluation.events import QualityMap
 
     axis = np.array([0.1])
     values = [np.array([[value]]) for value in (0.4, 0.8, 0.1, -0.2, np.nan)]
     maps = [QualityMap("lexical", axis, axis, value, np.ones((1, 1))) for value in values]
-    assert ratio(maps[0], maps[1])[0, 0] == pytest.approx(0.5)
-    assert ratio(maps[1], maps[2])[0, 0] == 1.5
-    assert np.isnan(ratio(maps[0], maps[3])[0, 0])
-    assert np.isnan(ratio(maps[4], maps[0])[0, 0])
+    assert maps[0].ratio(maps[1])[0, 0] == pytest.approx(0.5)
+    assert maps[1].ratio(maps[2])[0, 0] == 1.5
+    assert np.isnan(maps[0].ratio(maps[3])[0, 0])
+    assert np.isnan(maps[4].ratio(maps[0])[0, 0])
 
 
 def test_overlaps_of_pairs_and_triplets() -> None:

@@ -415,8 +415,8 @@ def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
 def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> None:
     ended = threading.Event()
 
-    def work(tell, should_stop) -> str:
-        tell("begun")
+    def work(on_progress, should_stop) -> str:
+        on_progress("begun")
         while not should_stop():
             time.sleep(0.01)
         ended.set()
@@ -432,9 +432,11 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
         next(events)
 
     def follow() -> Generator[int, None, None]:
-        assert (
-            yield from stream_events(lambda tell, _: tell(1) or "over", lambda: False)
-        ) == "over"
+        def work_once(on_progress, should_stop) -> str:
+            on_progress(1)
+            return "over"
+
+        assert (yield from stream_events(work_once, lambda: False)) == "over"
 
     assert list(follow()) == [1]
 

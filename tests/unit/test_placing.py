@@ -179,7 +179,6 @@ def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne
     rows = np.array([1200, 3, 3, 1490])
     found = neighbours_of_rows(store, corpus, tsne, rows, 6)
     exact = find_neighbours(vectors_of(), 6)
-    assert found.is_approximate
     assert (found.indices == exact.indices[rows]).mean() > 0.9
     assert found.indices[3, 0] == 1490 - (N - N_EQUAL)
     np.testing.assert_array_equal(found.indices[1], found.indices[2])
@@ -199,7 +198,7 @@ def test_neighbours_are_found_at_once_or_not_at_all(
 
     monkeypatch.setattr(searching._Search, "exactly", look_at_all)
     found = neighbours_at_once(store, corpus, tsne, 1200, 6)
-    assert found is not None and found.is_approximate
+    assert found is not None
     expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
     np.testing.assert_array_equal(found.indices, expected.indices)
     monkeypatch.setattr(searching, "MOST_FETCHED", 3)
@@ -222,7 +221,7 @@ def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne:
     new = vectors_of()[[10]] + np.float32(0.01)
     near = placer.near(new, 5)
     exact = nearest(vectors_of(), new, 5)
-    assert near.is_approximate and near.indices[0, 0] == exact.indices[0, 0] == 10
+    assert near.indices[0, 0] == exact.indices[0, 0] == 10
     (at,) = placer.land(new)
     close = neighbours_of_points(np.concatenate([points, [at]]), 20).indices[-1]
     assert np.mean(close % (N - N_EQUAL) % TOPICS == 10 % TOPICS) > 0.9

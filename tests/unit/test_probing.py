@@ -23,8 +23,7 @@ from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.data import Measure, labelled_data
 from neuralviz.evaluation.measures import check_measures, measure
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.probed import FOLDS, why_not_probed
-from neuralviz.evaluation.probing import folds, probe
+from neuralviz.evaluation.probing import FOLDS, folds, probe, why_not_probed
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
 from neuralviz.maps.shares import wilson_interval
 
@@ -51,7 +50,7 @@ def test_it_is_scikit_learns_classifier_under_the_same_split_and_seed(seed: int)
     theirs = cross_val_predict(
         make_pipeline(StandardScaler(), network), vectors, np.array(LABELS), cv=split
     )
-    found, right = probe(vectors, LABELS, TEXTS, seed=seed)
+    found, _, right = probe(vectors, LABELS, TEXTS, seed=seed)
     np.testing.assert_array_equal(right, theirs == np.array(LABELS))
     assert found.accuracy == right.mean()
     assert 0.4 < found.accuracy < 1
@@ -84,7 +83,7 @@ def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
         asked += places.tolist()
     assert sorted(asked) == list(range(90))
     # the vectors tell texts, not labels: had a probe seen a text, it would know its label
-    found, _ = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
+    found, _, _ = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
     assert found.accuracy < 0.8
     with pytest.raises(NeuralvizError, match="1 different text has the label “b”"):
         probe(random_vectors(), ["a"] * 80 + ["b"] * 10, [*TEXTS[:80], *["once"] * 10])
@@ -234,8 +233,8 @@ def test_labels_are_probed_when_asked_and_not_by_default() -> None:
 def test_labels_too_rare_to_probe_are_left_out_by_name() -> None:
     labels = ["a"] * 40 + ["b"] * 44 + ["rare"] * 4 + ["once", "again"]
     vectors = random_vectors()
-    found, right = probe(vectors, labels, TEXTS)
-    alone, as_before = probe(vectors[:84], labels[:84], TEXTS[:84])
+    found, _, right = probe(vectors, labels, TEXTS)
+    alone, _, as_before = probe(vectors[:84], labels[:84], TEXTS[:84])
     assert found == replace(alone, left_out=("rare", "once", "again"))
     np.testing.assert_array_equal(right, as_before)
     assert (found.n, found.n_labels, found.baseline) == (84, 2, 44 / 84)
@@ -246,7 +245,7 @@ def test_labels_too_rare_to_probe_are_left_out_by_name() -> None:
         "The probe leaves out the labels “rare” (4), “once” (1) and “again” (1): fewer than 5 "
         "different texts have each.",
     )
-    assert len(asked.told) == 84
+    assert len(asked.right["probe"]) == 84
 
 
 @pytest.mark.parametrize("name", ["neighbours", "probe"])
@@ -257,8 +256,7 @@ def test_every_label_counts_alike_as_scikit_learn_counts(name: Measure) -> None:
     vectors = np.array([centres[one] for one in labels])[:, None] + draw.normal(size=(90, 6))
     data = labelled_data("own.csv", TEXTS, labels)
     found = measure(data, vectors, MeasureSettings((name,), k=3))
-    confusion = found.confusion_of(name)
-    assert confusion is not None
+    confusion = found.confusions[name]
     assert confusion.labels == ("often", "some", "7")
     own = [one for one, row in zip(confusion.labels, confusion.counts, strict=True)
            for _ in range(row.sum())]  # fmt: skip
@@ -281,8 +279,7 @@ def test_every_label_counts_alike_as_scikit_learn_counts(name: Measure) -> None:
     if name == "neighbours":  # of an independent classifier, each text left out in turn
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         nearest = KNeighborsClassifier(1, metric="cosine")
-        one_nearest = measure(data, vectors, MeasureSettings((name,), k=1)).votes
-        assert one_nearest is not None
+        one_nearest = measure(data, vectors, MeasureSettings((name,), k=1)).confusions[name]
         theirs = cross_val_predict(nearest, units, labels, cv=LeaveOneOut())
         np.testing.assert_array_equal(
             one_nearest.counts, metrics.confusion_matrix(labels, theirs, labels=confusion.labels)

@@ -68,7 +68,7 @@ def reopened(projection: Projection) -> Projection:
     ("values", "said"),
     [
         ({"reducer": "som"}, "Unknown projection “som”. Choose from: umap, pca, tsne"),
-        ({"dimensions": 4}, "2 or 3 dimensions"),
+        ({"dimensions": 4}, "dimensions must be a whole number from 2 to 3, not 4"),
         ({"reducer": "tsne", "dimensions": 3}, "Use UMAP or PCA for 3"),
         ({"n_neighbors": 1}, "n_neighbors must be a whole number from 2 to 200"),
         ({"n_neighbors": 2.5}, "whole number"),

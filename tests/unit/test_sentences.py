@@ -21,13 +21,12 @@ from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Cell, Compared, Measured
+from neuralviz.evaluation.events import Cell, Compared, Measured, QualityMap
 from neuralviz.evaluation.examples import recorded_results
 from neuralviz.evaluation.ladder_results import Prediction
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.probed import Probed
+from neuralviz.evaluation.probing import Probed
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
@@ -99,13 +98,13 @@ def error(name: str, share: float, around: float = 0.0, **more: Any) -> Measured
 def accuracy(value: float, around: float = 0.0, k: int = 10) -> Measured:
     bounds = (value - around, value + around)
     hits = np.arange(60) < round(60 * value)
-    return Measured(neighbours=KnnAccuracy(value, k, 60, 1 / 3, bounds), hits=hits)
+    return Measured(neighbours=KnnAccuracy(value, k, 60, 1 / 3, bounds), right={"neighbours": hits})
 
 
 def probe(value: float, tfidf: float | None = None) -> Measured:
     told = np.arange(60) < round(60 * value)
     bounds = (value - 0.1, value + 0.1)
-    return Measured(probe=Probed(value, 60, 3, 5, 1 / 3, tfidf, bounds), told=told)
+    return Measured(probe=Probed(value, 60, 3, 5, 1 / 3, tfidf, bounds), right={"probe": told})
 
 
 def results(data: DataSet, *methods: Measured | None, resamples: int = 1000) -> Results:
