@@ -13,8 +13,7 @@ import numpy as np
 
 from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.encoding import check_batch_size
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
 from neuralviz.models.shared import LOADERS

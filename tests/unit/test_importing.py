@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, StoreError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps

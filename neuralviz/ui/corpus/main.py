@@ -12,8 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import labels_by_spec, list_models
+from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
