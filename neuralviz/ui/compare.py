@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
+    Similarity,
     disagreements,
     furthest_apart,
     least_alike,
@@ -28,7 +31,8 @@ from neuralviz.headlines.similar_texts import (
     describe_similar_texts,
     describe_spread,
 )
-from neuralviz.jobs.comparing import Compare, FollowPair, describe_missing
+from neuralviz.jobs import Run
+from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, NeuralPair, describe_missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
     colour_range,
@@ -60,14 +64,6 @@ from neuralviz.ui.stage import (
 )
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.evaluation.similarity import Similarity
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.comparing import Comparison, NeuralPair
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
