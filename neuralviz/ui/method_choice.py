@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
-from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
+from neuralviz.embedders.methods import Option
 from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
@@ -16,12 +17,6 @@ from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.page import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.embedders.methods import Option
 
 NOTHING = "none"
 MODEL_HELP = "You can also enter a Hugging Face Hub ID or a folder."
@@ -52,15 +47,11 @@ def choose_method(
 
     Args:
         key: begins the keys of all its widgets.
-        label: of the method.
         first: the method at the start.
         defaults: of options, as of `embedder_spec`.
-        optional: whether ``none`` can be chosen.
+        optional: whether ``none`` can be chosen, for which None is returned.
         extra_methods: further choices, by name. With them, ``first`` heads the list, so that the
             session may choose it anew.
-
-    Returns:
-        What was chosen; None for ``none``.
 
     Raises:
         SettingsError: a method or a value that was typed makes no sense.
@@ -106,19 +97,17 @@ def _ask_settings(
 ) -> dict[str, str]:
     """Widgets for the options and the model of a method, but for those in ``fixed``."""
     typed: dict[str, str] = {}
-    has_tolerance = is_fast(fixed.get("precision", ""))
+    precision = fixed.get("precision", "")
     method_defaults = select_defaults(method, defaults)
     for option in METHODS[method].options:
         default = method_defaults.get(option.name, option.default)
-        if option.name in fixed:
+        if option.name in fixed or (option.name == "tolerance" and not is_fast(precision)):
             continue
         if option.name == "precision":
             value: str = choose_precision("Precision", f"{key}-precision", default)
-            has_tolerance = is_fast(value)
-        elif option.name == "tolerance" and not has_tolerance:
-            continue
+            precision = value
         else:
-            value = _ask(f"{key}-{option.name}", option, default)
+            value = _ask_option(f"{key}-{option.name}", option, default)
         if value != option.default:
             typed[option.name] = value
     if "model" not in fixed:
@@ -138,27 +127,21 @@ def _ask_settings(
     return typed
 
 
-def _ask(key: str, option: Option, default: str) -> str:
+def _ask_option(key: str, option: Option, default: str) -> str:
     label = option.name.replace("_", " ").capitalize()
     if option.choices:
-        place = option.choices.index(default)
         chosen = st.selectbox(
             label,
             option.choices,
-            index=place,
+            index=option.choices.index(default),
             key=key,
             bind="query-params",
             help=f"{option.line}.",
         )
-        return chosen or default
-    typed = st.text_input(
-        label,
-        default,
-        key=key,
-        bind="query-params",
-        help=f"{option.line}: {option.expects}.",
-    )
-    return (typed or "").strip() or default
+    else:
+        help_ = f"{option.line}: {option.expects}."
+        chosen = st.text_input(label, default, key=key, bind="query-params", help=help_)
+    return (chosen or "").strip() or default
 
 
 def needs_asking(specs: Iterable[EmbedderSpec]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
@@ -11,6 +12,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
+    ModelKind,
     add_loading_hook,
     check_may_load,
     find_device,
@@ -23,10 +25,7 @@ from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import ModelKind
 
 OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
@@ -112,11 +111,7 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     """The model for a page, or None: then the page has said why, or offered to load it.
 
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
-    any model.
-
-    Args:
-        model_id: see `chosen_model_id`.
-        load: `shared_model`, or `shared_text_model` for any model that reads texts.
+    any model. ``load`` is `shared_model`, or `shared_text_model` for any model that reads texts.
     """
     was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
     if not _is_wanted(model_id):
@@ -167,13 +162,11 @@ def _describe_source(model_id: str) -> str:
     """Where a model that is not loaded would come from."""
     if model_id.startswith(("/", ".", "~")):
         return "It will be read from this folder on the machine that runs neuralviz."
-    download_note = (
+    is_typed = "/" not in model_id and model_id not in SUGGESTIONS
+    return "You have no trained encoder of this name. " * is_typed + (
         "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
         "(usually several hundred megabytes)."
     )
-    if "/" in model_id or model_id in SUGGESTIONS:
-        return download_note
-    return f"You have no trained encoder of this name. {download_note}"
 
 
 def _freeze_loaded() -> None:

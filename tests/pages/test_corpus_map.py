@@ -29,9 +29,8 @@ from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.page import plain
+from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
 
-ROOT = Path(__file__).parents[2]
-PAGE = str(ROOT / "pages" / "corpus_map.py")
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
 PCA = ProjectionSettings("pca")
 TEXTS = tuple(
@@ -93,28 +92,13 @@ def mapped(homes: Path, kept: CorpusStore, tmp_path: Path) -> AppTest:
 
 def open_page(**address: str) -> AppTest:
     """The page at an address, with one map unless that says otherwise."""
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params.update({"map-b": "none", **address})
-    page.run()
+    page = page_at("corpus_map", **{"map-b": "none", **address}).run()
     assert not page.exception
     return page
 
 
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
-
-
 def list_making(page: AppTest) -> list[str]:
     return [button.label for button in page.button if button.label.startswith("Make the")]
-
-
-def read_page(page: AppTest) -> str:
-    elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
-    return "\n".join(str(element.value) for element in elements).replace("\\", "")
-
-
-def has_map(page: AppTest) -> bool:
-    return bool(page.get("bidi_component"))
 
 
 def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kept: CorpusStore):
@@ -137,10 +121,8 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
     press(page, "Make the map")
-    (run,) = page.session_state["corpus-maps-runs"]
-    assert run.wait(120)
-    assert not list_making(page.run().run())
-    assert has_map(page)
+    assert not list_making(finish_run(page, "corpus-maps", 120).run())
+    assert count_figures(page)
     (saved,) = KeptMaps(kept).list_maps(corpus)
     assert saved.settings.reducer == "pca"
     assert not list_making(open_page(**{"map-a-reducer": "PCA"}))
@@ -243,11 +225,9 @@ def place(page: AppTest, sentence: str) -> list:
     page.text_input(key="corpus-search").set_value(sentence).run()
     (corpus,) = (corpus for corpus in CorpusStore().corpora() if corpus.name == "mine")
     (saved,) = KeptMaps(CorpusStore()).list_maps(corpus)
-    runs = page.session_state[f"corpus-placing-{saved.id}-runs"]
-    assert runs[-1].wait(120)
-    page.run()
+    finish_run(page, f"corpus-placing-{saved.id}", 120)
     assert not page.exception
-    return runs
+    return page.session_state[f"corpus-placing-{saved.id}-runs"]
 
 
 def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list(mapped: AppTest):
@@ -288,31 +268,28 @@ def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypa
     page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
     assert "The model of “mean” is not loaded." in read_page(page)
     (key,) = (button.key for button in page.button if button.label == "Load the model")
-    runs = key.replace("corpus-load", "corpus-placing") + "-runs"
-    assert runs not in page.session_state
-    page.button(key=key).click().run()
-    (run,) = page.session_state[runs]
-    assert run.wait(120)
-    page.run()
-    assert run.status == "done"
+    kind = key.replace("corpus-load", "corpus-placing")
+    assert f"{kind}-runs" not in page.session_state
+    finish_run(page.button(key=key).click().run(), kind, 120)
+    assert last_run(page, kind).status == "done"
     assert "not loaded" not in read_page(page)
 
 
 def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     mapped: AppTest, monkeypatch
 ):
-    assert has_map(mapped)
+    assert count_figures(mapped)
     loaded = shared.shared_text_model(MEAN.model_id)
     key = (MEAN.model_id, shared.files_stamp(MEAN.model_id))
     monkeypatch.setitem(shared._models, key, replace(loaded, fingerprint="of other files"))
     mapped.run()
     assert not mapped.exception
-    assert not has_map(mapped)
+    assert not count_figures(mapped)
     assert "the model has changed since the saved map was made" in read_page(mapped)
     assert list_making(mapped) == ["Make the map"]
     monkeypatch.delitem(shared._models, key)  # nobody knows, and nothing is loaded to find out
     mapped.run()
-    assert has_map(mapped)
+    assert count_figures(mapped)
     assert key not in shared._models
     assert "outdated" not in read_page(mapped)  # the bundled model changes with the program alone
 
@@ -356,7 +333,7 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
     page = open_page(**{"map-a-reducer": "PCA"})
     spec = EmbedderSpec.from_json(kept.spec)
     assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
-    assert has_map(page)
+    assert count_figures(page)
     assert not page.warning
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value("A sentence.").run()
