@@ -58,7 +58,7 @@ from neuralviz.ui.choices import show_choosable_table
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
-from neuralviz.ui.method_choice import NOTHING, choose_method, needs_asking
+from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
