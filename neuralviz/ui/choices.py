@@ -1,22 +1,28 @@
-"""Widgets that pages share: one of a few options, a row of a table, a precision, a header."""
+"""Widgets that pages share: one of a few options, a row of a table, a precision, a name."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precision
 from neuralviz.reading.source import WITHOUT_NAMES, Source
-from neuralviz.ui.page import plain
+from neuralviz.ui.limits import has_visitors
+from neuralviz.ui.pace import let_others_draw
+from neuralviz.ui.page import plain, show_error
 
 T = TypeVar("T")
+REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
+"""Settings of a widget whose value a link brings back, and other pages leave as it is."""
 # how caches tell files apart
 BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 DETECTED = "detect automatically"
@@ -141,3 +147,41 @@ def choose_header(source: Source, key: str, place: DeltaGenerator | None = None)
         help="The line with the names of the columns; in a workbook, the row.",
     )
     return replace(source, header=_CHOICES.get(chosen))
+
+
+def save_by_name(
+    key: str,
+    placeholder: str,
+    identity: Hashable,
+    save: Callable[[str], Path],
+    is_there: Callable[[str], bool],
+) -> str:
+    """Ask for a name, and save under it at the press of *Save*; a double click saves once.
+
+    Args:
+        key: names the widgets.
+        placeholder: in the empty field.
+        identity: tells what is saved from anything else.
+        save: saves under a name, and returns the place; raises a `NeuralvizError`.
+        is_there: whether something of this name is still saved.
+
+    Returns:
+        The name under which it was saved; empty before.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input("Name", placeholder=placeholder, key=f"{key}-name").strip()
+        pressed = st.button("Save", icon=":material/save:", key=f"{key}-save-it")
+    *saved_as, place = st.session_state.get(f"{key}-saved", ("", None, ""))
+    if saved_as == [name, identity] and is_there(name):
+        folder_note = "" if has_visitors() else f" in {place}"
+        st.success(plain(f"Saved as “{name}”{folder_note}."))
+        return name
+    if pressed:
+        try:
+            with let_others_draw(), st.spinner("Saving …"):
+                st.session_state[f"{key}-saved"] = (name, identity, save(name))
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()  # so that the page knows it
+    return ""
