@@ -55,7 +55,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import show_choosable_table
-from neuralviz.ui.figures import allow_swiping, download_table, show_figure
+from neuralviz.ui.figures import allow_swiping, download_table, open_downloads, show_figure
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
@@ -467,9 +467,7 @@ def _show_disagreements(view: View) -> None:
         },
         None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
-    with st.popover(
-        "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
-    ):
+    with open_downloads("compare-pairs"):
         download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
 
 
