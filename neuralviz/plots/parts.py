@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
-from neuralviz.plots.theme import SMALL_FONT_SIZE, escape, make_live_figure, shorten
+from neuralviz.plots.theme import LAYER_COLOURS, SMALL_FONT_SIZE, escape, make_live_figure, shorten
 from neuralviz.words import number
 
 Trace = dict[str, Any]  # or some of its settings
@@ -131,6 +132,13 @@ def name_axis(names: Sequence[str], n_characters: int, **more: Any) -> dict[str,
     """An axis with users' words at 0, 1, …, cut and escaped."""
     written = [escape(shorten(name, n_characters)) for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": written, **more}
+
+
+def layer_colours(n: int) -> list[str]:
+    """A colour for each of ``n`` layers: categories while they are few, else from low to high."""
+    if n <= len(LAYER_COLOURS):
+        return list(LAYER_COLOURS[:n])
+    return sample_colorscale("Viridis", np.linspace(0.3, 0.8, n).tolist())
 
 
 def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
