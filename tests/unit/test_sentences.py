@@ -35,7 +35,6 @@ from neuralviz.headlines import (
     Headline,
     corpus,
     evaluation,
-    how_it_works,
     ladder,
     layers,
     micro_tuning,
@@ -45,6 +44,7 @@ from neuralviz.headlines import (
     write_lead,
 )
 from neuralviz.headlines import Measured as What
+from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
@@ -442,12 +442,12 @@ def steps() -> Iterator[tuple[str, str]]:
             embeddings=[np.r_[3.0, np.ones(18), 0.0]],
         ),
     )  # fmt: skip
-    for name in (
-        "text tokens inputs loss weights delta norms concatenated embedding product"
-    ).split():
-        yield name, getattr(how_it_works, f"describe_{name}")(walk)
+    names = "text tokens inputs loss weights delta norms concatenated embedding product".split()
+    yield from zip(names, describe_steps(walk), strict=True)
     walk.products = (0.201, 0.203)
-    yield "equal products", how_it_works.describe_product(walk)
+    yield "equal products", describe_steps(walk)[-1]
+    walk.products = (0.2, 0.3)
+    yield "unrelated is closer", describe_steps(walk)[-1]
 
 
 VIEWS = {
