@@ -26,7 +26,6 @@ from neuralviz.models.shared import is_held
 from neuralviz.paths import app_folder
 from neuralviz.plots.micro_tuning import (
     blank_figure,
-    blank_height,
     describe_run,
     products_figure,
     shares_figure,
@@ -376,6 +375,5 @@ def _draw_blanks(
                 columns=["token", "before", "after", "change"],
             ),
             name=f"blank {place}",
-            height=blank_height(blank),
             provenance=provenance,
         )
