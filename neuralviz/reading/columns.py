@@ -363,12 +363,11 @@ def _count_words(text: str) -> float:
     """Words with a letter, less numbers; in scripts without blanks, two characters are one."""
     n_wide = 0 if text.isascii() else len(_WITHOUT_BLANKS.findall(text))
     parts = text.split()
-    n_words = sum(1 for part in parts if _LETTER.search(part) and not _is_number_word(part))
+    n_words = 0
+    for part in parts:
+        is_number = part[0] in "+-.0123456789" and finite_number(part) is not None
+        n_words += bool(_LETTER.search(part)) and not is_number
     return max(min(n_words, 1), 2 * n_words - len(parts), n_wide / 2)
-
-
-def _is_number_word(word: str) -> bool:
-    return word[0] in "+-.0123456789" and finite_number(word) is not None
 
 
 # --- nested values -------------------------------------------------------------------------------

@@ -6,12 +6,9 @@ import io
 import json
 import tracemalloc
 from datetime import date, datetime
-from datetime import time as clock
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
-import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -21,12 +18,11 @@ from pyarrow import parquet
 
 from neuralviz.errors import TextError
 from neuralviz.reading import arrow_tables, json_tables
-from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, join_tables
+from neuralviz.reading.table import join_tables
 from neuralviz.reading.tables import read_table
-from tests.support.table_files import WRITERS
+from tests.support.table_files import WRITERS, rows_of
 
 # --- what is written comes back ------------------------------------------------------------------
 
@@ -61,17 +57,13 @@ def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> N
     if name == "t.xlsx":  # in which a cell of blanks is an empty one
         rows = [tuple(cell if cell.strip() else "" for cell in row) for row in rows]
     kept = [row for row in rows if any(map(str.strip, row))]
-    assert list(zip(*table.values, strict=True)) == kept
+    assert rows_of(table) == kept
     assert table.notes == ()
     if kept:
         assert table.columns == COLUMNS
 
 
 # --- delimited text ------------------------------------------------------------------------------
-
-
-def rows_of(table: Table) -> list[tuple[str, ...]]:
-    return list(zip(*table.values, strict=True))
 
 
 def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
@@ -494,63 +486,6 @@ def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch)
     monkeypatch.setattr(arrow_tables, "MAX_TEXT", 99_999_999)
     with pytest.raises(TextError, match="more than 99,999,999 characters"):
         read_table(Source("t.parquet", content))
-
-
-def test_the_first_sheet_with_cells_is_read() -> None:
-    workbook = openpyxl.Workbook()
-    sheet = workbook.create_sheet("texts")
-    workbook.create_sheet("more")["A1"] = "not this"
-    cells = {
-        3: ("id", "text", None, "when", "n"),
-        4: (1, "One", True, date(2024, 5, 1), 2.50),
-        6: (2.0, "=cmd", None, datetime(2024, 5, 1, 12, 30), "two"),
-        7: ("a", 5, None, clock(9, 5), 1e6),
-    }
-    for at, row in cells.items():
-        for place, value in enumerate(row, 2):
-            cell = sheet.cell(at, place)
-            cell.value = value
-            if isinstance(value, str):
-                cell.data_type = "s"
-    file = io.BytesIO()
-    workbook.save(file)
-    table = read_table(Source("t.xlsx", file.getvalue()))
-    assert table.columns == ("id", "text", "column 3", "when", "n")
-    assert rows_of(table) == [
-        ("1", "One", "true", "2024-05-01", "2.5"),
-        ("2", "=cmd", "", "2024-05-01 12:30:00", "two"),
-        ("a", "5", "", "09:05:00", "1000000"),
-    ]
-    assert (table.lines, table.unit) == ([4, 6, 7], "row")
-    assert table.notes == ("t.xlsx has 3 sheets. Only “texts” was read.",)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.0, "1"),
-        (np.float32(2), "2"),
-        (2.5, "2.5"),
-        (1, "1"),
-        (True, "true"),
-        (None, ""),
-        (float("nan"), ""),
-        (np.float32("nan"), ""),
-        ("nan", "nan"),
-        (["a"], '["a"]'),
-        (1e300, "1e+300"),
-    ],
-)
-def test_a_value_is_written_as_a_person_would(value: object, text: str) -> None:
-    assert cell_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("1", 1), (" -1.5e3 ", -1500), ("1_000", None), ("nan", None), ("inf", None), ("", None)],
-)
-def test_numbers_are_those_that_people_write(text: str, number: float | None) -> None:
-    assert finite_number(text) == number
 
 
 def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path: Path) -> None:
