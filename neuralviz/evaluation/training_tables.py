@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from neuralviz.errors import SettingsError
-from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
+from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _kinds(settings: TrainingSettings, *kinds: str) -> tuple[TrainingRow, ...]:
 
 
 def _with_changes(settings: TrainingSettings, **options: object) -> TrainingSettings:
-    return with_options(settings, **options)  # type: ignore[arg-type]
+    return replace(settings, **options)  # type: ignore[arg-type]
 
 
 def _pairs(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
@@ -184,7 +184,7 @@ def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
     rows: list[TrainingRow] = []
     for start, ways in starts.items():
         rows.append(_before(ways[0], f"{start}, before"))
-        rows += [TrainingRow(f"{start}, {variant.pairs.kind}", variant) for variant in ways]
+        rows += [TrainingRow(f"{start}, {variant.pairs}", variant) for variant in ways]
     return tuple(rows)
 
 

@@ -44,7 +44,7 @@ def show_figure(
     provenance: About = NOTHING,
     *,
     key: str = "",
-    height: int = 420,
+    height: int = 0,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,
@@ -63,7 +63,8 @@ def show_figure(
         key: names the figure on the page; the ``name`` if empty.
         page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
-        height, alt, handlers, columns, window: as of `draw_live_figure`; with columns there must
+        height: px; by default that of the figure, else 420.
+        alt, handlers, columns, window: as of `draw_live_figure`; with columns there must
             be a ``page``.
 
     Returns:
@@ -73,7 +74,7 @@ def show_figure(
     click = draw_live_figure(
         figure,
         key=key,
-        height=height,
+        height=height or figure.layout.height or 420,
         handlers=handlers,
         alt=alt,
         name=named,

@@ -42,7 +42,6 @@ from neuralviz.plots.evaluation import (
     histograms,
     lead_of_best,
     quality_figures,
-    rows_height,
     yardstick_figure,
 )
 from neuralviz.plots.layers import scatter_figure
@@ -193,9 +192,9 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
     drawings = [("", chart, _tabulate_values)]
     if (lead := lead_of_best(results, 0, yardstick)) is not None:
         drawings.append(("lead in ", lead, _tabulate_leads))
-    height = rows_height(max(n_rows for _, (_, n_rows), _ in drawings))
+    height = max(figure.layout.height for _, figure, _ in drawings)
     columns = st.columns(len(drawings), gap="large")
-    for column, (name, (figure, _), tabulate) in zip(columns, drawings, strict=True):
+    for column, (name, figure, tabulate) in zip(columns, drawings, strict=True):
         with column:
             show_figure(
                 figure,
@@ -398,7 +397,7 @@ def _draw_histograms(
     for place, (row, figure) in zip(places, figures.values(), strict=False):
         with place:
             key = f"evaluation-histogram-{row}"
-            draw(figure, "products", partial(tabulate, row), key=key, height=360)
+            draw(figure, "products", partial(tabulate, row), key=key)
     st.caption(
         "The less the two distributions overlap, the better the method separates similar "
         "from dissimilar texts. At most 20,000 pairs of each kind are shown."
@@ -411,11 +410,11 @@ def _draw_shared_errors(
     write_headline(describe_shared_errors(results, 0, name=_name_method))
     compared = results.compared[0]
     labels = [results.rows[row].label for row in compared.rows]
-    for name, figure, n_rows in common_figures(results, 0):
+    for name, figure in common_figures(results, 0):
         frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
-        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
-            draw(figure, f"{name}-shared-errors", frame, height=220 + 64 * n_rows)
+        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+            draw(figure, f"{name}-shared-errors", frame)
     st.caption(
         "The number of triplets or comparisons that both methods break, divided by the number "
         "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
@@ -434,8 +433,7 @@ def _draw_confusions(
         if results.rows[row].label == label:
             frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
             frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
-            height = 240 + 36 * len(confusion.labels)
-            draw(figure, f"{measure}-confused-labels", frame, height=height)
+            draw(figure, f"{measure}-confused-labels", frame)
     st.caption(
         "Each row shows which labels the texts of one label get, as shares of these texts. "
         "Macro-F1 and balanced accuracy, in the table, count every label alike, however rare."

@@ -86,7 +86,7 @@ def _drawing(model_id: str, **settings: str) -> Draw:
 def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     """Show the main finding, the ladder, and the rungs' learning curves."""
     lines, rungs, curves = ladders.ladder_lines(ladder), run.task.settings.rungs, ladder.curves
-    height = plots.ladder_height(len(rungs) + N_BASELINES)
+    height = 120 + 40 * (len(rungs) + N_BASELINES)  # px, from the start on
     draw = partial(_drawing(run.task.model.id), height=height)
 
     def tabulate_curves() -> pd.DataFrame:

@@ -352,7 +352,6 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
             plots.weights_figure(titled, weights.layers, states.counted),
             "layer-weights",
             lambda: list_cells(axes, token=tokens, **kinds),
-            height=plots.weights_height(states.n_counted),
         )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens.")

@@ -16,7 +16,7 @@ from neuralviz.headlines.layers import describe_corpus
 from neuralviz.jobs.layers import FollowWords
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.layers import words_figure, words_height
+from neuralviz.plots.layers import words_figure
 from neuralviz.plots.standalone import About
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -120,7 +120,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
             gap=n,
         )
         provenance = _describe_run(result, least)
-        show_figure(figure, "words-by-variance", words, provenance, height=words_height(2 * n + 1))
+        show_figure(figure, "words-by-variance", words, provenance)
     if not live:
         occurrences = many(int(words["occurrences"].sum()), "occurrence")
         st.caption(
@@ -158,7 +158,6 @@ def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About
         f"words-{group.name}",
         _list_words([group]),
         provenance,
-        height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(words[drawn])}",
     )
     if surplus:

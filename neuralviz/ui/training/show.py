@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,9 +27,14 @@ from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
-from neuralviz.training.folders import RecordedTraining, read_folder
-from neuralviz.training.record import Lesson, NewNeighbours, new_neighbours
-from neuralviz.training.settings import PairKind, TrainingSettings, with_options
+from neuralviz.training.record import (
+    Lesson,
+    NewNeighbours,
+    RecordedTraining,
+    new_neighbours,
+    read_folder,
+)
+from neuralviz.training.settings import PairKind, TrainingSettings
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.corpora import corpus_store
@@ -116,7 +122,7 @@ def _describe_resumption(run: Run[Lessons]) -> str:
     if run.status != "failed" or run.has_nothing:
         return ""
     steps = " and ".join(
-        f"{settings.pairs.kind} after {many(kept, 'step')}"
+        f"{settings.pairs} after {many(kept, 'step')}"
         for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
         if kept
     )
@@ -125,7 +131,7 @@ def _describe_resumption(run: Run[Lessons]) -> str:
 
 def _describe_stopped(lessons: Lessons) -> str:
     steps = " and ".join(
-        f"{lesson.settings.pairs.kind} after {lesson.step:,} of {lesson.steps:,} steps"
+        f"{lesson.settings.pairs} after {lesson.step:,} of {lesson.steps:,} steps"
         for lesson in lessons
     )
     return f"Stopped: {steps}. “Run again” goes on from there."
@@ -184,7 +190,7 @@ def _show_lessons(
     with slide(f"{key}-layers", headlines.describe_trained_layers(looked_at)):
         columns = wide_columns(len(looked_at), f"{key}-layers")
         for number, (column, lesson) in enumerate(zip(columns, looked_at, strict=True)):
-            name = f"accuracy by step {lesson.settings.pairs.kind}"
+            name = f"accuracy by step {lesson.settings.pairs}"
             numbers = partial(_tabulate_accuracies, [lesson])
             with column:
                 figure = plots.accuracy_map_figure(lesson, lessons)
@@ -206,7 +212,7 @@ def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.concat(
         pd.DataFrame(
             {
-                "pairs": lesson.settings.pairs.kind,
+                "pairs": lesson.settings.pairs,
                 "step": range(1, lesson.step + 1),
                 "loss": lesson.loss,
                 "learning_rate": lesson.learning_rate,
@@ -221,7 +227,7 @@ def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
 def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
     columns = ("pairs", "step", "layer", "accuracy")
     rows = [
-        (lesson.settings.pairs.kind, snapshot.step, layer, float(value))
+        (lesson.settings.pairs, snapshot.step, layer, float(value))
         for lesson in lessons
         for snapshot in lesson.snapshots
         if snapshot.accuracy is not None
@@ -237,7 +243,7 @@ def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
 def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
     """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
     lessons_by_kind = {
-        lesson.settings.pairs.kind: lesson for lesson in lessons if lesson.maps is not None
+        lesson.settings.pairs: lesson for lesson in lessons if lesson.maps is not None
     }
     try:
         texts, groups = _load_watched(run.task)
@@ -325,7 +331,7 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
         st.caption("Encoders cannot be saved in this demo.")
         return
     kept = task.kept_steps()
-    numbers = {lesson.settings.pairs.kind: n for n, lesson in enumerate(lessons) if kept[n]}
+    numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
         st.caption(
             "The weights of this training are not saved, only its results, so there is no encoder "
@@ -398,7 +404,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     if settings.part == "table":
         st.caption("The experiments train the whole model, with its own epochs and rate.")
         first = jobs.first_settings("model")
-        settings = with_options(
+        settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
         )
     name = choose_one(
