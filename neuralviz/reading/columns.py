@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import Table, describe_row
+from neuralviz.reading.table import Table, describe_row, list_columns
 from neuralviz.words import many
 
 # --- the header ----------------------------------------------------------------------------------
@@ -315,10 +315,9 @@ def guess_column(file_name: str, table: Table) -> str:
 
 
 def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
-    listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
     sentence = (
-        f"{file_name} has no column with texts: {reason} {listed}. If one of them contains the "
-        "texts, rename it to “text”."
+        f"{file_name} has no column with texts: {reason} {list_columns(table.columns)}. If one of "
+        "them contains the texts, rename it to “text”."
     )
     return TextError(" ".join([sentence, *table.notes]))
 
