@@ -25,7 +25,7 @@ from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileEr
 from neuralviz.reading.columns import guess_column, match_names
 from neuralviz.reading.folders import prefix_name
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import blank_missing, find_codes
+from neuralviz.reading.table import blank_missing, find_codes, list_columns
 from neuralviz.reading.texts import ID_COLUMNS, clean_column
 from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
@@ -93,8 +93,8 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     columns = dict.fromkeys(title for _, head in heads for title in head.columns)
     for title in (column, id_column):
         if title is not None and title not in columns:
-            named = ", ".join(f"“{known[:40]}”" for known in columns)
-            raise TextError(f"The files have no column “{title}”. Their columns are: {named}.")
+            listed = list_columns(list(columns))
+            raise TextError(f"The files have no column “{title}”. Their columns are: {listed}.")
     name, head = heads[0]
     text = column or guess_column(name, blank_missing(head))
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
