@@ -40,12 +40,9 @@ ONE_METHOD = (
     "`neuralviz methods` lists all methods."
 )
 
-FileArgument = Annotated[
-    Path,
-    typer.Argument(
-        help=f"File with one text per line, a table ({TABLES}), or a folder of such files."
-    ),
-]
+TEXTS_FILE = f"File with one text per line, a table ({TABLES}), or a folder of such files."
+
+FileArgument = Annotated[Path, typer.Argument(help=TEXTS_FILE)]
 CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 TableOutput = Annotated[
     Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
@@ -105,7 +102,7 @@ RayOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")]
 
 
-def methods_option(default: str, extra: str = "") -> Any:
+def declare_methods(default: str, extra: str = "") -> Any:
     """``--method`` of commands with several methods."""
     return typer.Option(
         "--method",
@@ -114,7 +111,7 @@ def methods_option(default: str, extra: str = "") -> Any:
     )
 
 
-def options_option(defaults: Mapping[str, str] | None = None) -> Any:
+def declare_options(defaults: Mapping[str, str] | None = None) -> Any:
     """``--option`` of commands with several methods; ``defaults`` are those of these commands."""
     note = ""
     if defaults:

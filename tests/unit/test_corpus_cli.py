@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
 from contextlib import suppress
@@ -235,33 +234,6 @@ def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., R
         assert "alert(1)" in page and "alert(2)" in page
         assert "<script>alert" not in page
         assert page.count("</script>") == page.count("<script")
-
-
-def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-):
-    for module, name, value in [
-        ("plots.corpus_map", "MOST_DRAWN", 12),
-        ("maps.projection", "MOST_WHOLE", 20),
-        ("maps.filtering", "LOOKED_AT", 18),
-    ]:
-        monkeypatch.setattr(importlib.import_module(f"neuralviz.{module}"), name, value)
-    rows = [f"Text {row} of many.,https://x/{row},{'ab'[row % 2]},{row / 4}" for row in range(40)]
-    Path("many.csv").write_text("\n".join(["text,source,topic,score", *rows]), "utf-8")
-    done(run("corpus", "add", "many.csv"))
-    read = CorpusStore.labels
-
-    def labels(self, corpus, name, rows=None):
-        assert rows is not None and len(rows) in (12, 18)
-        return read(self, corpus, name, rows)
-
-    monkeypatch.setattr(CorpusStore, "labels", labels)
-    monkeypatch.setattr(CorpusStore, "label_codes", lambda *_: pytest.fail("a whole column"))
-    for colour in ([], ["--colour", "source"]):
-        done(run("project", "many.csv", "-o", "map.html", *PCA, *colour))
-        offered = re.findall("<option [^>]*>(.*?)</option>", Path("map.html").read_text("utf-8"))
-        more = ["source"] if colour else []
-        assert offered == [*more, "Clusters", "topic", "score"]
 
 
 def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(

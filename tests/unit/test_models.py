@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import runpy
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -23,10 +21,9 @@ from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, export, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.bundled import network as bundled_network
-from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
+from neuralviz.models.language_model import list_layers
 from tests.support.models import save_causal, save_family, save_headless
 
-ROOT = Path(__file__).parents[2]
 MAPS = Path("/proc/self/maps")
 
 
@@ -242,17 +239,6 @@ def test_the_bundled_model(bundled: LanguageModel) -> None:
     assert 0 < factors[the] < factors[river] / 4
 
 
-def test_shapes_are_read_without_the_model(bundled: LanguageModel) -> None:
-    """The names and sizes in the files' headers are those of the loaded model."""
-    read = list_layers(bundled_module.shapes(), "bert")
-    assert set(read) == set(bundled.layers)
-    assert head_layers(read, 30522) == bundled.head_layers
-    assert last_block_layers(read) == bundled.last_block_layers
-    parameters = dict(bundled.network.named_parameters())
-    for name, shape in bundled_module.shapes().items():
-        assert tuple(parameters[name].shape) == shape
-
-
 def test_the_text_reader_reads_as_the_model(bundled: LanguageModel) -> None:
     reader = bundled_module.text_reader()
     for name in ("mask_id", "unknown_id", "room"):
@@ -319,24 +305,6 @@ def test_an_output_layer_of_its_own(
     inputs = model.tokenizer("A [MASK] barks.", return_tensors="pt")
     with torch.no_grad():
         torch.testing.assert_close(network(**inputs).logits, model.network(**inputs).logits)
-
-
-def test_the_scripts_of_the_bundled_model_run_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("sklearn")
-    script = ROOT / "bundled_model" / "evaluate.py"
-    elsewhere = [path for path in sys.path if path and Path(path).resolve() != ROOT]
-    monkeypatch.setattr(sys, "path", elsewhere)
-    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
-    for name in [name for name in sys.modules if name.split(".")[0] == "bundled_model"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(script), run_name="__main__")
-    assert ended.value.code == 0
-    assert "--weights" in capsys.readouterr().out
-    assert Path(sys.modules["bundled_model.train"].__file__).parent == script.parent
 
 
 @pytest.mark.parametrize(

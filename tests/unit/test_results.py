@@ -26,12 +26,9 @@ from neuralviz.jobs import RunQueue
 from neuralviz.jobs import results as run_results
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.results import find_status, keep_run, note_request, reopen_run
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import KeptTask
-from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
@@ -208,16 +205,6 @@ def test_arrays_are_never_unpickled_and_a_damaged_file_is_a_value_error() -> Non
     assert n_refused > len(content) / 2
 
 
-def test_a_run_on_texts_is_kept_by_the_version_of_its_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    task = TuneTexts(ModelRef("any", None), ("Rain.",), TuningSettings(()))
-    before = task.cache_key()
-    newer = replace(RECORD_FORMAT, version=RECORD_FORMAT.version + 1)
-    monkeypatch.setattr("neuralviz.jobs.micro_tuning.RECORD_FORMAT", newer)
-    assert task.cache_key() != before
-
-
 def test_a_comparison_comes_back_as_it_was() -> None:
     specs = tuple(embedder_spec(name) for name in ("mean", "neural", "sbert-wk"))
     task = Compare(specs, ("a", "b", "c"), ())
@@ -357,13 +344,6 @@ time.sleep(60)
 """
 
 
-def test_a_server_that_ends_leaves_no_lock(home: Path) -> None:
-    program = f'{SERVER}run = begin(3, "done")\nrun.wait(10)\nqueue.close()\n'
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-    assert (home / "servers").is_dir()
-    assert not list((home / "servers").iterdir())
-
-
 def test_a_run_whose_end_could_not_be_noted_is_not_under_way_elsewhere() -> None:
     task = Count(1, "done")
     run: Run[int] = Run(task, work=task.cache_key())
@@ -409,11 +389,3 @@ def test_a_full_disk_hinders_no_run() -> None:
     assert done.stdout == "True done 3\n"
     assert done.stderr.count("Runs are not noted") == 1
     assert "Traceback" not in done.stderr
-
-
-def test_a_note_that_says_nothing_known_is_none() -> None:
-    run = Run(Count(1), work=SECRET)
-    note_request(run)
-    keep_result(run.id, SECRET, b"\xff odd")
-    assert find_status(run.id, SECRET) is None
-    assert find_status("../secret", SECRET) is None

@@ -9,7 +9,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -341,12 +341,3 @@ def test_the_message_of_an_exception_is_not_written(
     assert SECRET not in json.dumps(line)
     assert line["exception"] == "KeyError"
     assert "test_serving.py" in line["at"][0]
-
-
-def test_every_setting_is_in_the_docs() -> None:
-    said = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
-    for one in fields(ServerSettings):
-        assert f"| `NEURALVIZ_{one.name.upper()}` |" in said
-    for one in ("max_texts", "max_characters", "max_runs", "max_upload_mb"):
-        row = next(line for line in said.splitlines() if f"NEURALVIZ_{one.upper()}`" in line)
-        assert f"open {OPEN_LIMITS[one]:,}; demo {DEMO_LIMITS[one]:,} |" in row

@@ -373,20 +373,3 @@ def test_old_trainings_make_room_and_one_under_way_stays(
     monkeypatch.setattr(kept, "KEPT_BYTES", 500)
     kept.training_folder("next")
     assert not middle.exists()
-
-
-def test_finished_rows_of_tables_stay_and_a_row_under_way_too(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = kept.tables_folder() / "row.json"
-    under_way = home / "trainings" / "row" / "checkpoints"
-    left = home / "trainings" / "left" / "checkpoints"
-    for folder in (row.parent, under_way, left):
-        folder.mkdir(parents=True)
-    row.write_text("{}")
-    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
-    with kept.hold_training(under_way):
-        kept.training_folder("next")
-        assert [one.exists() for one in (row, under_way, left)] == [True, True, False]
-    kept.training_folder("next")
-    assert [one.exists() for one in (row, under_way)] == [True, False]

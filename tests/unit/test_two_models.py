@@ -28,7 +28,7 @@ from neuralviz.embedders.specs import (
     short_labels,
 )
 from neuralviz.errors import SettingsError
-from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
+from neuralviz.plots.theme import method_colour, method_colours
 from tests.support.models import SENTENCES as TEXTS
 from tests.support.models import save_family
 
@@ -199,15 +199,6 @@ def contrast(one: str, other: str) -> float:
     linear = [np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4) for v in values]
     low, high = sorted(float(v @ [0.2126, 0.7152, 0.0722]) for v in linear)
     return (high + 0.05) / (low + 0.05)
-
-
-def test_long_labels_that_begin_alike_are_cut_where_they_are_alike() -> None:
-    long = "sentence-transformer (company-model-for-contracts-{})"
-    labels = [long.format("2023"), long.format("2024"), "cls <b>", "x" * 50]
-    names = shorten_apart(labels, 30)
-    assert max(map(len, names[:2])) <= 30
-    assert [name[-5:] for name in names[:2]] == ["2023)", "2024)"]
-    assert names[2:] == ["cls &lt;b&gt;", "x" * 29 + "…"]
 
 
 # --- what is measured, compared, kept ------------------------------------------------------------
