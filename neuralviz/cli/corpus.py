@@ -283,7 +283,6 @@ def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> No
 
 
 def _name_from_paths(paths: Sequence[str]) -> str:
-    """The default name of a corpus of some files."""
     if "://" not in paths[0]:
         paths = [str(Path(paths[0]).absolute()), *paths[1:]]
     steps = [step for step in paths[0].split("/") if step and not set(step) & set("*?[")]
@@ -394,7 +393,6 @@ def unique_label(
 
 
 def _label_embedders(store: CorpusStore) -> dict[str, str]:
-    """By id, a distinct label of each embedder in the store that this version can make."""
     specs = _list_saved_specs(store)
     return dict(zip(specs, method_labels(list(specs.values())), strict=True))
 
@@ -411,7 +409,6 @@ def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
 def _list_embeddings(
     store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The embeddings of a corpus: method, number of texts, length of the vectors."""
     keys = store.keys(corpus)
     entries = []
     for kept in store.vectors.embedders():
@@ -471,7 +468,6 @@ def _embed_all(
     embedders: Sequence[Embedder],
     ray_embedding: RayEmbedding | None = None,
 ) -> None:
-    """Embed a corpus by several methods in turn."""
     for spec, embedder in zip(specs, embedders, strict=True):
         label = unique_label(store, spec, specs)
         corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
@@ -490,7 +486,6 @@ def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
 
 
 def _are_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
-    """Whether every text has a vector of every embedder."""
     kept = [store.vectors.find_embedder(embedder) for embedder in embedders]
     keys = store.keys(corpus)
     return all(k is not None and store.vectors.has_vectors(k, keys).all() for k in kept)

@@ -190,7 +190,6 @@ def _embed_texts(
 def _write(
     similarities: Sequence[Similarity], ids: Sequence[str], have_ids: bool, folder: Path
 ) -> None:
-    """Write the table in two formats and the figure."""
     from neuralviz.plots.compare import similarity_page  # loads plotly
 
     make_folder(folder)

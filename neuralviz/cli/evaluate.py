@@ -238,7 +238,6 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
 
 
 def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
-    """Evaluate; when stopped, write what is finished."""
     state, is_stopped = run_task(Evaluate.for_current_models(plan))
     results = state.results
     for number, data in enumerate(plan.data):
@@ -311,7 +310,6 @@ class _DataReader:
         return self.limit or MAX_ROWS
 
     def read_sets(self, names: Sequence[str]) -> list[DataSet]:
-        """Data sets under different names."""
         once = list(dict.fromkeys(names))
         sets = [self._read_set(name) for name in once]
         titles = _tell_apart([data_set.name for data_set in sets], once)

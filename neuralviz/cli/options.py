@@ -103,7 +103,6 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without ask
 
 
 def declare_methods(default: str, extra: str = "") -> Any:
-    """``--method`` of commands with several methods."""
     return typer.Option(
         "--method",
         help="Embedding method, or several concatenated, such as neural+mean. Repeatable. "
@@ -236,7 +235,6 @@ class RayCommand(TyperCommand):
     """A command whose ``--ray`` takes an address, or stands alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give a ``--ray`` that stands alone its value."""
         return super().parse_args(ctx, give_ray_a_value(args))
 
 

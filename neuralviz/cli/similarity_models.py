@@ -159,7 +159,6 @@ def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
 
 
 def _show_ladder(ladder: Ladder) -> None:
-    """Print the ladder as a table, and its headline."""
     lines = ladder_lines(ladder)
     best = best_line(lines)
     heads, rows = ["", "dev ↑", "test ↑", "95% interval", "Pearson ↑", "test, by seed"], []

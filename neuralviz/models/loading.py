@@ -186,7 +186,7 @@ def _read_config(files: ModelFiles) -> tuple[str, list[str]]:
     try:
         return str(config["model_type"]), [str(n) for n in config.get("architectures") or ()]
     except (KeyError, TypeError) as error:
-        raise ModelError(f"Could not read the config.json of {files.model_id}.") from error
+        raise files.unreadable("config.json") from error
 
 
 def _add_prompts(model: M, files: ModelFiles) -> M:

@@ -403,9 +403,7 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
 
 
 @pytest.mark.parametrize("method", ["neural", "avg-diff"])
-def test_imitated_bf16_is_warned_of_and_works(
-    method: str, make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imitated_bf16_is_warned_of_and_works(method: str, make, monkeypatch) -> None:
     monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     with pytest.warns(PrecisionWarning, match="has no hardware support for bf16") as caught:
         embedder = make(method, precision="bf16")

@@ -32,7 +32,7 @@ SENTENCES = [
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch) -> Callable[..., Result]:
     """Run the command in an empty folder."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

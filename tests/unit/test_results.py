@@ -44,7 +44,7 @@ _may_end = threading.Event()
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     _may_end.clear()
     yield tmp_path
@@ -142,9 +142,7 @@ def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
         assert reopen_run(Count(7), VIEW) is None
 
 
-def test_what_cannot_be_written_or_has_no_place_in_a_file_is_no_harm(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_written_or_has_no_place_in_a_file_is_no_harm(home: Path, caplog) -> None:
     task = Compare((embedder_spec("mean"),), ("a",), ())
     keep_run(Run.from_result(task, (SimpleNamespace(error=""),), finished=1e9, view=VIEW))
     assert caplog.messages == [
@@ -163,9 +161,7 @@ def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
     assert not (home / "results").exists()
 
 
-def test_results_have_so_much_room_and_so_much_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_have_so_much_room_and_so_much_time(home: Path, monkeypatch) -> None:
     def kept() -> set[bytes]:
         return {path.read_bytes() for path in (home / "results").iterdir()}
 
@@ -231,9 +227,7 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     assert len({other.cache_key() for other in (task, *others)}) == 4
 
 
-def test_another_revision_of_a_hub_model_has_no_kept_results(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_revision_of_a_hub_model_has_no_kept_results(home: Path, monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
     ref = home / "hub" / "models--some--model" / "refs" / "main"
     ref.parent.mkdir(parents=True)
@@ -252,7 +246,7 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
 
 
 def test_other_weights_or_versions_of_what_computes_have_no_kept_results(
-    home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    home: Path, bundled: LanguageModel, monkeypatch
 ) -> None:
     task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.from_id("bundled"),))
     assert bundled.fingerprint in task.cache_key()
@@ -351,9 +345,7 @@ def test_a_run_whose_end_could_not_be_noted_is_not_under_way_elsewhere() -> None
     assert find_status(run.id, task.cache_key()) == "crashed"
 
 
-def test_a_server_that_is_killed_with_ten_runs_loses_only_those(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_is_killed_with_ten_runs_loses_only_those(monkeypatch) -> None:
     """Whatever the clock says meanwhile."""
     now = time.time()
     with subprocess.Popen(

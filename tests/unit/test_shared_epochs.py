@@ -30,7 +30,7 @@ TEXTS = ["A dog runs.", LONG, "Rain falls on the old boat.", "Yes", "The dog sle
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def runs(monkeypatch) -> list[int]:
     """The epochs of every run of micro-tuning that is made."""
     made: list[int] = []
     make = loop.TuningRun.__init__

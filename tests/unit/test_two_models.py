@@ -45,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch) -> Callable[..., Result]:
     """Run a command in a folder with scored pairs and the texts of these."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -205,7 +205,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_two_models_by_one_method_are_measured_as_transformers_does(
-    run: Callable[..., Result], models: tuple[str, str]
+    run, models: tuple[str, str]
 ) -> None:
     methods = [word for model in models for word in ("--method", f"mean@{model}")]
     done(run("evaluate", "--data", "pairs.csv", *methods, "-o", "out"))
@@ -239,9 +239,7 @@ def write_mine(path: str, texts: list[str]) -> np.ndarray:
     return vectors
 
 
-def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
-    run: Callable[..., Result],
-) -> None:
+def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(run) -> None:
     texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
     vectors = write_mine("mine.parquet", ["Another text.", *texts])[1:].astype(float)
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
@@ -258,7 +256,7 @@ def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
     assert "95% interval" in Path("out/report.html").read_text("utf-8")
 
 
-def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:
+def test_imported_vectors_that_do_not_fit_are_refused(run) -> None:
     texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
     write_mine("few.parquet", texts[:-2])
     write_mine("mine.parquet", texts)

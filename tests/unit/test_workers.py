@@ -92,9 +92,7 @@ def test_stop_reaches_a_worker(workers: Workers) -> None:
     assert run.status == "stopped"
 
 
-def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(
-    workers: Workers, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Workers, caplog) -> None:
     runs: list[Run[Any]] = [Run(WaitForStop(n)) for n in range(2)]
     threads = [begin(workers, run) for run in runs]
     wait_until(lambda: all(run.result for run in runs))
@@ -147,9 +145,7 @@ def test_a_worker_that_hangs_is_not_ready_and_others_are() -> None:
     workers.close()
 
 
-def test_a_worker_that_writes_no_pickles_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_writes_no_pickles_is_ended(tmp_path: Path, monkeypatch) -> None:
     script = tmp_path / "worker"
     script.write_text("#!/bin/sh\necho '?'\nexec sleep 60\n")
     script.chmod(0o700)
@@ -163,7 +159,7 @@ def test_a_worker_that_writes_no_pickles_is_ended(
     workers.close()
 
 
-def test_a_stopped_run_whose_worker_ends_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stopped_run_whose_worker_ends_is_stopped(caplog) -> None:
     """As where the server ends and the worker hangs."""
     workers = Workers(n=1, threads=1)
     run: Run[Any] = Run(WaitForStop())
@@ -206,7 +202,7 @@ def test_workers_end_with_the_process_that_started_them() -> None:
     ("said", "threads"), [("3", 3), ("2,1", 2), ("", 4), ("many", 4), ("0", 4)]
 )
 def test_threads_are_as_the_environment_says_or_an_even_share(
-    monkeypatch: pytest.MonkeyPatch, said: str, threads: int
+    monkeypatch, said: str, threads: int
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(the_workers, "count_cores", lambda: 8)
