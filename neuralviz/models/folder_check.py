@@ -222,7 +222,6 @@ def find_transformer(files: ModelFiles) -> ModelFiles:
 
 
 def _check_kind(files: ModelFiles) -> None:
-    """Refuse what gives no single dense vector of a text."""
     architectures = files.config.get("architectures")
     names = list(map(str, architectures)) if isinstance(architectures, list) else []
     library_config = files.read("config_sentence_transformers.json")
