@@ -47,8 +47,8 @@ from neuralviz.store.importing import (
     FILE,
     find_imported,
     import_vectors,
-    imported_by_label,
     imported_label,
+    imported_specs,
 )
 from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.training import example as textbooks
@@ -348,7 +348,7 @@ def find_spec(
     """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors."""
     if not method.startswith(FILE):
         return _read_specs([method], option, model)[0]
-    imported = imported_by_label(store, corpus)
+    imported = imported_specs(store.vectors, store.keys(corpus))
     if method not in imported:
         raise NeuralvizError(
             f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "

@@ -38,7 +38,6 @@ INDEXED = "cosine"  # the distance that indexes serve
 MOST_FETCHED = 4000  # vectors near a query, before all are looked at
 MARGIN = 1.3  # times as many as are expected to belong to the corpus
 WIDER = 4  # times as many when they were too few
-ROWS = 4096  # vectors compared at once
 SAMPLED = 1000  # texts by which a large corpus is scored
 
 KeyDistances = tuple[np.ndarray, np.ndarray]
@@ -208,23 +207,20 @@ class _Search:
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
         n_seen = 0
         on_progress(n_seen, len(corpus_keys))
-        pieces = vectors_of_keys(self._store.database, self._embedder, corpus_keys)
-        for piece_keys, piece in pieces:
-            for start in range(0, len(piece_keys), ROWS):
-                if should_stop():
-                    raise Stopped
-                _, is_mine = match_keys(corpus_keys, piece_keys[start : start + ROWS])
-                block_keys = piece_keys[start : start + ROWS][is_mine]
-                block = piece[start : start + ROWS][is_mine].astype(np.float64)
-                distances = all_distances(queries, block, self._metric)
-                best = np.concatenate([best, distances], axis=1)
-                keys = np.concatenate([keys, np.broadcast_to(block_keys, distances.shape)], axis=1)
-                if best.shape[1] > n:
-                    first = np.argpartition(best, n - 1, axis=1)[:, :n]
-                    best = np.take_along_axis(best, first, axis=1)
-                    keys = np.take_along_axis(keys, first, axis=1)
-                n_seen += len(block)
-                on_progress(n_seen, len(corpus_keys))
+        for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
+            if should_stop():
+                raise Stopped
+            _, is_mine = match_keys(corpus_keys, piece_keys)
+            distances = all_distances(queries, piece[is_mine].astype(np.float64), self._metric)
+            best = np.concatenate([best, distances], axis=1)
+            some_keys = np.broadcast_to(piece_keys[is_mine], distances.shape)
+            keys = np.concatenate([keys, some_keys], axis=1)
+            if best.shape[1] > n:
+                first = np.argpartition(best, n - 1, axis=1)[:, :n]
+                best = np.take_along_axis(best, first, axis=1)
+                keys = np.take_along_axis(keys, first, axis=1)
+            n_seen += distances.shape[1]
+            on_progress(n_seen, len(corpus_keys))
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
             _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
             n_texts = self._corpus.n_texts  # those that have a vector are too few

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -14,7 +14,7 @@ from neuralviz.errors import SettingsError, TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.columns import flatten_texts, fold_title
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
 from neuralviz.words import many, name_lines
 
 # --- roles of columns ----------------------------------------------------------------------------
@@ -48,18 +48,15 @@ OPTIONAL = ("role",)
 def find_roles(
     name: str, columns: Sequence[str], roles: Mapping[str, str]
 ) -> tuple[Kind, dict[str, str]]:
-    """The kind of data that columns make, and the column of each of its roles.
+    """The kind of data that the columns of a file make, and the column of each of its roles.
 
-    Args:
-        name: of the file, for messages.
-        columns: of the table.
-        roles: role to column, declared; no column for an optional role that is not to be used.
+    ``roles`` are declared, role to column; no column for an optional one that is not to be used.
 
     Raises:
         TextError: they make none.
         SettingsError: a declared role or its column does not exist.
     """
-    check_roles(name, columns, roles)
+    _check_roles(name, columns, roles, {role for names in ROLES.values() for role in names})
     lacking: list[list[str]] = []
     for kind, names_by_role in ROLES.items():
         if not set(roles) <= set(names_by_role):
@@ -71,28 +68,25 @@ def find_roles(
     if roles and lacking:
         raise TextError(
             f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
-            f"columns are: {_list_columns(columns)}. Assign a column to {lacking[0][0]}."
+            f"columns are: {list_columns(columns)}. Assign a column to {lacking[0][0]}."
         )
     raise TextError(
         f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
         "and score; text and group; text and label; or original, generated, varies, value, "
-        f"fixed1 and fixed2. Its columns are: {_list_columns(columns)}. Assign columns to the "
+        f"fixed1 and fixed2. Its columns are: {list_columns(columns)}. Assign columns to the "
         "roles of one of them; scored pairs have the roles text1, text2 and score."
     )
 
 
-def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> None:
-    """Refuse roles that there are not, or whose columns a table does not have.
-
-    Raises:
-        SettingsError: a declared role or its column does not exist.
-    """
-    all_roles = {role for names_by_role in ROLES.values() for role in names_by_role}
+def _check_roles(
+    name: str, columns: Sequence[str], roles: Mapping[str, str], known: Collection[str]
+) -> None:
+    """Refuse roles that there are not, or whose columns a table does not have."""
     assigned = set()
     for role, title in roles.items():
-        if role not in all_roles:
+        if role not in known:
             raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(known))}."
             )
         if not title.strip():
             if role in OPTIONAL:
@@ -105,7 +99,7 @@ def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> 
         if not column:
             raise SettingsError(
                 f"{name} has no column “{title[:40]}” for the role {role}. Its columns are: "
-                f"{_list_columns(columns)}."
+                f"{list_columns(columns)}."
             )
 
 
@@ -120,17 +114,12 @@ def pair_columns(
     Raises:
         SettingsError: a declared role or its column does not exist, or a needed one has none.
     """
-    check_roles(name, columns, roles)
-    if unknown_roles := set(roles) - set(ROLES["pairs"]):
-        raise SettingsError(
-            f"Pairs have no role {', '.join(sorted(unknown_roles))}. Choose from: "
-            f"{', '.join(ROLES['pairs'])}."
-        )
+    _check_roles(name, columns, roles, ROLES["pairs"])
     chosen = find_role_columns("pairs", columns, roles)
     for role in needed:
         if role not in chosen:
             raise SettingsError(
-                f"{name} needs a column for {role}. Its columns are: {_list_columns(columns)}. "
+                f"{name} needs a column for {role}. Its columns are: {list_columns(columns)}. "
                 f"Assign a column to {role}."
             )
     return chosen["text1"], chosen["text2"], chosen.get("score")
@@ -163,11 +152,6 @@ def _find_column(title: str, columns: Sequence[str]) -> str:
     return ""
 
 
-def _list_columns(columns: Sequence[str]) -> str:
-    listed = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return listed + " …" * (len(columns) > 12)
-
-
 # --- usable rows ---------------------------------------------------------------------------------
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -189,12 +173,7 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows that have all of some columns.
-
-    Args:
-        table: any; see `blank_missing`.
-        texts: columns that may not be blank, and not too long.
-        numbers: columns that have to hold numbers.
+    """The rows that have all of some columns: a text that is not too long, and a number.
 
     Raises:
         TextError: as `check_numbers`.
@@ -261,23 +240,16 @@ def parse_numbers(column: Sequence[str]) -> list[float | None]:
 
     They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
     a column in which only some are, those count of which there are more.
-
-    Args:
-        column: the values as text.
     """
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value) for value in written]
     numbers = [finite_number(value) for value in _replace_decimal_commas(bare)]
-    has_sign = [value != number for value, number in zip(written, bare, strict=True)]
-    n_numbers = len(numbers) - numbers.count(None)
-    n_shares = sum(
-        sign and number is not None for sign, number in zip(has_sign, numbers, strict=True)
-    )
-    are_shares = 2 * n_shares > n_numbers
-    return [
-        number if sign == are_shares else None
-        for sign, number in zip(has_sign, numbers, strict=True)
+    signed = [
+        (number, value != text) for number, value, text in zip(numbers, written, bare, strict=True)
     ]
+    shares = [has_sign for number, has_sign in signed if number is not None]
+    are_shares = 2 * sum(shares) > len(shares)
+    return [number if has_sign == are_shares else None for number, has_sign in signed]
 
 
 def _replace_decimal_commas(column: Sequence[str]) -> Sequence[str]:
@@ -285,14 +257,10 @@ def _replace_decimal_commas(column: Sequence[str]) -> Sequence[str]:
 
     They do where a comma stands in one that it cannot part into thousands, and nowhere a point.
     """
-    commas = [bool(_WITH_COMMA.fullmatch(value.strip())) for value in column]
+    values = [value.strip() for value in column]
     parts_decimals = any(
-        comma and not _THOUSANDS.fullmatch(value.strip())
-        for comma, value in zip(commas, column, strict=True)
+        _WITH_COMMA.fullmatch(value) and not _THOUSANDS.fullmatch(value) for value in values
     )
-    if not parts_decimals or any(map(_WITH_POINT.search, column)):
+    if not parts_decimals or any(map(_WITH_POINT.search, values)):
         return column
-    return [
-        value.replace(",", ".") if comma else value
-        for comma, value in zip(commas, column, strict=True)
-    ]
+    return [value.replace(",", ".") if _WITH_COMMA.fullmatch(value) else value for value in values]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.errors import ShouldStop, never
+from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
@@ -55,7 +55,7 @@ def together(
     for step in watch_together(model, texts, settings, should_stop):
         for number, event in step:
             assert number not in over
-            if event is None:
+            if event is None or isinstance(event, Stopped):
                 over.append(number)
             else:
                 events[number].append(event)

@@ -31,7 +31,7 @@ from neuralviz.maps.projection import (
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.importing import FILE, imported_by_label
+from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one
@@ -50,7 +50,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
-from neuralviz.ui.method_choice import choose_method
+from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
@@ -117,7 +117,8 @@ def _show_corpus(corpus: Corpus) -> None:
         forget_selection()
     st.session_state[_LAST_CORPUS] = corpus.id
     is_new = st.session_state.pop(ADDED, None) == corpus.id
-    places = choose_maps(imported_by_label(CorpusStore(), corpus))
+    store = CorpusStore()
+    places = choose_maps(imported_specs(store.vectors, store.keys(corpus)))
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}

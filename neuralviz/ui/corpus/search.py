@@ -18,7 +18,7 @@ from neuralviz.maps.filtering import Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
-from neuralviz.ui.method_choice import needs_asking
+from neuralviz.ui.model_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms

@@ -37,8 +37,13 @@ from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
-from neuralviz.ui.method_choice import JOINED, MODEL_HELP
-from neuralviz.ui.model_choice import may_load, offline_models, trained_names
+from neuralviz.ui.model_choice import (
+    JOINED,
+    MODEL_HELP,
+    may_load,
+    offline_models,
+    trained_names,
+)
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage

@@ -38,8 +38,8 @@ from neuralviz.ui import compare
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
-from neuralviz.ui.method_choice import NOTHING
 from neuralviz.ui.micro_tuning.choose import digest_texts, find_layers, list_presets
+from neuralviz.ui.model_choice import NOTHING
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
