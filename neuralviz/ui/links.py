@@ -13,19 +13,17 @@ import secrets
 import threading
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
 from neuralviz.store.files import COMMON_VIEW, prune, write_bytes_beside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts

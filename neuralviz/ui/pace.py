@@ -13,23 +13,18 @@ import pkgutil
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import streamlit as st
 
 from neuralviz import ui
-from neuralviz.errors import never
-from neuralviz.jobs import run_queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.jobs import Run
+from neuralviz.errors import ShouldStop, never
+from neuralviz.jobs import Run, run_queue
 
 SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
 NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean

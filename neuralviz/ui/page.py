@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from neuralviz.errors import NeuralvizError
 from neuralviz.ui.tour import show_card
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.errors import NeuralvizError
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")

@@ -7,36 +7,29 @@ the queue, *Stop*, the time left, *Run again*, and drawing anew while the run go
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import eq
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.jobs import Run, run_queue
+from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs import results as run_results
-from neuralviz.jobs.results import REASONS, reopen_run, result_key
+from neuralviz.jobs.results import REASONS, RunStatus, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
 from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.words import about_seconds, many
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.jobs import Task
-    from neuralviz.jobs.results import RunStatus
 
 R = TypeVar("R")
 

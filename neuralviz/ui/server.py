@@ -13,17 +13,19 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from streamlit import config
+from streamlit import App, config
 
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.logs import log_as_json, log_run
@@ -39,15 +41,7 @@ from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM, WARMING
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-    from types import FrameType
-    from typing import Any
-
-    from starlette.requests import Request
-    from streamlit import App
-
-    Handler = Callable[[int, FrameType | None], Any]
+Handler = Callable[[int, FrameType | None], Any]
 
 _log = logging.getLogger(__name__)
 

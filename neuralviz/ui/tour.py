@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import streamlit as st
 
 from neuralviz.paths import app_folder
 from neuralviz.ui.stage import ASSETS, script, slide
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _STOP, _QUESTION = "tour", "asked"  # query parameters: the number of a stop, of a question
 _OPENED = "tour-opened"  # session state: the number of the last opened stop

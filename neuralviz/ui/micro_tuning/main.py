@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.models import BUNDLED
@@ -28,12 +30,6 @@ from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.jobs import Run
-    from neuralviz.micro_tuning import TuningSettings
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, at_once=4, kept=8)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.headlines.micro_tuning import describe_similar, describe_words
@@ -15,14 +15,16 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
+    FilledBlank,
     describe_blanks,
     describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import is_held
+from neuralviz.models.shared import ModelRef, is_held
 from neuralviz.paths import app_folder
 from neuralviz.plots.micro_tuning import (
     blank_figure,
@@ -45,13 +47,6 @@ from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.micro_tuning.blanks import FilledBlank
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.models.shared import ModelRef
 
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")

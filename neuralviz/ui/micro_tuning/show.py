@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.headlines.micro_tuning import (
@@ -15,6 +16,8 @@ from neuralviz.headlines.micro_tuning import (
     first_words,
     neurons_stand_out,
 )
+from neuralviz.jobs import Run
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
@@ -25,22 +28,12 @@ from neuralviz.plots.micro_tuning import (
     neurons_figure,
     short_layer_names,
 )
-from neuralviz.plots.standalone import file_name
+from neuralviz.plots.standalone import About, file_name
 from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.page import plain
-from neuralviz.ui.runs import RunSentences, show_run_panel
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_only_on_stage, slide
 from neuralviz.words import many, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    import plotly.graph_objects as go
-
-    from neuralviz.jobs import Run
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.plots.standalone import About
-    from neuralviz.ui.runs import SessionRuns
 
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
