@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import tomllib
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.headlines.how_it_works import describe_steps
@@ -27,10 +29,6 @@ from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import plotly.graph_objects as go
-
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 PAGE = "walk"
