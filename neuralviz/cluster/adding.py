@@ -23,7 +23,7 @@ from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
 from neuralviz.reading.columns import guess_column, match_names
-from neuralviz.reading.folders import prefix_name
+from neuralviz.reading.folders import prefix_name, shorten_list
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import blank_missing, find_codes, list_columns
 from neuralviz.reading.texts import ID_COLUMNS, clean_column
@@ -326,11 +326,8 @@ def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
     on_parts = [
         json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
     ]
-    different = list(dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))]))
-    n_more = len(different) - _MOST_NOTES
-    notes = different[:_MOST_NOTES]
-    if n_more > 0:
-        notes.append(f"And {n_more:,} more like this.")
+    different = dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))])
+    notes = shorten_list(list(different), _MOST_NOTES)
     n_broken = parts.n_broken + len({name for _, name in on_parts if name})
     n_files = parts.n_broken + len({part.name for part in parts.parts})
     if n_broken and n_files > 1:

@@ -66,7 +66,7 @@ class Header:
         unit: str,
         numbers: Sequence[int],
         rows: Sequence[Sequence[str]],
-        first: int | None = None,
+        first: int,
     ) -> tuple[str, ...]:
         """Sentences on a header that a person may want to check.
 
@@ -82,7 +82,7 @@ class Header:
                 f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
             )
         notes: tuple[str, ...] = ()
-        if n_before := number - (numbers[0] if first is None else first):
+        if n_before := number - first:
             notes = (
                 f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
                 f"{shown}.",

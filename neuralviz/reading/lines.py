@@ -179,6 +179,9 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
+    wide = _detect_wide(head)
+    if wide:
+        return wide
     text = head.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - head.count("\ufffd".encode())  # one that is meant is not wrong
     if is_cut:
@@ -198,13 +201,24 @@ def _count_control_share(text: str, but: int) -> float:
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:
-    """Whether a file that looks binary is text in UTF-16."""
+    """Whether a file that looks binary is text in UTF-16, in a script of few zero bytes."""
     try:
-        text = codecs.getincrementaldecoder(encoding)().decode(head[:_DETECTED])
+        text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
         return False
     odd = sum(not character.isprintable() and not character.isspace() for character in text)
     return odd <= _BINARY_SHARE * len(text)
+
+
+def _detect_wide(head: bytes) -> str | None:
+    """The kind of UTF-16 that this is, without saying so; None if it is none.
+
+    Half of the characters, or more, have a byte that is zero, always the same one.
+    """
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if len(head) % 2 or max(first, second) < len(head) / 4 or min(first, second) > len(head) / 8:
+        return None
+    return "utf-16-le" if second >= first else "utf-16-be"
 
 
 def _detect(head: bytes) -> str:

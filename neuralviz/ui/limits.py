@@ -63,11 +63,7 @@ def has_visitors() -> bool:
 
 
 def describe_destination(subject: str = "The file") -> str:
-    """A sentence on where the user's input goes.
-
-    Args:
-        subject: begins the sentence.
-    """
+    """A sentence on where the user's input goes."""
     return f"{subject} {'goes to this server' if has_visitors() else 'stays on this machine'}."
 
 

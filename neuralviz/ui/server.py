@@ -81,10 +81,7 @@ class Server:
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why the server cannot work yet, or any more; empty where it can.
-
-        Why nothing can be saved is logged once.
-        """
+        """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
         reason = why_not_writable(home())
@@ -103,9 +100,7 @@ class Server:
 
 
 def _start_workers(workers: Workers) -> None:
-    """Start workers once a browser has drawn a first page, which they would delay, or when nobody
-    has opened one for a while.
-    """
+    """Start workers after a first page, which they would delay, or when nobody opens one."""
     if CALM.wait_for_first(FIRST_PAGE_SECONDS):
         time.sleep(BROWSER_SECONDS)
     with suppress(Stopped):  # the server ends
@@ -157,8 +152,7 @@ def _answer_metrics(_request: Request) -> Response:
 def _heed_signals(server: Server) -> set[int]:
     """Make the first signal end the server in good order; the set of signals received.
 
-    uvicorn raises a signal again once it has ended, which then looks like an abort. The second
-    signal is its own affair.
+    uvicorn raises a signal again once it has ended, which then looks like an abort.
     """
     received: set[int] = set()
 
@@ -220,11 +214,7 @@ def _cookie(scope: MutableMapping[str, Any]) -> str:
 
 
 def check_settings() -> None:
-    """End the process with a sentence where a setting is not valid, before anything is served.
-
-    Raises:
-        SystemExit: with the sentence.
-    """
+    """End the process with a sentence where a setting is not valid, before anything is served."""
     try:
         settings = begin_serving()
     except SettingsError as error:
