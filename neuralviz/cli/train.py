@@ -69,8 +69,8 @@ from neuralviz.training import similarity
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
-from neuralviz.training.similarity import folder as similarity_folder
 from neuralviz.training.similarity.data import check_different
+from neuralviz.training.similarity.kept import check_free_name as check_similarity_name
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
@@ -456,7 +456,7 @@ def train_similarity(
 
     Features are saved, so the same command is faster the next time.
     """
-    name = None if output is None else similarity_folder.check_free_name(output)
+    name = None if output is None else check_similarity_name(output)
     options: dict[str, Any] = {
         "rungs": tuple(dict.fromkeys(rung or RUNGS)),
         "seeds": tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),

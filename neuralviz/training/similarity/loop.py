@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.training.similarity.features import PairFeatures
+    from neuralviz.training.similarity.data import PairFeatures
     from neuralviz.training.similarity.settings import SimilaritySettings
 
 

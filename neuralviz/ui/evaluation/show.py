@@ -11,12 +11,11 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
-from neuralviz.evaluation.examples import EXAMPLES, recorded_results
 from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.yardsticks import compute_leads, explain_measures, yardsticks_of
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs import Run
-from neuralviz.jobs.evaluating import Evaluate, EvaluationState
+from neuralviz.jobs.evaluating import EXAMPLES, Evaluate, EvaluationState, recorded_results
 from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.standalone import About, file_name

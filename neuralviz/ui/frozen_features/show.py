@@ -42,7 +42,7 @@ from neuralviz.plots.ladder import (
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
-from neuralviz.training.similarity.folder import check_free_name, model_path
+from neuralviz.training.similarity.kept import check_free_name, model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
