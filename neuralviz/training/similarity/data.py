@@ -170,11 +170,10 @@ def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> 
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """Features of pairs; a text that is in several pairs is there once.
+    """Features of pairs: [text, layer, d_model] vectors of length 1, or of zeros.
 
-    Attributes:
-        vectors: [text, layer, d_model] of length 1, or of zeros.
-        first, second: [pair] places of the texts.
+    ``first`` and ``second`` are [pair] places of the texts: one that is in several pairs is there
+    once.
     """
 
     vectors: np.ndarray
