@@ -215,7 +215,7 @@ def keep_large(store: CorpusStore, n: int) -> Corpus:
         Projection(
             points.astype(np.float32), ProjectionSettings(), Neighbours(near, far, "cosine")
         ),
-        Clusters(topic, TOPICS, n // 1000),
+        Clusters(topic, TOPICS),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )
     return corpus

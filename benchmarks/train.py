@@ -103,7 +103,7 @@ def show_steps(bundled: TextModel, args: argparse.Namespace) -> None:
         settings = TrainingSettings(batch_size=args.batch, epochs=100)
         ours = train(model, texts, settings)
         next(ours)  # it has started
-        source = PairSource(texts, settings.pairs, settings.seed)
+        source = PairSource(texts, settings)
         pairs = (one for epoch in range(100) for one in source.batches(epoch, args.batch))
         plain = Plain(model, settings)
         took: list[tuple[float, float]] = []

@@ -35,16 +35,16 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.settings import TrainingSettings
 
 EPOCHS_TO_CHOOSE = 2  # of the model, on the example: about as many steps as an epoch of the rest
 TABLE_EPOCHS = 10
-ON_EXAMPLE = with_options(TrainingSettings(), epochs=EPOCHS_TO_CHOOSE)
+ON_EXAMPLE = TrainingSettings(epochs=EPOCHS_TO_CHOOSE)
 WAYS: dict[str, tuple[TrainingSettings, tuple[float, ...]]] = {  # on the example, and rates to try
     "crops": (ON_EXAMPLE, (2e-5, 1e-4, 3e-4, 1e-3)),
-    "dropout": (with_options(ON_EXAMPLE, pairs="dropout"), (5e-6, 2e-5, 1e-4)),
+    "dropout": (replace(ON_EXAMPLE, pairs="dropout"), (5e-6, 2e-5, 1e-4)),
     "table alone, crops": (
-        with_options(ON_EXAMPLE, part="table", epochs=TABLE_EPOCHS),
+        replace(ON_EXAMPLE, part="table", epochs=TABLE_EPOCHS),
         (0.5, 0.1, 0.01, 0.003, 0.001, 0.0003),
     ),
 }
@@ -94,7 +94,7 @@ def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, T
     chosen = {}
     for way, (settings, rates) in WAYS.items():
         rows = [
-            TrainingRow(f"{way}, rate {rate:g}", with_options(settings, learning_rate=rate))
+            TrainingRow(f"{way}, rate {rate:g}", replace(settings, learning_rate=rate))
             for rate in rates
         ]
         before = TrainingRow(f"{way}, before", settings, is_trained=False)

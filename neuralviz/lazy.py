@@ -42,13 +42,10 @@ class Lazy:
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
         """The value of a name; made by ``make`` when there is none."""
-        with self._lock:
-            if name in self._values:
-                self._values.move_to_end(name)
-                return self._values[name]
         with self._making.hold(name):
             with self._lock:
                 if name in self._values:
+                    self._values.move_to_end(name)
                     return self._values[name]
             value = frozen(make())
             with self._lock:

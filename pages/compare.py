@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.compare.main import show
+from neuralviz.ui.compare import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

@@ -79,7 +79,6 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
                 "spec": embedder.spec,
                 "settings": kept.settings.relevant(),
                 "words": kept.cluster_words,
-                "min_cluster_size": kept.min_cluster_size,
             }
         )
     file = io.BytesIO()

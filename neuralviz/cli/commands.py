@@ -37,7 +37,10 @@ COMMANDS = {
         "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours, probes.",
     ),
     "train": ("train", "Train an encoder on a saved corpus, or similarity models on scored pairs."),
-    "score": ("score", "Score how similar the two sentences of each pair are, as people would."),
+    "score": (
+        "similarity_models",
+        "Score how similar the two sentences of each pair are, as people would.",
+    ),
     "models": ("models", "List, inspect, export and delete models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""

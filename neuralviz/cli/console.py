@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Task
+    from neuralviz.jobs.task import Progress, Task
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -158,7 +158,7 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
     """
     result, events, stopped = task.start(), list[E](), False
     next_fold = 0.0
-    bar = nullcontext(watch) if watch else _bar_of_task(task)
+    bar = nullcontext(watch) if watch else _bar(task.progress)
     with print_precision_warnings(), stop_on_interrupt() as should_stop, bar as show:
 
         def fold() -> None:
@@ -184,14 +184,26 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
     return result, stopped
 
 
+def run_work(work: Callable[..., R], describe: Callable[[E], Progress]) -> R | None:
+    """Carry out work with a bar on a terminal; None where it is stopped.
+
+    It takes ``on_progress``, to be called with its events, and ``should_stop``.
+    """
+    with print_precision_warnings(), stop_on_interrupt() as should_stop, _bar(describe) as report:
+        try:
+            return work(on_progress=report, should_stop=should_stop)
+        except (KeyboardInterrupt, Stopped):
+            return None
+
+
 @contextmanager
-def _bar_of_task(task: Task[E, R]) -> Iterator[Callable[[R], None]]:
-    """Yield a function that draws how far a task is."""
+def _bar(describe: Callable[[E], Progress]) -> Iterator[Callable[[E], None]]:
+    """Yield a function that draws how far work is, by an event or a result."""
     with progress_bars() as bars:
         bar = bars.add_task("Loading the model …", total=None)
 
-        def draw(result: R) -> None:
-            progress = task.progress(result)
+        def draw(event: E) -> None:
+            progress = describe(event)
             if progress.doing:
                 bars.update(bar, description=printable(progress.doing))
             bars.update(bar, completed=progress.n_done, total=progress.total or None)

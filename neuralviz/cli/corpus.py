@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,7 @@ from neuralviz.cli.console import (
     print_notes,
     print_precision_warnings,
     print_table,
-    run_task,
+    run_work,
     stop,
 )
 from neuralviz.cli.options import (
@@ -50,7 +49,7 @@ from neuralviz.embedders import (
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import Progress
 from neuralviz.maps import example as topics
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
@@ -65,8 +64,8 @@ from neuralviz.store.importing import (
     FILE,
     find_imported,
     import_vectors,
-    imported_by_label,
     imported_label,
+    imported_specs,
 )
 from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.training import example as textbooks
@@ -366,7 +365,7 @@ def find_spec(
     """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors."""
     if not method.startswith(FILE):
         return _read_specs([method], option, model)[0]
-    imported = imported_by_label(store, corpus)
+    imported = imported_specs(store.vectors, store.keys(corpus))
     if method not in imported:
         raise NeuralvizError(
             f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "
@@ -441,26 +440,6 @@ def _list_embeddings(
 # --- embedding -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EmbedSavedCorpus(LatestTask["EmbeddingEvent"]):
-    """Embed the texts of a corpus that have no vector yet, here or by Ray."""
-
-    store: CorpusStore
-    corpus: Corpus
-    embedder: Embedder
-    label: str
-    ray_embedding: RayEmbedding | None = None
-
-    def events(self, should_stop: ShouldStop) -> Generator[EmbeddingEvent, None, None]:
-        embed_texts = self.ray_embedding or embed_corpus
-        yield from embed_texts(self.store, self.corpus, self.embedder, should_stop=should_stop)
-
-    def progress(self, result: EmbeddingEvent | None) -> Progress:
-        if result is None:
-            return Progress()
-        return Progress(result.done, result.total, doing=f"{self.label}: {result.done:,} texts")
-
-
 def embed_whole_corpus(
     store: CorpusStore,
     corpus: Corpus,
@@ -470,21 +449,35 @@ def embed_whole_corpus(
 ) -> tuple[Corpus, EmbeddingEvent, int]:
     """Embed the texts that have no vector yet; on a cluster, those that cannot be are skipped.
 
-    Returns:
-        The corpus as it is now, the last event, and how many texts have no embedding.
+    Returns the corpus as it is now, the last event, and how many texts have no embedding.
     """
-    last, is_stopped = run_task(EmbedSavedCorpus(store, corpus, embedder, label, ray_embedding))
+    last: EmbeddingEvent | None = None
+
+    def embed_texts(
+        on_progress: Callable[[EmbeddingEvent], None], should_stop: ShouldStop
+    ) -> EmbeddingEvent:
+        nonlocal last
+        embed = ray_embedding or embed_corpus
+        for last in embed(store, corpus, embedder, should_stop=should_stop):
+            on_progress(last)
+        assert last is not None
+        return last
+
+    def find_progress(event: EmbeddingEvent) -> Progress:
+        return Progress(event.done, event.total, doing=f"{label}: {event.done:,} texts")
+
+    finished = run_work(embed_texts, find_progress)
     if last is not None and 0 < last.found < last.total:
         counted = f"{last.found:,} of {last.total:,} texts"
         print_message(f"{counted} were already embedded by {label}.")
-    if is_stopped or last is None:
+    if finished is None:
         raise stop("Stopped. Finished work is saved; run the same command again to resume.")
-    loss_note = str(LossWarning(last.n_rose, last.total)) if last.n_rose else ""
-    print_notes([f"{label}: {note}" for note in (last.unread, loss_note) if note])
+    loss_note = str(LossWarning(finished.n_rose, finished.total)) if finished.n_rose else ""
+    print_notes([f"{label}: {note}" for note in (finished.unread, loss_note) if note])
     if ray_embedding is None:
-        return corpus, last, 0
+        return corpus, finished, 0
     corpus, n_missing = ray_embedding.leave_out(store, corpus, label)
-    return corpus, last, n_missing
+    return corpus, finished, n_missing
 
 
 def _embed_all(

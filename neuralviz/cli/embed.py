@@ -206,20 +206,20 @@ def _write(
     similarities: Sequence[Similarity], ids: Sequence[str], have_ids: bool, folder: Path
 ) -> None:
     """Write the table in two formats and the figure."""
-    from neuralviz.plots.compare import similarity_heatmaps  # loads plotly
-    from neuralviz.plots.standalone import standalone_html
+    from neuralviz.plots.compare import similarity_page  # loads plotly
 
     make_folder(folder)
     for ending in ("parquet", "csv"):
         write_products(folder / f"products.{ending}", similarities, ids)
     n_drawn = min(len(ids), MAX_DRAWN)
     drawn = [method.in_order(range(n_drawn)) for method in similarities]
-    figure = similarity_heatmaps(drawn, list(ids[:n_drawn]) if have_ids else None)
+    drawn_texts = many(len(ids), "text")
     if n_drawn < len(ids):
         drawn_texts = f"the first {n_drawn:,} of {len(ids):,} texts"
-        figure.update_layout(title_text=f"Cosine similarity of {drawn_texts}")
         print_message(f"The figure shows {drawn_texts}; the tables contain all of them.")
-    write_text(folder / "similarity.html", standalone_html(figure))
+    labels = list(ids[:n_drawn]) if have_ids else None
+    page = similarity_page(drawn, labels, f"Cosine similarity of {drawn_texts}")
+    write_text(folder / "similarity.html", page)
 
 
 def _show(similarities: Sequence[Similarity]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
 from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
-from neuralviz.embedders import split_options
+from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.reading.folders import read_folder
@@ -22,7 +25,6 @@ from neuralviz.reading.texts import read_texts
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import ModuleType
 
     from neuralviz.embedders import EmbedderSpec
@@ -124,6 +126,59 @@ def options_option(defaults: Mapping[str, str] | None = None) -> Any:
         help="Set an option for every method that has it, or for one method with "
         f"METHOD.NAME=VALUE. Repeatable.{note}",
     )
+
+
+# --- options of settings -------------------------------------------------------------------------
+
+
+def take_options(**groups: Sequence[inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
+    """Have a command take each group of options as one mapping, as the parameter of its name."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            parameters += groups.get(parameter.name, [parameter])
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            for name, group in groups.items():
+                values[name] = {option.name: values.pop(option.name) for option in group}
+            command(**values)
+
+        keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def setting_options(settings: type, lines: Mapping[str, str]) -> list[inspect.Parameter]:
+    """An option, with its line of help, for some fields of a dataclass of settings."""
+    types, defaults = get_type_hints(settings), {f.name: f.default for f in fields(settings)}
+    return [
+        _make_option(name, str if get_origin(types[name]) is Literal else types[name],
+                     defaults[name], line)
+        for name, line in lines.items()
+    ]  # fmt: skip
+
+
+def method_options(method: str) -> list[inspect.Parameter]:
+    """The options of an embedding method, as they are typed."""
+    return [
+        _make_option(option.name, str, option.default, f"{option.line}: {option.expects}.")
+        for option in METHODS[method].options
+    ]
+
+
+def _make_option(name: str, kind: Any, default: Any, line: str) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(help=line)]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+# --- values as typed -----------------------------------------------------------------------------
 
 
 def header_line(header: int | None, no_header: bool) -> int | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralviz.cli.console import print_message, print_notes, run_task, stop
+from neuralviz.cli.console import print_message, print_notes, run_work, stop
 from neuralviz.cli.corpus import (
     OptionsOption,
     embed_whole_corpus,
@@ -28,23 +27,18 @@ from neuralviz.cli.options import (
     RayOption,
     describe_learning,
     ray_work,
+    setting_options,
+    take_options,
 )
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.mapping import stream_events
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import Progress
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.filtering import category_names
-from neuralviz.maps.kept import KeptMap, KeptMaps
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import (
-    REDUCERS,
-    SETTING_NAMES,
-    STAGES,
-    ProjectionEvent,
-    ProjectionSettings,
-)
+from neuralviz.maps.projection import REDUCERS, SETTING_NAMES, STAGES, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
@@ -59,19 +53,28 @@ from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from neuralviz.errors import ShouldStop
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.projection import ProjectionEvent
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
 
+
+LINES = {
+    "reducer": "Projection: umap, pca or tsne.",
+    "dimensions": "Number of dimensions: 2 or 3.",
+    "n_neighbors": "Number of neighbours (UMAP).",
+    "min_dist": "Minimum distance between points (UMAP).",
+    "metric": "Distance between embeddings: cosine, euclidean or manhattan.",
+    "perplexity": "Perplexity (t-SNE).",
+    "seed": "Random seed. The same seed gives the same map.",
+}
 
 commands = typer.Typer(add_completion=False)
 
 
 @commands.command(cls=RayCommand)
+@take_options(projection=setting_options(ProjectionSettings, LINES))
 def project(
     corpus: CorpusArgument,
     output: Annotated[
@@ -79,43 +82,31 @@ def project(
         typer.Option(
             "--output",
             "-o",
-            help=(
-                "Output file: .html for an interactive map, or .parquet, .csv or .jsonl "
-                "for its points."
-            ),
+            help="Output file: .html for an interactive map, or .parquet, .csv or .jsonl for its "
+            "points.",
         ),
     ],
+    *,
     method: MethodOption = "mean",
     option: OptionsOption = None,
     model: MethodsModel = None,
-    reducer: Annotated[str, typer.Option(help="Projection: umap, pca or tsne.")] = "umap",
-    dimensions: Annotated[int, typer.Option(help="Number of dimensions: 2 or 3.")] = 2,
-    n_neighbors: Annotated[int, typer.Option(help="Number of neighbours (UMAP).")] = 15,
-    min_dist: Annotated[float, typer.Option(help="Minimum distance between points (UMAP).")] = 0.1,
-    metric: Annotated[
-        str, typer.Option(help=("Distance between embeddings: cosine, euclidean or manhattan."))
-    ] = "cosine",
-    perplexity: Annotated[float, typer.Option(help="Perplexity (t-SNE).")] = 30.0,
-    seed: Annotated[int, typer.Option(help="Random seed. The same seed gives the same map.")] = 42,
+    projection: dict[str, Any],
     colour: Annotated[
         str | None,
         typer.Option(
             "--colour",
             "--color",
-            help=("Column to colour the points by (.html only). Default: clusters."),
+            help="Column to colour the points by (.html only). Default: clusters.",
         ),
     ] = None,
     ray: RayOption = None,
 ) -> None:
     """Make a map of a saved corpus, or reuse an existing one."""
-
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
     if colour is not None and not as_page:
         raise NeuralvizError("--colour works only with .html output.")
-    settings = ProjectionSettings(
-        reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
-    )
+    settings = ProjectionSettings(**projection)
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
     spec = find_spec(store, saved_corpus, method, option, model)
@@ -136,8 +127,10 @@ def project(
                 store, saved_corpus, label, make_embedder(spec, LOADERS), ray_embedding
             )
             embedder = last.embedder
-        kept, _ = run_task(ProjectCorpus(store, saved_corpus, embedder, settings, fitting))
-    if not isinstance(kept, KeptMap):
+
+        make = partial(make_map, store, saved_corpus, embedder, settings, fitting=fitting)
+        kept = run_work(make, _find_progress)
+    if kept is None:
         raise stop("Stopped before the map was finished. The embeddings are saved.")
     print_notes(kept.notes)
     if as_page:
@@ -150,33 +143,14 @@ def project(
     )
 
 
-@dataclass(frozen=True)
-class ProjectCorpus(LatestTask["ProjectionEvent | KeptMap"]):
-    """Make a map of an embedded corpus, or find it; the last event is the map."""
-
-    store: CorpusStore
-    corpus: Corpus
-    embedder: KeptEmbedder
-    settings: ProjectionSettings
-    fitting: Fitting = DEFAULT
-
-    def events(self, should_stop: ShouldStop) -> Generator[ProjectionEvent | KeptMap, None, None]:
-        project = partial(
-            make_map, self.store, self.corpus, self.embedder, self.settings, fitting=self.fitting
-        )
-        yield (yield from stream_events(project, should_stop))
-
-    def progress(self, result: ProjectionEvent | KeptMap | None) -> Progress:
-        if not isinstance(result, ProjectionEvent):
-            return Progress()
-        return Progress(result.n_done, result.total, doing=STAGES[result.stage])
+def _find_progress(event: ProjectionEvent) -> Progress:
+    return Progress(event.n_done, event.total, doing=STAGES[event.stage])
 
 
 def _build_page(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, method: str, colour: str | None
 ) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
-
     coordinates, clusters = KeptMaps(store).points(kept)
     names = cluster_names(kept.cluster_words)
     n = corpus.n_texts

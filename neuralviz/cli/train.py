@@ -7,20 +7,18 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 import neuralviz.models
-from neuralviz import evaluation, training
+from neuralviz import training
 from neuralviz.cli.console import (
     Commands,
     print_line,
     print_message,
-    print_notes,
     print_table,
     progress_bars,
     run_task,
@@ -29,66 +27,58 @@ from neuralviz.cli.console import (
     stop_on_interrupt,
 )
 from neuralviz.cli.corpus import find_corpus, open_store
-from neuralviz.cli.options import (
-    TABLES,
-    CorpusArgument,
-    HeaderOption,
-    NoHeaderOption,
-    RoleOption,
-    StartModel,
-    header_line,
-    split_roles,
-)
+from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, take_options
+from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_results import (
-    DEFAULT_SEED,
-    LadderSettings,
-    best_line,
-    best_rung,
-    ladder_lines,
-)
-from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     training_frame,
     training_numbers,
     training_table,
 )
-from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
-from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.models.shared import ModelRef
 from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.reading.pairs import read_pairs
-from neuralviz.reading.source import Source
 from neuralviz.store.writing import write_text
-from neuralviz.training import similarity
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
-from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.kept import check_free_name as check_similarity_name
-from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
 
-BatchOption = Annotated[int, typer.Option(help="Pairs of a step.")]
-EpochsOption = Annotated[
-    int | None, typer.Option(help="Passes over the texts. Default: 1, or 10 for random and table.")
-]
-SentencesOption = Annotated[int, typer.Option(help="Sentences of a chunk.")]
-ShortestOption = Annotated[int, typer.Option(help="Skip sentences with fewer characters.")]
-LongestOption = Annotated[int, typer.Option(help="Skip sentences with more characters.")]
-
+CHUNK_LINES = {
+    "sentences": "Sentences of a chunk.",
+    "shortest": "Skip sentences with fewer characters.",
+    "longest": "Skip sentences with more characters.",
+}
+LINES = {
+    "part": "model, or table: the token embeddings alone.",
+    "start": "pretrained or random weights.",
+    "frozen_blocks": "Blocks from below that are not trained.",
+    "pooling": "mean, cls or sep.",
+    "batch_size": "Pairs of a step.",
+    "epochs": "Passes over the texts. Default: 1, or 10 for random and table.",
+    "learning_rate": "Adam's highest learning rate. Default: 1e-4, or 0.003 for a table. The "
+    "paper, with far more texts, has 2e-5 and 0.5.",
+    "temperature": "Divides the cosines.",
+    "seed": "Decides pairs, batches and dropout.",
+    **CHUNK_LINES,
+    "splitting": "sentencex, or full-stops as in the authors' program.",
+}
+TABLE_LINES = {
+    "epochs": LINES["epochs"],
+    "learning_rate": "Adam's highest learning rate, of the whole model.",
+    "batch_size": LINES["batch_size"],
+    **CHUNK_LINES,
+}
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
 _LINES: dict[PairKind, str] = {
     "crops": "Train on crops: two different chunks of a text should be near each other.",
@@ -108,66 +98,27 @@ commands = typer.Typer(
 
 
 def _make_command(kind: PairKind) -> Callable[..., None]:
+    @take_options(options=setting_options(TrainingSettings, LINES))
     def run(
         corpus: CorpusArgument,
         output: Annotated[
             str, typer.Option("--output", "-o", metavar="NAME", help="Name of the trained encoder.")
         ],
+        *,
         model: StartModel = MINILM,
         labels: Annotated[
             str | None,
             typer.Option(help="Column with labels, to measure k-NN accuracy before and after."),
         ] = None,
-        part: Annotated[
-            str, typer.Option(help="model, or table: the token embeddings alone.")
-        ] = "model",
-        start: Annotated[str, typer.Option(help="pretrained or random weights.")] = "pretrained",
-        frozen_blocks: Annotated[
-            int, typer.Option(help="Blocks from below that are not trained.")
-        ] = 0,
-        pooling: Annotated[str, typer.Option(help="mean, cls or sep.")] = "mean",
-        batch_size: BatchOption = 64,
-        epochs: EpochsOption = None,
+        options: dict[str, Any],
         steps: Annotated[int | None, typer.Option(help="End after so many steps.")] = None,
-        learning_rate: Annotated[
-            float | None,
-            typer.Option(
-                help="Adam's highest learning rate. Default: 1e-4, or 0.003 for a table. The "
-                "paper, with far more texts, has 2e-5 and 0.5."
-            ),
-        ] = None,
-        temperature: Annotated[float, typer.Option(help="Divides the cosines.")] = 0.05,
-        seed: Annotated[int, typer.Option(help="Decides pairs, batches and dropout.")] = 42,
-        sentences: SentencesOption = 2,
-        shortest: ShortestOption = 100,
-        longest: LongestOption = 250,
-        splitting: Annotated[
-            str, typer.Option(help="sentencex, or full-stops as in the authors' program.")
-        ] = "sentencex",
         as_json: Annotated[
             bool, typer.Option("--json", help="Print events as JSON lines.")
         ] = False,
     ) -> None:
-        options: dict[str, Any] = {
-            "pairs": kind,
-            "part": part,
-            "start": start,
-            "frozen_blocks": frozen_blocks,
-            "pooling": pooling,
-            "batch_size": batch_size,
-            "epochs": epochs,
-            "max_steps": steps,
-            "learning_rate": learning_rate,
-            "temperature": temperature,
-            "seed": seed,
-            "sentences": sentences,
-            "shortest": shortest,
-            "longest": longest,
-            "splitting": splitting,
-        }
-        settings = with_options(TrainingSettings(), **options)
-        if learning_rate is None:
-            settings = with_options(settings, learning_rate=RATES[settings.part])
+        settings = TrainingSettings(pairs=kind, max_steps=steps, **options)
+        if settings.learning_rate is None:
+            settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
@@ -340,22 +291,17 @@ def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
 
 
 @commands.command()
+@take_options(options=setting_options(TrainingSettings, TABLE_LINES))
 def table(
     experiment: Annotated[
         str, typer.Argument(help=f"Which table to fill: {', '.join(TRAINING_TABLES)}.")
     ],
     corpus: CorpusArgument,
     labels: Annotated[str, typer.Option(help="Column with labels. They are never trained on.")],
+    *,
     model: StartModel = MINILM,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every row this often.")] = 3,
-    epochs: EpochsOption = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Adam's highest learning rate, of the whole model.")
-    ] = None,
-    batch_size: BatchOption = 64,
-    sentences: SentencesOption = 2,
-    shortest: ShortestOption = 100,
-    longest: LongestOption = 250,
+    options: dict[str, Any],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file for the table.")
     ] = None,
@@ -370,27 +316,18 @@ def table(
     paper_table = training_table(experiment)
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
-    settings = with_options(
-        TrainingSettings(),
-        epochs=epochs,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        sentences=sentences,
-        shortest=shortest,
-        longest=longest,
-    )
+    settings = TrainingSettings(**options)
     saved_corpus = find_corpus(open_store(), corpus)
     saved_corpus.column(labels)  # before a model is loaded
-    filled, is_stopped = run_task(
-        FillTrainingTable(
-            experiment,
-            ModelRef.from_id(model),
-            saved_corpus.id,
-            labels,
-            settings,
-            tuple(range(1, seeds + 1)),
-        )
+    task = FillTrainingTable(
+        experiment,
+        ModelRef.from_id(model),
+        saved_corpus.id,
+        labels,
+        settings,
+        tuple(range(1, seeds + 1)),
     )
+    filled, is_stopped = run_task(task)
     cells = filled.cells
     if output is not None and cells:
         write_text(output, training_numbers(paper_table, cells).to_csv(index=False))
@@ -407,127 +344,4 @@ def table(
         raise stop("Stopped. Finished rows are saved; run the same command again to resume.")
 
 
-# --- similarity models ---------------------------------------------------------------------------
-
-
-@commands.command("similarity")
-def train_similarity(
-    pairs: Annotated[
-        Path,
-        typer.Argument(help=f"Table ({TABLES}) with the columns sentence1, sentence2 and score."),
-    ],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="NAME", help="Save the best rung under this name."),
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Frozen model: a name, a Hugging Face Hub ID, or a folder, of any encoder or "
-            "next-token model."
-        ),
-    ] = MINILM,
-    dev: Annotated[
-        Path | None, typer.Option(help="Dev pairs, to choose by. Default: a fifth of the pairs.")
-    ] = None,
-    test: Annotated[
-        Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
-    ] = None,
-    role: RoleOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
-    pooling: Annotated[
-        str | None,
-        typer.Option(
-            help="mean, cls, sep or last. Default: last for models that predict the next token, "
-            "otherwise mean."
-        ),
-    ] = None,
-    rung: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
-    ] = None,
-) -> None:
-    """Learn human scores of pairs of sentences from the layers of a frozen model.
-
-    Features are saved, so the same command is faster the next time.
-    """
-    name = None if output is None else check_similarity_name(output)
-    options: dict[str, Any] = {
-        "rungs": tuple(dict.fromkeys(rung or RUNGS)),
-        "seeds": tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),
-        "max_epochs": epochs,
-    }
-    LadderSettings(pooling=pooling or "mean", **options)  # type: ignore[arg-type]  # checked first
-    line, roles = header_line(header, no_header), split_roles(role)
-    given = [
-        None if path is None else read_pairs(Source.from_path(path, line), roles)
-        for path in (dev, test)
-    ]
-    all_pairs = read_pairs(Source.from_path(pairs, line), roles)
-    split = similarity.split_pairs(all_pairs, *given)
-    check_different(split.train.scores, "train")  # before a model is loaded
-    print_notes(split.notes)
-    print_message(
-        f"{many(len(split.train), 'train pair')}, {many(len(split.dev), 'dev pair')}, "
-        f"{many(len(split.test), 'test pair')}."
-    )
-    frozen = ModelRef.from_id(str(Path(model).absolute()) if Path(model).is_dir() else model)
-    with status(f"Loading “{model}” …"):
-        poolings = evaluation.model_poolings(shared_text_model(frozen.id))
-    settings = LadderSettings(pooling=pooling or poolings[0], **options)  # type: ignore[arg-type]
-    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
-    if ladder.test is not None:
-        print_notes([note for note in ladder.test.notes if note not in split.notes])
-    if ladder.baselines:
-        _show_ladder(ladder)
-    if is_stopped:
-        raise stop("Stopped. Features are saved: run the same command again to go on from them.")
-    if name is not None:
-        _save_best_rung(ladder, frozen, name)
-
-
-def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
-    """Save the rung, and of its seeds the one, that is best on the dev pairs."""
-    best = best_rung(ladder)
-    if best is None:
-        raise NeuralvizError(
-            "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
-        )
-    print_notes(warn_of_rung(ladder, best))
-    rungs = make_similarity_models(model, ladder)
-    chosen = next(rung for rung in rungs if rung.trained.settings.rung == best)
-    similarity.save_similarity_model(chosen, name)
-    print_message(
-        f"Saved “{RUNG_NAMES[best]}” as “{name}”. Score pairs with: neuralviz score PAIRS "
-        f"--model {name}"
-    )
-
-
-def _show_ladder(ladder: Ladder) -> None:
-    """Print the ladder as a table, and its headline."""
-    lines = ladder_lines(ladder)
-    best = best_line(lines)
-    heads, rows = ["", "dev ↑", "test ↑", "95% interval", "Pearson ↑", "test, by seed"], []
-    for line in lines:
-        mark = " *" if line is best else ""
-        cells = [f"{line.name}{mark}", _format_digits(line.dev), _format_digits(line.spearman)]
-        cells += [_format_range(line.interval, " to "), _format_digits(line.pearson)]
-        rows.append([*cells, _format_range(line.spread, "…")])
-    has_seeds = any(line.spread for line in lines)
-    print_table(heads if has_seeds else heads[:-1], rows if has_seeds else [r[:-1] for r in rows])
-    legend = "Spearman with the human scores."
-    print_line(f"{legend} * best on the dev pairs, baselines included." if best else legend)
-    print_line(describe_ladder(ladder).replace("**", "").replace("\n\n", " "))
-
-
-def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:
-    return joint.join(map(_format_digits, bounds)) if bounds else ""
-
-
-def _format_digits(value: float) -> str:
-    return EMPTY_CELL if np.isnan(value) else number(value, ".3f")
+commands.command("similarity")(train_similarity)

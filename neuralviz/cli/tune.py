@@ -22,17 +22,12 @@ from neuralviz.cli.console import (
     stdout,
     stop,
 )
-from neuralviz.embedders.methods import read_layers
+from neuralviz.cli.options import method_options, take_options
+from neuralviz.embedders.specs import embedder_spec
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-from neuralviz.micro_tuning.settings import (
-    DEFAULT_TOLERANCE,
-    check_numbers,
-    check_precision,
-    check_tolerance,
-    count_masked,
-)
-from neuralviz.models import tokenize
+from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.settings import count_masked
+from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
@@ -52,52 +47,24 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command()
+@take_options(options=method_options("neural"))
 def tune(
     text: Annotated[str, typer.Argument(help="Text to micro-tune on.")],
-    layers: Annotated[
-        str,
-        typer.Option(help="Layers to tune: head, last_block, or layer names separated by commas."),
-    ] = "head",
-    blueprints: Annotated[
-        str, typer.Option(help="Masking blueprints: pairs (keep, mask).")
-    ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
-    epochs: Annotated[int, typer.Option(help="Number of epochs, from 1 to 1000.")] = 10,
-    learning_rate: Annotated[float, typer.Option(help="AdamW's learning rate, above 0.")] = 0.01,
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="Precision: exact; fast, several times faster, see --tolerance; "
-            "bf16, for processors that support it; or fast+bf16."
-        ),
-    ] = "exact",
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            help="With fast: how far the cosine similarity to the exact embedding may fall "
-            "below 1. It is an estimate."
-        ),
-    ] = DEFAULT_TOLERANCE,
+    *,
+    options: dict[str, str],
     model: Annotated[
         str, typer.Option(help="Model: “bundled”, a Hugging Face Hub ID, or a folder.")
-    ] = "bundled",
+    ] = BUNDLED,
 ) -> None:
-    """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
+    """Micro-tune on a text: watch the loss fall and see which words shaped the embedding.
+
+    `neuralviz methods` explains the precisions.
+    """
     check_texts([text])  # all that can be checked before a model is loaded
-    pairs = parse_blueprints(blueprints)
-    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
-    check_precision(precision)
-    check_tolerance(tolerance)
+    spec = embedder_spec("neural", options)
     language_model = shared_model(model)
-    settings = check_settings(
-        language_model,
-        layers=read_layers(layers),
-        blueprints=pairs,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        precision=precision,
-        tolerance=tolerance,
-    )
-    if not settings.is_fast and tolerance != TuningSettings.tolerance:
+    settings = check_settings(language_model, **dict(spec.options))
+    if not settings.is_fast and float(options["tolerance"]) != settings.tolerance:
         print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
         from neuralviz.micro_tuning.products import warn_of_imitated_bf16  # loads torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,19 +19,14 @@ from pyarrow import compute
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import (
-    AvoidedMachines,
-    describe_loss,
-    iterate_rows,
-    this_machine,
-)
+from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows, this_machine
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
-from neuralviz.reading.columns import flatten_texts, guess_column, match_names
+from neuralviz.reading.columns import guess_column, match_names
 from neuralviz.reading.folders import prefix_name
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import blank_missing, find_codes
-from neuralviz.reading.texts import ID_COLUMNS, clean_texts
+from neuralviz.reading.texts import ID_COLUMNS, clean_column
 from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
@@ -55,20 +50,15 @@ _NOTES = ".note"  # files in which a part's notes wait for the end
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of some files are read as what.
-
-    Attributes:
-        rows_of_piece: rows that one process holds at once; fewer where they are long.
-        codes: by column, words such as ``NA`` that are values there.
-    """
+    """Which columns of some files are read as what."""
 
     text: str  # column of the texts
     id: str | None  # column of the ids; None where there is none
     labels: tuple[str, ...]  # the other columns, that of the ids among them
     file: str = ""  # what the label that says the file is called; empty where there is one file
     folder: str = ""  # the same of its folder; empty where no file is in a folder below the others
-    rows_of_piece: int = ROWS_OF_PIECE
-    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    rows_of_piece: int = ROWS_OF_PIECE  # that one process holds at once
+    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as of `blank_missing`
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -84,10 +74,7 @@ class Layout:
 def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layout:
     """Find the columns of some files by the first rows of the first of them.
 
-    Args:
-        parts: the files.
-        column: of the texts; guessed by default, as by `read_texts`.
-        id_column: of the ids; by default the first that is called like one.
+    The columns of the texts and of the ids are found as by `read_texts` where they are None.
 
     Raises:
         TextError: there is no such column, or none of the files can be read.
@@ -138,37 +125,36 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[str]]:
-    """The texts of some rows of a file, in columns of `Layout.schema`, and notes.
+    """The texts of some rows of a file of a name, in columns of `Layout.schema`, and notes.
 
-    Args:
-        name: of the file.
-        block: the rows.
-        layout: of all files; a column that this one lacks is blank.
+    A column of the layout that the rows lack is blank.
     """
     block = blank_missing(block, codes=layout.codes)
-    columns = dict(zip(block.columns, block.values, strict=True))
-    blank = [""] * len(block)
-    notes = list(block.notes)
-    parts, nested_notes = flatten_texts(layout.text, columns.get(layout.text, blank))
-    texts, cleaning_notes, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
-    if layout.text in columns:
-        notes += [*cleaning_notes, *nested_notes]
-        unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
+    notes, used = list(block.notes), list[int]()
+    texts: Sequence[str] = ()
+    if layout.text in block.columns:
+        texts, text_notes, used = clean_column(block, layout.text)
+        notes += text_notes
+        unknown = sorted({*block.columns} - {layout.text, layout.id, *layout.labels})
         if unknown:
             first = unknown[0][:40]
             notes.append(f"{name}: skipped the column “{first}”, which the first rows do not have.")
     elif len(block):
         notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were skipped.")
-    labels = [[tidy(columns.get(title, blank)[row]) for row in used] for title in layout.labels]
+
+    def take_labels(title: str) -> list[str]:
+        values = block.column(title) if title in block.columns else [""] * len(block)
+        return [tidy(values[row]) for row in used]
+
+    labels = [take_labels(title) for title in layout.labels]
     if layout.file:
         labels.append([name] * len(used))
     if layout.folder:
         labels.append([name.rpartition("/")[0]] * len(used))
     rows = corpus_rows(texts, [pa.array(values, pa.string()) for values in labels])
     if layout.id is not None:
-        ids = [tidy(columns.get(layout.id, blank)[row]) or None for row in used]
-        place = rows.schema.get_field_index("id")
-        rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
+        ids = pa.array([text_id or None for text_id in take_labels(layout.id)], pa.string())
+        rows = rows.set_column(rows.schema.get_field_index("id"), "id", ids)
     return rows.cast(layout.schema), [prefix_name(name, note) for note in notes]
 
 
@@ -203,32 +189,21 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
             file.write(json.dumps([notes, broken]).encode())
 
 
-class WriteTexts:
-    """Writes blocks of texts as pieces of a table, and describes each piece.
-
-    Args:
-        folder: of the store.
-        table: that they belong to.
-    """
-
-    def __init__(self, folder: str, table: str) -> None:
-        self._folder, self._table = folder, table
-
-    def __call__(self, texts: pa.Table) -> pa.Table:
-        piece: dict[str, Any] = {
-            "n": texts.num_rows,
-            "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
-            "fragments": [],
-            "failed": "",
-            "machine": "",
-        }
-        try:
-            if texts.num_rows:
-                database = open_store(self._folder).database
-                piece["fragments"] = write_piece(database, self._table, texts, "create")
-        except NeuralvizError as error:
-            piece |= {"failed": str(error), "machine": this_machine()}
-        return pa.table({"written": [json.dumps(piece)]})
+def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
+    """Write texts as a piece of a table of the store in a folder, and describe the piece."""
+    piece: dict[str, Any] = {
+        "n": texts.num_rows,
+        "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
+        "fragments": [],
+        "failed": "",
+        "machine": "",
+    }
+    try:
+        if texts.num_rows:
+            piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
+    except NeuralvizError as error:
+        piece |= {"failed": str(error), "machine": this_machine()}
+    return pa.table({"written": [json.dumps(piece)]})
 
 
 def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
@@ -244,7 +219,7 @@ def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
 class AddedCorpus:
     """The outcome of adding a corpus."""
 
-    corpus: Corpus  # the corpus
+    corpus: Corpus
     notes: tuple[str, ...]  # sentences on what was left out or changed
     is_new: bool  # whether it was not there before
 
@@ -267,15 +242,8 @@ def add_on_cluster(
     """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
 
     Rows without a text, and what cannot be read, are left out and named. A file that breaks off is
-    read up to there. Ids are taken as they are.
-
-    Args:
-        store: in a folder that all machines see.
-        name: of the corpus.
-        parts: the files.
-        layout: their columns.
-        limit: so many texts and no more.
-        report: called with the number of texts that have been read.
+    read up to there. Ids are taken as they are. All machines must see the folder of the store;
+    ``report`` is called with the number of texts that have been read.
 
     Raises:
         TextError: there is no text in the files.
@@ -322,7 +290,8 @@ def _write(
     avoided = AvoidedMachines()
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
-    write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
+    folder, table = str(store.folder.absolute()), texts_table(corpus)
+    write = partial(_write_texts, folder=folder, table=table)
     order = DataContext.get_current().execution_options
     before, order.preserve_order = order.preserve_order, True
     pieces: list[dict[str, Any]] = []

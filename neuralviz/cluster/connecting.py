@@ -80,18 +80,11 @@ class AvoidedMachines:
 
 
 def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
-    """The rows of a dataset, as they are made.
+    """The small rows of a dataset, as they are made; it ends when the generator is closed.
 
     They come out of a thread of their own. Ctrl-C raises in the main thread at whatever line that
     is; amid Ray's code, which waits for its own threads under locks, it may get lost, or be waited
     for without end. So the main thread only waits for rows.
-
-    Args:
-        dataset: that has not run yet; of small rows, for they do not wait until they are wanted.
-            It ends when the generator is closed.
-
-    Raises:
-        RayError: as of Ray.
     """
     results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
@@ -161,7 +154,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
     _check_answers(address)
     warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
     if hasattr(ray_worker, "print_to_stdstream"):  # by which it prints of every process that died
-        ray_worker.print_to_stdstream = _print_nothing
+        ray_worker.print_to_stdstream = lambda *_, **__: None
     try:
         with _silence(), _restored_sigterm():
             ray.init(
@@ -215,10 +208,6 @@ def _restored_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _print_nothing(*_: object, **__: object) -> None:
-    """Drop what Ray prints: the commands report their own results."""
-
-
 def _resources() -> Cluster:
     whole = ray.cluster_resources()
     return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_machines())
@@ -239,9 +228,6 @@ def _check_answers(address: str) -> None:
     """Check that the head of a Ray cluster answers at an address.
 
     It is asked by a process that can be ended: Ray itself waits for a minute.
-
-    Raises:
-        NeuralvizError: nothing answers there, or something else does.
     """
     if address == LOCAL:
         return
@@ -264,7 +250,7 @@ def _check_answers(address: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
-        reason = _known_refusal(address, RuntimeError(check.stderr or check.stdout))
+        reason = _explain_refusal(address, check.stderr or check.stdout)
         is_head = check.returncode == 0
     except subprocess.TimeoutExpired:
         reason, is_head = "", False
@@ -275,14 +261,13 @@ def _check_answers(address: str) -> None:
 def describe_refusal(address: str, error: Exception) -> str:
     """Why a cluster cannot be used, in a sentence."""
     message = " ".join(str(error).split())
-    reason = _known_refusal(address, error)
+    reason = _explain_refusal(address, message)
     return reason or f"Could not connect to the Ray cluster at {address}: {message[:200]}."
 
 
-def _known_refusal(address: str, error: Exception) -> str:
+def _explain_refusal(address: str, message: str) -> str:
     """A sentence for each frequent cause; empty for all others."""
-    message = " ".join(str(error).split())
-    lower = message.lower()
+    lower = " ".join(message.lower().split())
     place = "on this machine" if address == "auto" else f"at {address}"
     if "version" in lower and ("mismatch" in lower or "different" in lower):
         version = re.search(r"Ray: (\d[\w.]*)", message)

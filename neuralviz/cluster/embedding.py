@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import RESUMES, AvoidedMachines, describe_loss, iterate_rows
 from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
-from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.embedding import BATCH_SIZE, PORTION, EmbeddingEvent
@@ -28,8 +29,6 @@ from neuralviz.store.pieces import Piece, commit_pieces, writing
 from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
@@ -57,24 +56,15 @@ def embed_on_cluster(
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
     """`embed_corpus` on a cluster: the same events, the same vectors, the same store.
 
-    A text that cannot be embedded is left out, and told in what the generator returns.
-
-    Args:
-        store: that keeps the corpus, in a folder that all machines see.
-        corpus: one of its corpora.
-        embedder: as it is on this machine; each embedder of the cluster makes its own by its spec.
-        cluster: that is connected.
-        n_embedders: that work at once; by default as many as the cluster has devices.
-        threads: of each.
-        commit_every: seconds.
-        round_size: texts of a round, a multiple of `PORTION`.
-        should_stop: asked after every unit.
+    Each of the ``n_embedders``, by default one a device, makes the embedder anew by its spec, in
+    processes that see the folder of the store. Finished texts are committed every so many seconds,
+    and a round has a multiple of `PORTION` of texts.
 
     Yields:
         An event with what was there before, then one a unit. They bring no places and no vectors.
 
     Returns:
-        The texts that were left out.
+        The texts that cannot be embedded, which were left out.
 
     Raises:
         Stopped: ``should_stop`` said so; what is finished is kept.
@@ -83,12 +73,21 @@ def embed_on_cluster(
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    unread = _describe_unread(store, corpus, embedder)
-    progress = _Progress(kept, corpus.n_distinct, unread)
+    progress = _Progress(kept, corpus.n_distinct, _describe_unread(store, corpus, embedder))
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
-        place = run_folder.absolute()
-        work = _Work(store, corpus, embedder, cluster, n_embedders, threads, place, should_stop)
+        spec = embedder.spec
+        make = partial(make_embedder, spec) if spec else partial(_get_embedder, embedder)
+        folders = str(store.folder.absolute()), str(run_folder.absolute())
+        work = _Work(
+            store,
+            corpus,
+            (folders[0], corpus, make, embedder_id(embedder), threads, folders[1]),
+            n_embedders or cluster.n_embedders,
+            1 if cluster.n_gpus else None,
+            LEARNT_UNIT if spec and spec.learns else UNIT,
+            should_stop,
+        )
 
         def commit(pieces: Sequence[Piece]) -> None:
             store.check_kept(corpus)
@@ -97,9 +96,8 @@ def embed_on_cluster(
         for start, keys in _split_rounds(store, corpus, round_size):
             for attempt in range(TRIES + 1):
                 is_missing = _find_missing(store, kept, keys)
-                is_missing[[row - start for row in left_out if 0 <= row - start < len(keys)]] = (
-                    False
-                )
+                skipped = [row - start for row in left_out if 0 <= row - start < len(keys)]
+                is_missing[skipped] = False
                 if attempt == 0:
                     progress.n_found += len(_first_rows(keys)) - int(is_missing.sum())
                     yield progress.event()
@@ -137,73 +135,61 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
         return ""
 
 
+@dataclass
 class _Progress:
     """Counts the finished texts, and makes events of the counts."""
 
-    def __init__(self, kept: KeptEmbedder, total: int, unread: str) -> None:
-        self.n_found = self.n_embedded = self.n_rose = 0
-        self._kept, self._total, self._unread = kept, total, unread
+    kept: KeptEmbedder
+    total: int
+    unread: str  # a sentence on texts that are not read to their end
+    n_found: int = 0
+    n_embedded: int = 0
+    n_rose: int = 0
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
-        n_found = min(self.n_found, self._total - self.n_embedded)
-        n_done = self._total if is_last else min(self._total, n_found + self.n_embedded)
+        n_found = min(self.n_found, self.total - self.n_embedded)
+        n_done = self.total if is_last else min(self.total, n_found + self.n_embedded)
         places, loss = np.zeros(0, dtype=np.int64), np.zeros((0, 2))
-        counts = n_done, self._total, n_found, self.n_rose
-        return EmbeddingEvent(self._kept, places, None, loss, *counts, self._unread)
+        counts = n_done, self.total, n_found, self.n_rose
+        return EmbeddingEvent(self.kept, places, None, loss, *counts, self.unread)
 
 
+@dataclass
 class _Work:
     """Hands units of texts to the embedders of the cluster."""
 
-    def __init__(
-        self,
-        store: CorpusStore,
-        corpus: Corpus,
-        embedder: Embedder,
-        cluster: Cluster,
-        n_embedders: int | None,
-        threads: int,
-        run_folder: Path,
-        should_stop: ShouldStop,
-    ) -> None:
-        self._store, self._corpus, self._should_stop = store, corpus, should_stop
-        self.avoided = AvoidedMachines()
-        self._n_embedders = n_embedders or cluster.n_embedders
-        self._n_gpus = 1 if cluster.n_gpus else None
-        spec = embedder.spec
-        make: Callable[[], Embedder] = partial(_get_embedder, embedder)
-        if spec is not None:
-            make = partial(make_embedder, spec)
-        kept_id, folder = embedder_id(embedder), str(store.folder.absolute())
-        self._arguments = (folder, corpus, make, kept_id, threads, str(run_folder))
-        self._unit = LEARNT_UNIT if spec and spec.learns else UNIT
+    store: CorpusStore
+    corpus: Corpus
+    arguments: tuple[Any, ...]  # of `EmbedUnits`
+    n_embedders: int
+    n_gpus: int | None  # of each embedder
+    unit: int  # texts, at most
+    should_stop: ShouldStop
+    avoided: AvoidedMachines = field(default_factory=AvoidedMachines)
 
     def embed(self, start: int, is_missing: np.ndarray, keys: np.ndarray) -> Generator[UnitResult]:
         """The results of the units of a round, as they arrive.
 
-        Args:
-            start: row of the first.
-            is_missing: [row of the round] whether it is to be embedded.
-            keys: [row of the round] of the texts.
+        The round begins with the row ``start``; ``is_missing`` and the keys are of its rows.
         """
         batches: list[np.ndarray] = []
         for offset in range(0, len(is_missing), PORTION):
-            if self._should_stop():
+            if self.should_stop():
                 raise Stopped
             mask = is_missing[offset : offset + PORTION]
             if mask.any():
                 first = start + offset
-                batches += plan_batches(self._store, self._corpus, first, mask, BATCH_SIZE)
+                batches += plan_batches(self.store, self.corpus, first, mask, BATCH_SIZE)
         units = [
             (rows, sizes, keys[rows - start].tobytes()) for rows, sizes in self._units(batches)
         ]
         embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
             EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
-            fn_constructor_args=self._arguments,
-            compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
+            fn_constructor_args=self.arguments,
+            compute=ActorPoolStrategy(size=min(self.n_embedders, len(units))),
             num_cpus=1,
-            num_gpus=self._n_gpus,
+            num_gpus=self.n_gpus,
             **self.avoided.options,
         )
         for row in iterate_rows(embedded):
@@ -211,8 +197,8 @@ class _Work:
 
     def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""
-        share = -(-len(batches) // (self._n_embedders * UNITS_EACH))
-        n = max(1, min(share, self._unit // BATCH_SIZE))
+        share = -(-len(batches) // (self.n_embedders * UNITS_EACH))
+        n = max(1, min(share, self.unit // BATCH_SIZE))
         for first in range(0, len(batches), n):
             group = batches[first : first + n]
             yield np.concatenate(group), [len(batch) for batch in group]

@@ -50,11 +50,10 @@ class FilePart:
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """The file at its beginning.
+        """The file at its beginning; what cannot be read from a network is no damaged file.
 
         Raises:
-            UnreadFileError: it cannot be opened, or not be read. What cannot be read from a network
-                is not taken for damaged.
+            UnreadFileError: it cannot be opened or read.
         """
         try:
             with self.files.open_input_file(self.path) as file:
@@ -71,11 +70,10 @@ class FilePart:
             ) from error
 
     def blocks(self) -> Iterator[Table]:
-        """The rows, some thousand at once.
+        """The rows, some thousand at once; those before an error are good.
 
         Raises:
-            TextError: as it is read: the file is damaged, or is none of its kind. What came before
-                is good.
+            TextError: the file is damaged, or none of its kind.
             UnreadFileError: it cannot be opened or read.
         """
         with self.opened() as file:
@@ -88,11 +86,7 @@ class FilePart:
                 yield from read_json_lines(self.name, file)
 
     def divide(self) -> list[FilePart]:
-        """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
-
-        Raises:
-            TextError: it cannot be opened, or is no Parquet file; see `check_is_content`.
-        """
+        """A Parquet file by its row groups, about `BYTES` at once; any other as it is."""
         with self.opened() as file:
             check_is_content(self.name, file.read(HEAD))
             if self.ending != ".parquet":
@@ -125,9 +119,8 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     Folders are read with all that is in them, in the order of their paths. Hidden files, and files
     of no kind of `ENDINGS`, are left out.
 
-    Args:
-        paths: of this machine, or URLs that pyarrow's file systems read, such as ``s3://…``.
-        header: of each CSV and TSV file, as of `Source`.
+    URLs are those that pyarrow's file systems read, such as ``s3://…``; ``header`` is of each CSV
+    and TSV file.
 
     Raises:
         TextError: one names nothing, or there is no file that can be read piece by piece.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
-from neuralviz.errors import NeuralvizError, StoreError, never
+from neuralviz.errors import NeuralvizError, StoreError, never, shorten_reason
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import (
     DifferentTexts,
@@ -43,18 +43,14 @@ LeftOut = dict[int, tuple[bytes, str]]
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The outcome of a unit of texts.
-
-    Attributes:
-        machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
-    """
+    """The outcome of a unit of texts."""
 
     pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
     n_texts: int = 0  # that have a vector now
     n_rose: int = 0  # of those, texts whose loss rose or became NaN
     left_out: LeftOut = field(default_factory=dict)  # texts that cannot be embedded
     failed: str = ""  # why the unit failed, in a sentence; empty where it did not
-    machine: str = ""
+    machine: str = ""  # Ray's id of the one that may be the cause of the failure
 
 
 def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
@@ -80,11 +76,7 @@ def plan_batches(
 ) -> list[np.ndarray]:
     """The batches in which the missing texts of a portion are embedded, as rows of the corpus.
 
-    Args:
-        store, corpus: of the texts.
-        start: the first row of the portion.
-        is_missing: [row of the portion] whether the text is to be embedded.
-        batch_size: texts of a batch, at most.
+    The portion begins with the row ``start``, and ``is_missing`` is of its rows.
     """
     different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
     first = different.first_places(np.arange(len(different)))
@@ -96,12 +88,8 @@ class Attempt:
 
     Ray gives the unit of a process that was killed to another one, and that finds the file. It
     goes through the unit batch by batch. The texts of a batch over which two more were killed are
-    embedded one by one, and a text over which two were killed is left out.
-
-    Args:
-        folder: of one run; all machines see it.
-        unit: names the unit.
-        batches: [batch] of places of its texts, as `embed_batches` takes them.
+    embedded one by one, and a text over which two were killed is left out. All machines see the
+    folder, which is of one run.
     """
 
     def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
@@ -116,53 +104,40 @@ class Attempt:
     @property
     def deadly(self) -> list[int]:
         """Places of the texts that are left out."""
-        return [i for batch in self._batches for i in batch.tolist() if _label(i) in self._killed]
+        places = chain(*(batch.tolist() for batch in self._batches))
+        return [place for place in places if f"text {place}" in self._killed]
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
         if not self._earlier_parts:
             self._record("all")
             yield list(self._batches)
-        else:
-            yield from self._split_batches()
+            return
+        for number, batch in enumerate(self._batches):
+            pieces = {f"batch {number}": batch}
+            if f"batch {number}" in self._killed:
+                pieces = {f"text {place}": np.array([place]) for place in batch.tolist()}
+            for name, piece in pieces.items():
+                if name not in self._killed:
+                    self._record(name)
+                    yield [piece]
 
     def close(self) -> None:
         """Forget the attempt: the unit is done, or has failed without killing a process."""
         with suppress(OSError):
             self._path.unlink()
 
-    def _split_batches(self) -> Iterator[list[np.ndarray]]:
-        for number, batch in enumerate(self._batches):
-            if f"batch {number}" not in self._killed:
-                self._record(f"batch {number}")
-                yield [batch]
-                continue
-            for place in batch.tolist():
-                if _label(place) not in self._killed:
-                    self._record(_label(place))
-                    yield [np.array([place], dtype=np.int64)]
-
     def _record(self, part: str) -> None:
         with suppress(OSError):  # the run is over
             self._path.write_text("\n".join([*self._earlier_parts, part]))
 
 
-def _label(place: int) -> str:
-    return f"text {place}"
-
-
 class EmbedUnits:
     """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
 
-    No error ends the work of others: the results report it.
-
-    Args:
-        folder: of the store.
-        corpus: whose texts they are.
-        make: makes the embedder, once.
-        kept_id: under which its vectors are kept.
-        threads: of torch.
-        run_folder: that all machines see, of this run alone.
+    No error ends the work of others: the results report it. ``make`` makes the embedder, whose
+    vectors are kept under ``kept_id``; all machines see the folder of the store, and that of this
+    run alone.
     """
 
     def __init__(
@@ -193,7 +168,7 @@ class EmbedUnits:
             self._failed = str(error)
         except Exception as error:  # a device that is lost, say
             failure = f"The machine {socket.gethostname()} cannot load the model"
-            self._failed = f"{failure}: {_shorten_error(error)}."
+            self._failed = f"{failure}: {shorten_reason(error)}."
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
         """The result of a unit of texts: their rows, the sizes of its batches, and their keys."""
@@ -242,17 +217,15 @@ class EmbedUnits:
         at_work: EmbeddingWork,
         left_out: dict[int, str],
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-        """As `embed_batches`; a batch that fails goes text by text, and texts that fail stay out.
+        """As `embed_batches`; what fails goes batch by batch, then text by text, which stay out.
 
         Raises:
             StoreError: the store fails.
             _MachineError: it is not the texts that fail.
         """
-        embed = partial(embed_batches, texts, parts=at_work.parts, should_stop=never,
-                        left_out=left_out)  # fmt: skip
         embedded: set[int] = set()
         try:
-            for result in embed(batches):
+            for result in embed_batches(texts, batches, at_work.parts, never, left_out):
                 embedded.update(result[0].tolist())
                 yield result
             return
@@ -260,23 +233,13 @@ class EmbedUnits:
             raise
         except Exception as error:
             self._check_works(error)
-        for batch in batches:
-            remaining = [i for i in batch.tolist() if i not in embedded]
-            if not remaining:
-                continue
-            try:
-                yield from list(embed([batch]))
-            except StoreError:
-                raise
-            except Exception:
-                for i in remaining:
-                    try:
-                        yield from list(embed([np.array([i])]))
-                    except StoreError:
-                        raise
-                    except Exception as error:
-                        self._check_works(error)
-                        left_out[i] = f"failed: {_shorten_error(error)}"
+            places = [i for batch in batches for i in batch.tolist()]
+            if len(places) == 1:
+                left_out[places[0]] = f"failed: {shorten_reason(error)}"
+        smaller = batches if len(batches) > 1 else [np.array([place]) for place in places]
+        for batch in smaller:
+            if not embedded.union(left_out).issuperset(batch.tolist()):
+                yield from self._results(texts, [batch], at_work, left_out)
 
     def _check_works(self, failure: Exception) -> None:
         """Check that an ordinary text can still be embedded.
@@ -288,14 +251,8 @@ class EmbedUnits:
             self._embedder.encode([_ANY_TEXT])
         except Exception as error:
             sentence = f"On the machine {socket.gethostname()} no text could be embedded"
-            raise _MachineError(f"{sentence}: {_shorten_error(failure)}.") from error
+            raise _MachineError(f"{sentence}: {shorten_reason(failure)}.") from error
 
 
 class _MachineError(NeuralvizError):
     """No text at all can be embedded on this machine."""
-
-
-def _shorten_error(error: Exception) -> str:
-    """An error's message on one line, cut short, without a full stop at its end."""
-    message = " ".join(str(error).split()) or type(error).__name__
-    return message[:200].rstrip(".")

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.base import EmbeddedBatch, Embedder
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
-from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.methods import FOR_CORPORA, METHODS
-from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs, split_options
+from neuralviz.embedders.specs import (
+    EmbedderSpec,
+    embedder_spec,
+    embedder_specs,
+    make_embedder,
+    split_options,
+)
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:

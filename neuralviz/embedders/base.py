@@ -55,16 +55,15 @@ KEY_VERSION = 2
 class EmbeddedBatch:
     """Vectors of some of the texts that are embedded.
 
-    Attributes:
-        loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
-            learnt; a last one that is NaN alone ceased to be a number.
+    Losses are of micro-tuning, in nats: the first and the last. They are NaN where nothing was
+    learnt; a last one that is NaN alone ceased to be a number.
     """
 
     __repr__ = short_repr
 
     positions: np.ndarray  # [text] of these texts among all
     vectors: np.ndarray  # [text, dim] float32
-    loss: np.ndarray
+    loss: np.ndarray  # [text, 2]
 
     @property
     def loss_rose(self) -> np.ndarray:
@@ -77,16 +76,11 @@ class Embedder(Parametrised, ABC):
 
     MTEB and BERTopic take any embedder for one of their encoders, scikit-learn for a transformer. A
     pickle names the model, which is loaded again by its id.
-
-    Attributes:
-        name: of the method, for labels.
-        spec: how to make the embedder again; None for one that was made by hand.
     """
 
-    name: str
-    spec: EmbedderSpec | None = None
-    zeros_mean = "their cosine similarity to every text is 0."
-    """What is to be said of vectors of zeros."""
+    name: str  # of the method, for labels
+    spec: EmbedderSpec | None = None  # how to make it again; None for one that was made by hand
+    zeros_mean = "their cosine similarity to every text is 0."  # of vectors of zeros
     _kept: tuple[str, ...] = ("spec",)
     _prompt = ""
 
@@ -127,10 +121,6 @@ class Embedder(Parametrised, ABC):
         """[text, dim] vectors, and [text, 2] losses, from those of the `parts`."""
         return vectors[0], losses[0]
 
-    def masked_positions(self, texts: Sequence[str]) -> int:
-        """Masked positions that have to be predicted while these texts are learnt; 0 without."""
-        return 0
-
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
         """Ids of each text's tokens, None where one is unknown; empty without a tokenizer."""
         return []
@@ -143,8 +133,7 @@ class Embedder(Parametrised, ABC):
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors, and [text, 2] losses as of `EmbeddedBatch`.
 
-        Raises:
-            Stopped: ``should_stop``, asked every second or more often, said so.
+        ``should_stop`` is asked every second or more often; `Stopped` where it says so.
         """
 
     def _length(self, read: Any) -> int:
@@ -152,11 +141,7 @@ class Embedder(Parametrised, ABC):
         return len(read)
 
     def read(self, texts: Sequence[str]) -> Sequence[Any]:
-        """What `embed_read` takes for each text.
-
-        Raises:
-            UnreadableTextError: a text is empty, is no string, or has no token.
-        """
+        """What `embed_read` takes for each text; `UnreadableTextError` where one has no token."""
         check_texts(texts)
         return self._read_prompted(texts)
 
@@ -188,11 +173,9 @@ class Embedder(Parametrised, ABC):
         normalize: bool = True,
         should_stop: ShouldStop = never,
     ) -> EmbeddedBatch:
-        """Embed one batch of texts, in the order given; arguments and errors as `embed_in_batches`.
+        """Embed one batch of texts, which `read` gave, in their order, as `embed_in_batches`.
 
-        Args:
-            read: from `read`, one a text.
-            places: [text] of these texts among all, from 0.
+        ``places``, [text], are those of the texts among all, from 0.
         """
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         back = np.argsort(order)
@@ -220,11 +203,7 @@ class Embedder(Parametrised, ABC):
         """Embed texts batch by batch, the longest first: memory and time show early.
 
         The vectors do not depend on the batches. ``should_stop`` is asked within a batch, too.
-
-        Raises:
-            TextError, SettingsError: as of `encode`, with the first batch.
-            ModelError: a vector holds something that is no finite number.
-            Stopped: ``should_stop`` said so.
+        Raises as `encode`, with the first batch, and `Stopped`.
         """
         check_batch_size(batch_size)
         read = self.read(texts)
@@ -375,8 +354,7 @@ class Embedder(Parametrised, ABC):
 class ModelEmbedder(Embedder):
     """An embedder that reads texts with a model's tokenizer."""
 
-    model_kind: type[TextModel] = TextModel
-    """What ``model`` must be."""
+    model_kind: type[TextModel] = TextModel  # what the model must be
 
     def __init__(self, model: TextModel, name: str) -> None:
         check_model(model, self.model_kind, type(self).__name__)

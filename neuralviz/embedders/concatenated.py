@@ -14,11 +14,7 @@ from neuralviz.errors import SettingsError, ShouldStop
 
 
 class ConcatenatedEmbedder(Embedder):
-    """Joins the vectors of several embedders, each of length 1, and normalises the whole.
-
-    Raises:
-        SettingsError: there are fewer than two parts.
-    """
+    """Joins the vectors of several embedders, each of length 1, and normalises the whole."""
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
         if not isinstance(parts, Sequence) or len(parts) < 2:
@@ -41,7 +37,6 @@ class ConcatenatedEmbedder(Embedder):
 
     @property
     def dim(self) -> int:
-        """Values of one vector: the parts' summed."""
         return sum(part.dim for part in self.parts)
 
     @property

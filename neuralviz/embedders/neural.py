@@ -24,9 +24,8 @@ from neuralviz.micro_tuning.settings import (
     TuningOptions,
     TuningSettings,
     check_settings,
-    count_masked,
 )
-from neuralviz.models import LanguageModel, tokenize
+from neuralviz.models import LanguageModel
 from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
@@ -52,13 +51,7 @@ class _LearningEmbedder(ModelEmbedder):
 
     @property
     def dim(self) -> int:
-        """Values of one embedding: the sizes of the layers, summed."""
         return sum(self.layer_sizes)
-
-    def masked_positions(self, texts: Sequence[str]) -> int:
-        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
-        per_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
-        return per_epoch * self.settings.epochs
 
 
 class NeuralEmbedder(_LearningEmbedder):
@@ -66,16 +59,8 @@ class NeuralEmbedder(_LearningEmbedder):
 
     >>> NeuralEmbedder(model, epochs=5)
 
-    Args:
-        model: from `neuralviz.load_model`.
-        settings: of micro-tuning; by default the paper's.
-        options: settings that are to differ from ``settings``, as of `check_settings`.
-
-    Raises:
-        SettingsError: a setting makes no sense.
-
-    Warns:
-        PrecisionWarning: the device has to imitate bf16.
+    ``settings`` of micro-tuning are by default the paper's; ``options`` differ from them, as of
+    `check_settings`. `SettingsError` where one makes no sense.
     """
 
     zeros_mean = "no weight changed. Choose a learning rate closer to 0.01."
@@ -99,10 +84,7 @@ class NeuralEmbedder(_LearningEmbedder):
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """[layer] products of two embeddings' deltas, layer by layer.
-
-        Their mean is the product of the embeddings, where every layer has moved.
-        """
+        """[layer] products of two embeddings' deltas; their mean is that of the embeddings."""
         ends = np.cumsum(self.layer_sizes)[:-1]
         parts = zip(np.split(first, ends), np.split(second, ends), strict=True)
         return np.array([a @ b for a, b in (unit_vectors(np.stack(pair)) for pair in parts)])
@@ -119,10 +101,8 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     """Have embedders that differ by their epochs alone learn a batch of texts in one run.
 
     The longest run passes what the others come to, bit by bit: of a batch that one of them learns,
-    the others' results are kept until another batch comes.
-
-    Raises:
-        SettingsError: they differ by more, or are fast: a fast run depends on its epochs.
+    the others' results are kept until another batch comes. `SettingsError` where they differ by
+    more, or are fast: a fast run depends on its epochs.
     """
     settings = [embedder.settings for embedder in embedders]
     runs = {(tuner.model.fingerprint, replace(tuner.settings, epochs=1)) for tuner in embedders}
@@ -193,9 +173,6 @@ class GradientEmbedder(_LearningEmbedder):
     learning rate, whatever the gradient's size: the delta of a single epoch is the gradient's sign.
 
     >>> GradientEmbedder(model, layers="last_block")
-
-    Raises:
-        SettingsError: a setting makes no sense.
     """
 
     zeros_mean = "no weight has a gradient. Choose other layers."
@@ -240,21 +217,9 @@ class GradientEmbedder(_LearningEmbedder):
 class TunedOutputEmbedder(_LearningEmbedder):
     """Output of the tuned model on the unmasked text: *cls-tuned*, *avg-tuned*, *-diff*.
 
-    The last block's output layers are tuned on each text, then the text is read as it is.
-
-    Args:
-        model: from `neuralviz.load_model`.
-        pooling: ``cls``, or ``mean`` over the text's own tokens, at the last layer.
-        difference: tuned minus plain.
-        settings: of micro-tuning, whatever its layers; by default the paper's with 5 epochs. The
-            tuned model is always read in float32.
-        options: settings that are to differ from ``settings``, as of `check_settings`.
-
-    Raises:
-        SettingsError: a setting makes no sense, or the model has no blocks to tune.
-
-    Warns:
-        PrecisionWarning: the device has to imitate bf16.
+    The last block's output layers are tuned on each text, then the text is read as it is, in
+    float32. ``mean`` is over the text's own tokens, at the last layer; ``difference`` is tuned
+    minus plain. Settings are by default the paper's with 5 epochs.
     """
 
     def __init__(
@@ -289,7 +254,6 @@ class TunedOutputEmbedder(_LearningEmbedder):
 
     @property
     def dim(self) -> int:
-        """Values of one vector: the width of the model."""
         return self.model.d_model
 
     @property

@@ -31,7 +31,6 @@ class _StatesEmbedder(ModelEmbedder):
 
     @property
     def dim(self) -> int:
-        """Values of one vector: the width of the model."""
         return self.model.d_model
 
     def _embed(
@@ -126,7 +125,6 @@ class LayerwiseEmbedder(ModelEmbedder):
 
     @property
     def dim(self) -> int:
-        """Values of one vector: the model's width times its layers, the embedding output's too."""
         return self.n_layers * self.model.d_model
 
     @property

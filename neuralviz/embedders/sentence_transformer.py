@@ -30,11 +30,8 @@ class SentenceTransformerEmbedder(Embedder):
     """Embeds with a ``SentenceTransformer``, by its own pooling and with its default prompt.
 
     It cuts off what is longer than its window. Without a ``fingerprint`` of its weights, for
-    caches, an embedder is told from every other.
-
-    Raises:
-        ModelError: the encoder cannot read a text, or its tokens do not know of each other.
-        SettingsError: it is no encoder.
+    caches, an embedder is told from every other. `ModelError` where the encoder cannot read a
+    text, or its tokens do not know of each other.
     """
 
     name = "sentence-transformer"
@@ -69,7 +66,6 @@ class SentenceTransformerEmbedder(Embedder):
 
     @property
     def dim(self) -> int:
-        """Values of one vector."""
         dim = self.encoder.get_embedding_dimension()
         return int(dim) if dim else int(self.encoder.encode(["a"]).shape[1])
 

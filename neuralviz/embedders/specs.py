@@ -7,15 +7,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, Option
-from neuralviz.errors import SettingsError
+from neuralviz.errors import ModelError, SettingsError
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import check_numbers, is_fast
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import LOADERS, Loaders, ModelRef
 from neuralviz.words import joined
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.base import Embedder
 
 JOIN = "+"
 OPTIONS_SIGN = "@"  # before what one of several by the same method has for itself
@@ -50,34 +54,29 @@ class EmbedderSpec:
     @property
     def learns(self) -> bool:
         """Whether a model is tuned on every text, which takes long."""
-        return bool(self.precisions)
-
-    @property
-    def precisions(self) -> tuple[str, ...]:
-        """How exactly its parts learn texts, each once, with a tolerance other than the usual."""
-        precisions = []
-        for part in self.singles:
-            if any(option.name == "precision" for option in METHODS[part.method].options):
-                options = dict(part.options)
-                tolerance = options.get("tolerance")
-                detail = "" if tolerance is None else f" (tolerance {tolerance:g})"
-                precisions.append(options.get("precision", "exact") + detail)
-        return tuple(dict.fromkeys(precisions))
+        return bool(self.precision)
 
     @property
     def precision(self) -> str:
-        """Its precisions in words; empty where nothing is learnt."""
-        return " and ".join(self.precisions)
+        """How exactly its parts learn texts, with an unusual tolerance; empty where none does."""
+        precisions = []
+        for part in self.singles:
+            if "precision" in _options(part.method):
+                values = dict(part.options)
+                detail = f" (tolerance {values['tolerance']:g})" if "tolerance" in values else ""
+                precisions.append(values.get("precision", "exact") + detail)
+        return " and ".join(dict.fromkeys(precisions))
 
     @property
     def epochs(self) -> tuple[int, ...]:
         """Epochs of its parts, one number where all are alike; none if all are as usual."""
-        epochs, usual = [], []
-        for part in self.singles:
-            for option in METHODS[part.method].options:
-                if option.name == "epochs":
-                    usual.append(option.read(option.default))
-                    epochs.append(dict(part.options).get("epochs", usual[-1]))
+        by_part = [_options(part.method).get("epochs") for part in self.singles]
+        usual = [int(option.default) for option in by_part if option is not None]
+        epochs = [
+            dict(part.options).get("epochs", int(option.default))
+            for part, option in zip(self.singles, by_part, strict=True)
+            if option is not None
+        ]
         if epochs == usual:
             return ()
         return (epochs[0],) if len(set(epochs)) == 1 else tuple(epochs)
@@ -85,16 +84,14 @@ class EmbedderSpec:
     @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:
         """Of one method: its options by name, those left at their defaults included, as typed."""
-        options = dict(self.options)
+        values = dict(self.options)
         if self.is_imported:
-            return options
-        values_by_name: dict[str, str | int | float | bool | None] = {}
-        for option in METHODS[self.method].options:
-            value = options.get(option.name, option.default)
-            if option.name != "tolerance" or is_fast(str(values_by_name.get("precision", ""))):
-                is_plain = isinstance(value, str | int | float | bool | None)
-                values_by_name[option.name] = value if is_plain else str(value)
-        return values_by_name
+            return values
+        values = {name: o.default for name, o in _options(self.method).items()} | values
+        if not is_fast(str(values.get("precision", ""))):
+            values.pop("tolerance", None)
+        plain = str | int | float | bool | None
+        return {name: v if isinstance(v, plain) else str(v) for name, v in values.items()}
 
     def to_json(self) -> str:
         """The spec as text, to be kept."""
@@ -193,12 +190,9 @@ def embedder_specs(
             ``METHOD.NAME`` to one of them; ``model`` is an option of all. What stands behind an
             ``@`` has precedence.
         model_id: the model for all parts; by default each method's own.
-        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
-            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
+        defaults: of options that are not typed, named likewise.
 
-    Raises:
-        SettingsError: there is no such method, none has an option, a value cannot be read, or a
-            method is given twice with the same model and options.
+    Raises `SettingsError` for what cannot be read, and for a method given twice alike.
     """
     named = [read_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
@@ -262,11 +256,8 @@ def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
     """
     pieces: list[str] = []
     for piece in typed.split(JOIN):
-        if (
-            pieces
-            and OPTIONS_SIGN in pieces[-1]
-            and piece.partition(OPTIONS_SIGN)[0].strip() not in METHODS
-        ):
+        is_method = piece.partition(OPTIONS_SIGN)[0].strip() in METHODS
+        if pieces and OPTIONS_SIGN in pieces[-1] and not is_method:
             pieces[-1] += JOIN + piece
         else:
             pieces.append(piece)
@@ -296,10 +287,8 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
 
 def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
     """The defaults that apply to a method's options, as of `embedder_spec`."""
-    by_name = {
-        key.removeprefix(f"{method}."): defaults[key]
-        for key in sorted(defaults, key=_is_for_one_method)
-    }
+    keys = sorted(defaults, key=_is_for_one_method)
+    by_name = {key.removeprefix(f"{method}."): defaults[key] for key in keys}
     return {key: value for key, value in by_name.items() if key in _options(method)}
 
 
@@ -366,7 +355,12 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
         has_models = is_repeated or any(ids != models[0] for ids in models)
         values: list[str] = []
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
-            values += [*_list_settings(part), *[names[part.model_id]] * has_models]
+            values += [
+                f"{name} {_describe_value(value)}"
+                for name, value in part.options
+                if name not in ("precision", "tolerance", "epochs")
+            ]
+            values += [names[part.model_id]] * has_models
         if values:
             start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
             label = f"{start}{', '.join(values)})"
@@ -402,10 +396,9 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
     """The parts of a method, or itself, by name, or by label where two names are alike."""
     parts = spec.parts or (spec,)
     names = [part.method for part in parts]
-    labels = method_labels(parts)
     return {
-        label if names.count(name) > 1 else name: part
-        for name, label, part in zip(names, labels, parts, strict=True)
+        label if names.count(part.method) > 1 else part.method: part
+        for label, part in zip(method_labels(parts), parts, strict=True)
     }
 
 
@@ -425,26 +418,43 @@ def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
     """The end of each model's id or path, as long as it takes for no two to be alike."""
     models = {part.model_id for spec in specs for part in spec.singles}
     steps = {model: model.rstrip("/").split("/") for model in models}
-
-    def shorten(model: str) -> str:
-        for n in range(1, len(steps[model]) + 1):
-            end = steps[model][-n:]
-            if all(parts[-n:] != end for name, parts in steps.items() if name != model):
-                return "/".join(end)
-        return model
-
-    return {model: shorten(model) for model in steps}
-
-
-def _list_settings(spec: EmbedderSpec) -> list[str]:
-    """What of a spec's options differs from the method's defaults, in words."""
-    in_label = ("precision", "tolerance", "epochs")
-    return [
-        f"{name} {_describe_value(value)}" for name, value in spec.options if name not in in_label
-    ]
+    names = dict(zip(models, models, strict=True))
+    for model, parts in steps.items():
+        for n in range(len(parts), 0, -1):
+            if [other[-n:] for other in steps.values()].count(parts[-n:]) == 1:
+                names[model] = "/".join(parts[-n:])
+    return names
 
 
 def _describe_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+# --- made ---------------------------------------------------------------------------------------
+
+
+def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embedder:
+    """The embedder that a spec describes, or a method's with its defaults.
+
+    `ModelError` where a model cannot be had, or there is none: the vectors were imported.
+    """
+    if isinstance(spec, str):
+        spec = embedder_spec(spec)
+    if not isinstance(spec, EmbedderSpec):
+        raise SettingsError(f"Name a method, such as “mean”, or give a spec, not {spec!r:.60}.")
+    if spec.is_imported:
+        raise ModelError(
+            f"The vectors of “{spec.label}” were imported: there is no model to embed with."
+        )
+    embedder: Embedder
+    if spec.parts:
+        embedder = ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
+    else:
+        method = METHODS[spec.method]
+        loaded = loaders[method.kind](spec.model_id)
+        model = loaded if isinstance(loaded, tuple) else (loaded,)  # an encoder, its fingerprint
+        embedder = method.find_maker()(*model, **dict(spec.options))
+    embedder.spec = spec
+    return embedder

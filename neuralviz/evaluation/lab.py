@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     NeuralvizError,
     Stopped,

@@ -141,7 +141,7 @@ class _Lab:
         accuracy = _read_json(cell_folder / "epochs.json")  # by step
         accuracy["0"] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
-        n_pairs = len(PairSource(texts, row.settings.pairs, seed))
+        n_pairs = len(PairSource(texts, row.settings))
         schedule = Schedule.from_settings(row.settings, n_pairs)
         took: list[float] = []  # seconds of the steps after which nothing was measured
         start = time.monotonic()
@@ -197,6 +197,7 @@ class _Lab:
 
     def _measure(self, row: TrainingRow, seed: int, snapshot: Snapshot) -> TrainingCell:
         assert snapshot.accuracy is not None
+        assert snapshot.vectors is not None
         layers = tuple(map(float, snapshot.accuracy))
         spaces = knn_by_space(snapshot.vectors, self.labels, self.tested)
         return TrainingCell(row.label, seed, 0, 0.0, False, layers, layers[-1:], spaces)

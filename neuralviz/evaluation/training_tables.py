@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from neuralviz.errors import SettingsError
-from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
+from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -136,30 +136,26 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
     return TrainingRow(label, settings, is_trained=False)
 
 
-def _change(settings: TrainingSettings, **options: object) -> TrainingSettings:
-    return with_options(settings, **options)  # type: ignore[arg-type]
-
-
 def _list_kinds(
     *kinds: str, before: bool = True
 ) -> Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]:
     """The rows of some kinds of pairs, after that of the encoder as it is."""
 
     def make(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-        rows = [TrainingRow(kind, _change(settings, pairs=kind)) for kind in kinds]
+        rows = [TrainingRow(kind, replace(settings, pairs=kind)) for kind in kinds]
         return (*[_before(settings)] * before, *rows)
 
     return make
 
 
 def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _change(settings, pairs="crops", start="pretrained")
+    crops = replace(settings, pairs="crops", start="pretrained")
     scratch = replace(crops, start="random", epochs=None)
     table = replace(  # alone, with its own epochs and rate
         scratch, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
     )
-    dropout = _change(table, pairs="dropout")
-    pretrained = [_change(way, start="pretrained") for way in (table, dropout)]
+    dropout = replace(table, pairs="dropout")
+    pretrained = [replace(way, start="pretrained") for way in (table, dropout)]
     starts = {
         "pretrained": [crops],
         "random": [scratch],
@@ -169,18 +165,18 @@ def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
     rows: list[TrainingRow] = []
     for start, ways in starts.items():
         rows.append(_before(ways[0], f"{start}, before"))
-        rows += [TrainingRow(f"{start}, {way.pairs.kind}", way) for way in ways]
+        rows += [TrainingRow(f"{start}, {way.pairs}", way) for way in ways]
     return tuple(rows)
 
 
 def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _change(settings, pairs="crops")
+    crops = replace(settings, pairs="crops")
     frozen = [TrainingRow(f"{n} frozen", replace(crops, frozen_blocks=n)) for n in range(n_blocks)]
     return (_before(crops), *frozen)
 
 
 def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _change(settings, pairs="crops")
+    crops = replace(settings, pairs="crops")
     rows: list[TrainingRow] = []
     for pooling in TRAINING_POOLINGS:
         pooled = replace(crops, pooling=pooling)

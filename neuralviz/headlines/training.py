@@ -168,4 +168,4 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
 
 
 def _kind(lesson: Lesson) -> str:
-    return lesson.settings.pairs.kind
+    return lesson.settings.pairs

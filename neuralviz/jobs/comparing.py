@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress

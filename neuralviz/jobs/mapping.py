@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps

@@ -59,10 +59,8 @@ class RunQueue:
         max_running: long tasks at once; one by default, because it already uses all cores.
         max_short: short tasks at once beside the others.
         workers: carry the runs out; by default this process does.
-        max_of_owner: so many runs of one owner may wait or be under way; one more fails with a
-            sentence. By default as many as they like.
-        spare_mb: megabytes of memory that must be left; with less, a run fails with a sentence
-            instead of being queued.
+        max_of_owner: unfinished runs that an owner may have; one more fails with a sentence.
+        spare_mb: megabytes of memory that must be left; with less, a new run fails likewise.
     """
 
     def __init__(
@@ -178,10 +176,7 @@ class RunQueue:
         return free[0]
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Time left of an unfinished run: its own estimate, or from what others of its kind took.
-
-        None where that varies much, or the run takes longer than they did.
-        """
+        """Its own estimate of an unfinished run, or that from what others of its kind took."""
         if (remaining := run.seconds_left) is not None:
             return remaining
         durations = self._seconds_taken.get(type(run.task))
@@ -212,14 +207,10 @@ class RunQueue:
         return order
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
-        """Stop all runs and wait until the running ones have ended; whether they have.
+        """Stop all runs, after ``grace`` seconds; whether the running ones end in ``seconds``.
 
         To be called before Python ends: a thread that is inside torch then takes the process down
         with it (“terminate called without an active exception”).
-
-        Args:
-            seconds: for runs that were stopped to end.
-            grace: seconds that running ones may go on before they are stopped.
         """
         with self._lock:
             self._is_closed = True
@@ -271,7 +262,6 @@ class RunQueue:
                 self._start_next()
 
     def _drop_abandoned(self) -> None:
-        """Take the runs out of the queue whose owner is gone."""
         for run in list(self._waiting):
             if run.is_abandoned():
                 run.stop()
@@ -289,11 +279,7 @@ class RunQueue:
 
 
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that can be had without swapping: of the machine, or of the container if less.
-
-    Args:
-        groups: where the control groups are mounted.
-    """
+    """Bytes that can be had without swapping: of the machine, or of the container if less."""
     spare = psutil.virtual_memory().available
     for limit, usage in _GROUPS:
         with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
@@ -313,11 +299,7 @@ _the_queue: RunQueue | None = None
 
 
 def run_queue(make: Callable[[], RunQueue] = RunQueue) -> RunQueue:
-    """The queue of this process, closed when the process ends.
-
-    Args:
-        make: makes it where there is none.
-    """
+    """The queue of this process, made where there is none, closed when the process ends."""
     global _the_queue
     with _queue_lock:
         if _the_queue is None:

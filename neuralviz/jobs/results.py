@@ -95,13 +95,7 @@ def keep_run(run: Run[Any]) -> None:
 
 
 def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
-    """A run that is over, with the result that was kept of a task; None when there is none.
-
-    Args:
-        task: what was done.
-        view: id of the view under which it was kept.
-        number: of the run among those of its owner.
-    """
+    """A run that is over, with the result that was kept of a task; None when there is none."""
     key = result_key(task)
     with _writing.hold((view, key)):  # a run that has just ended may be writing it
         content = find_result(view, key)

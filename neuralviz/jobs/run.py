@@ -38,26 +38,12 @@ class Run(Generic[R]):
     """A task that is queued, under way or over, and its result so far.
 
     Anybody may read a run and `stop` it, from any thread. What carries it out calls `begin`,
-    `add`, `should_stop` and `end`, or `carry_out`, which calls them all.
-
-    Attributes:
-        id: no two runs have the same, and nobody can guess it.
-        status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
-        error: why it failed, in a sentence.
-        may_succeed_again: false where texts or settings have to change first.
-        was_cut_off: whether the process that did the work ended in the middle.
-        started, finished: seconds since the epoch; None before.
-        is_reopened: whether its result was kept from an earlier visit.
-        n_events: how often there was news of it.
-        gone_after: seconds without anybody who waits for it until its work ends.
-        at_end: functions that are called with the run, in this order, when it is over, by the
-            thread that carried it out or stopped it.
+    `add`, `should_stop` and `end`, or `carry_out`, which calls them all. When it is over, the
+    functions in ``at_end`` are called with it, in their order, by the thread that ended it.
 
     Args:
-        task: what is done.
         owner_is_here: whether anybody still waits for it; asked at most once a second.
         number: counts the runs of an owner, from 1.
-        owner: whose run it is.
         view: id under which its result is kept; empty where it is not.
         work: names what is done, for who comes back to its address; empty where nobody can.
     """
@@ -72,16 +58,16 @@ class Run(Generic[R]):
         view: str = "",
         work: str = "",
     ) -> None:
-        self.id = secrets.token_hex(12)
+        self.id = secrets.token_hex(12)  # which nobody can guess
         self.task: Any = task  # pages know which kind of task they have submitted
         self.number, self.owner, self.view, self.work = number, owner, view, work
         self.status: Status = "queued"
-        self.error: str | None = None
-        self.may_succeed_again = True
-        self.was_cut_off = False
-        self.started: float | None = None
-        self.finished: float | None = None
-        self.is_reopened = False
+        self.error: str | None = None  # why it failed, in a sentence
+        self.may_succeed_again = True  # unless texts or settings change first
+        self.was_cut_off = False  # the process that did the work ended in the middle
+        self.started: float | None = None  # seconds since the epoch
+        self.finished: float | None = None  # seconds since the epoch
+        self.is_reopened = False  # its result was kept from an earlier visit
         self.n_events = 0
         self.gone_after = GONE_AFTER
         self.at_end: list[Callable[[Run[Any]], None]] = []
@@ -112,13 +98,7 @@ class Run(Generic[R]):
         number: int = 1,
         view: str = "",
     ) -> Run[R]:
-        """A run that ended before, at another time or in another process.
-
-        Args:
-            task, result, status, number, view: as of the run.
-            finished: when, in seconds since the epoch.
-            seconds: how long the work took.
-        """
+        """A run that ended before; ``seconds`` is how long the work took."""
         run: Run[R] = cls(task, number=number, view=view)
         run._result = result
         run._start_time, run._end_time = 1.0, 1.0 + seconds
@@ -237,10 +217,7 @@ class Run(Generic[R]):
                 self._fold()
 
     def should_stop(self) -> bool:
-        """Whether the work should end now.
-
-        It was asked to, its owner is gone for good, or its events can no longer be folded.
-        """
+        """Whether it was asked to end, all are gone for good, or its events cannot be folded."""
         if self.is_abandoned():
             self._stop_asked.set()
         return self._stop_asked.is_set() or self._fold_failure is not None
@@ -249,9 +226,6 @@ class Run(Generic[R]):
         """Note how the work ended; one that was asked to stop is stopped, however far it came.
 
         Only the first end counts: a server that ends does not wait for work that hangs.
-
-        Args:
-            failure: what it raised, if anything.
         """
         with self._folding:
             self._fold()
@@ -290,10 +264,7 @@ class Run(Generic[R]):
             self.end()
 
     def _fold(self) -> None:
-        """Take in the events nobody has read; one that cannot be folded ends the run as failed.
-
-        Whoever reads the result gets the last one that could be folded.
-        """
+        """Take in the events nobody has read; one that cannot be folded ends the run as failed."""
         with self._lock:
             events, self._unread = self._unread, []
         if not events or self._fold_failure is not None:

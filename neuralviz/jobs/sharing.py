@@ -51,11 +51,7 @@ atexit.register(_step.acquire)
 def watch_with_others(
     model: LanguageModel, texts: Sequence[str], settings: TuningSettings, should_stop: ShouldStop
 ) -> Generator[WatchedEvent, None, None]:
-    """Micro-tune texts as `watch` does, in one batch with the texts of other runs where they fit.
-
-    Raises:
-        What `watch` raises.
-    """
+    """Micro-tune texts as `watch` does, in one batch with those of other runs where they fit."""
     tokens = tokenize(model, texts)
     if not micro_tuning.go_together(model, [tokens], settings):
         yield from watch(model, texts, settings, should_stop)

@@ -22,18 +22,13 @@ Lane = Literal["long", "short", "shared"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
-
-    Attributes:
-        is_last: whether the last part of the work has begun; the pace of earlier parts tells
-            nothing of the time left.
-    """
+    """How far a run is."""
 
     n_done: float = 0.0  # of one kind of thing
     total: float = 0.0  # 0 is not known yet
     unit: str = ""  # the thing, as it is counted: "texts"
     doing: str = ""  # what is done at the moment, with counts; empty before anything is
-    is_last: bool = True
+    is_last: bool = True  # the last part has begun: the pace of others tells nothing of its end
 
     @property
     def share(self) -> float:
@@ -67,11 +62,7 @@ class Task(ABC, Generic[E, R]):
         """
 
     def carry_out(self, add: Callable[[E], None], should_stop: ShouldStop) -> None:
-        """Do the work and hand over its events; ends after the event at which it should stop.
-
-        Raises:
-            What `events` raises.
-        """
+        """Do the work and hand over its events; ends after the event at which it should stop."""
         with closing(self.events(should_stop)) as events:
             for event in events:
                 add(event)
@@ -101,13 +92,9 @@ class LatestTask(Task[R, "R | None"]):
 
 
 class KeptTask(Task[E, R]):
-    """A task whose result can be written down and read again.
+    """A task whose result can be written down and read again."""
 
-    Attributes:
-        format: of the file; a task with a `pack` and an `unpack` of its own needs none.
-    """
-
-    format: ClassVar[RecordFormat]
+    format: ClassVar[RecordFormat]  # not needed with a `pack` and an `unpack` of its own
 
     @abstractmethod
     def cache_key(self) -> str:
@@ -122,10 +109,6 @@ class KeptTask(Task[E, R]):
         return self.format.pack(result)
 
     def unpack(self, content: bytes) -> R:
-        """The result that `pack` made bytes of.
-
-        Raises:
-            ValueError, LookupError, OSError, NeuralvizError: they are of something else.
-        """
+        """The result that `pack` made bytes of; ValueError, LookupError, … for other bytes."""
         restored: R = self.format.unpack(content)
         return restored

@@ -19,19 +19,18 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.kept import kept_steps, training_folder
+from neuralviz.training.kept import list_checkpoints, training_folder
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
-    RecordedEvent,
+    LessonChange,
     TrainingEnded,
     TrainingStep,
-    UntrainedRecord,
+    list_changes,
     read_lessons,
-    record_event,
 )
-from neuralviz.training.settings import Part, TrainingSettings, with_options
+from neuralviz.training.settings import Part, TrainingSettings
 from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
@@ -44,22 +43,14 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.training_lab import RowProgress
     from neuralviz.models import TextModel
     from neuralviz.store.corpora import Corpus
-    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
 
 TABLE_FORMAT = 2  # of what is kept of a table
 LOOKS_FIRST = "Measuring the texts before training …"
 
 
-@dataclass(frozen=True, eq=False)
-class LessonMaps:
-    """The maps of all snapshots of a lesson."""
-
-    maps: np.ndarray  # [snapshot, text, 2] in one frame
-
-
-LessonEvent = tuple[int, RecordedEvent | LessonMaps]
-"""Number of the lesson, and what has happened in it."""
+LessonEvent = tuple[int, LessonChange]
+"""Number of the lesson, and what changes in it."""
 
 
 @dataclass(frozen=True)
@@ -93,30 +84,29 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         for settings in self.settings:
             training.check_family_can_be_saved(model, settings)
         watch = Watch(texts, labels, n_texts=self.n_watched)
-        snapshots: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
+        vectors: list[dict[int, np.ndarray]] = [{} for _ in self.settings]  # by step
         with ExitStack() as stack:
-            for number, event in self._lessons(model, texts, watch, stack, should_stop):
-                if isinstance(event, Snapshot):
-                    snapshots[number].append(event)
-                elif not isinstance(event, UntrainedRecord) and event.snapshot is not None:
-                    snapshots[number].append(event.snapshot)
-                yield from ((number, noted_event) for noted_event in record_event(event))
+            for number, change in self._train_in_turn(model, texts, watch, stack, should_stop):
+                if isinstance(change, Snapshot):
+                    if change.vectors is not None:
+                        vectors[number][change.step] = change.vectors
+                    change = replace(change, vectors=None)
+                yield number, change
         if should_stop():
             raise Stopped
-        for number, taken_of in snapshots.items():
-            ordered = sorted(taken_of, key=lambda snapshot: snapshot.step)
-            vectors = [snapshot.vectors for snapshot in ordered]
+        for number, by_step in enumerate(vectors):
+            ordered = [by_step[step] for step in sorted(by_step)]
             with suppress(TextError):  # too few texts, or an encoder to which all are alike
-                yield number, LessonMaps(lay_out_snapshots(vectors, should_stop=should_stop))
+                yield number, {"maps": lay_out_snapshots(ordered, should_stop=should_stop)}
 
-    def _lessons(
+    def _train_in_turn(
         self,
         model: TextModel,
         texts: Sequence[str],
         watch: Watch,
         stack: ExitStack,
         should_stop: ShouldStop,
-    ) -> Generator[tuple[int, TrainingEvent | Snapshot | UntrainedRecord], None, None]:
+    ) -> Generator[LessonEvent, None, None]:
         """A step of each in turn; the texts are looked at before training when one was made.
 
         So the first loss is seen soon. All begin with the same weights: one look is that of all.
@@ -147,33 +137,26 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                 if event is None:
                     del runs[number]
                     continue
-                yield number, event
+                yield from ((number, change) for change in list_changes(event))
                 if isinstance(event, TrainingStep | TrainingEnded):
                     started.add(number)
             if len(started) == len(self.settings) and not was_looked_at:
                 was_looked_at = True
-                events: list[UntrainedRecord | Snapshot] = []
-                accuracy = training.measure_untrained(
+                untrained = training.measure_untrained(
                     model, self.settings[0], watch, kept_vectors(), should_stop
                 )
-                if accuracy is not None:
-                    events.append(UntrainedRecord(accuracy))
                 start = training.make_learner(model, self.settings[0])
-                events.append(watch.look(start, 0, should_stop))
-                yield from (
-                    (number, event) for event in events for number in range(len(self.settings))
-                )
+                snapshot = watch.look(start, 0, should_stop)
+                for number in range(len(self.settings)):
+                    if untrained is not None:
+                        yield number, {"untrained": untrained}
+                    yield number, snapshot
 
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
-        grown = []
-        for number, lesson in enumerate(result):
-            own_events = [event for lesson_number, event in events if lesson_number == number]
-            lesson = lesson.having(
-                [event for event in own_events if not isinstance(event, LessonMaps)]
-            )
-            maps = [event.maps for event in own_events if isinstance(event, LessonMaps)]
-            grown.append(replace(lesson, maps=maps[-1]) if maps else lesson)
-        return tuple(grown)
+        return tuple(
+            lesson.having([change for changed, change in events if changed == number])
+            for number, lesson in enumerate(result)
+        )
 
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
         n_done = sum(lesson.step for lesson in result)
@@ -196,8 +179,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
     def kept_steps(self) -> tuple[int, ...]:
         """For each encoder, the step of its newest saved weights; 0 where none were saved."""
-        numbers = range(len(self.settings))
-        return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
+        folders = (self.folder(n, makes_room=False) for n in range(len(self.settings)))
+        return tuple(max(list_checkpoints(folder), default=0) for folder in folders)
 
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
@@ -221,9 +204,7 @@ RECORDED = "recorded_training.npz"
 
 def first_settings(part: Part = PART) -> TrainingSettings:
     """The page's first settings for a part of the model to train."""
-    return with_options(
-        TrainingSettings(), part=part, learning_rate=RATES[part], epochs=EPOCHS[part]
-    )
+    return TrainingSettings(part=part, learning_rate=RATES[part], epochs=EPOCHS[part])
 
 
 def watched_training(
@@ -255,8 +236,8 @@ def watched_training(
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
     """The task whose result is recorded: the example with the page's first settings."""
-    settings = [with_options(first_settings(), pairs=kind) for kind in KINDS]
-    source = PairSource(texts, settings[0].pairs, settings[0].seed)
+    settings = [replace(first_settings(), pairs=kind) for kind in KINDS]
+    source = PairSource(texts, settings[0])
     return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
 
 

@@ -61,11 +61,7 @@ class _Worker:
         self._stop_asked: dict[int, threading.Event] = {}
 
     def serve(self, messages: BinaryIO) -> None:
-        """Take in messages until no more come.
-
-        Raises:
-            EOFError, OSError: the input ended.
-        """
+        """Take in messages; EOFError or OSError when the input ends."""
         while True:
             kind, number, task = pickle.load(messages)  # noqa: S301 - of the server
             if kind == "run":

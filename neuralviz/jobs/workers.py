@@ -83,7 +83,6 @@ class Workers:
     have gone to it starts a new one.
 
     Args:
-        n: workers.
         threads: of torch in each; by default what ``OMP_NUM_THREADS`` says, else the machine's
             cores, shared evenly.
         model: id of a masked language model that each loads when it starts; empty for none.
@@ -162,11 +161,7 @@ class Workers:
                 process.n_runs -= 1
 
     def _open_process(self, place: int) -> _Process:
-        """The process of a place, started where there is none; the lock is held.
-
-        Raises:
-            Stopped: the workers were closed.
-        """
+        """The process of a place, started where there is none; `Stopped` if all were closed."""
         process = self._processes[place]
         if process is None or not process.is_alive:
             if self._is_closed:

@@ -7,11 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
-from neuralviz.errors import SettingsError
 from neuralviz.maps.neighbours import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
@@ -35,7 +33,6 @@ class Clusters:
 
     labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
     n: int  # number of clusters
-    min_cluster_size: int  # texts that the smallest cluster may have
 
     @property
     def sizes(self) -> np.ndarray:
@@ -43,33 +40,16 @@ class Clusters:
         return np.bincount(self.labels[self.labels >= 0], minlength=self.n)
 
 
-def find_clusters(
-    coordinates: np.ndarray,
-    min_cluster_size: int | None = None,
-    *,
-    most_points: int = MOST_POINTS,
-) -> Clusters:
+def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
     """Dense groups of [text, dimensions] points, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    A cluster of more than 60% of all texts is divided: maps of texts often are one large cloud
-    beside a small one. Points at one place that are enough for a cluster are one of their own. Of
-    more than ``most_points`` so many, drawn at random with a fixed seed, are clustered, and each
-    other point is where the nearest of them is. The smallest cluster has a hundredth of all texts
-    by default, but 5 … 250; a SettingsError where it is no whole number of at least 2.
+    The smallest has a hundredth of all texts, but 5 … 250. A cluster of more than 60% of all texts
+    is divided: maps of texts often are one large cloud beside a small one. Points at one place that
+    are enough for a cluster are one of their own. Of more than ``most_points`` so many, drawn at
+    random with a fixed seed, are clustered, and each other point is where the nearest of them is.
     """
     n = len(coordinates)
-    if min_cluster_size is None:
-        min_cluster_size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
-    if (
-        not isinstance(min_cluster_size, Integral)
-        or isinstance(min_cluster_size, bool)
-        or min_cluster_size < 2
-    ):
-        raise SettingsError("The minimum cluster size must be a whole number of at least 2.")
-    size = int(min_cluster_size)
-    labels = np.full(n, -1, dtype=np.int32)
-    if n <= size:
-        return Clusters(labels, 0, size)
+    size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
     points = np.asarray(coordinates, dtype=np.float64)
     rows, place = distinct_rows(points)
     is_cluster = np.bincount(place) >= size
@@ -80,12 +60,10 @@ def find_clusters(
     np.maximum.at(place_labels, place[unclustered], among)
     numbered = place_labels[place[unclustered]]
     raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
-    clustered = raw_labels >= 0
-    sizes = np.bincount(raw_labels[clustered])
-    number = np.empty(len(sizes), dtype=np.int32)
+    sizes = np.bincount(raw_labels[raw_labels >= 0])
+    number = np.full(len(sizes) + 1, -1, dtype=np.int32)  # the last is that of -1
     number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    labels[clustered] = number[raw_labels[clustered]]
-    return Clusters(labels, len(sizes), size)
+    return Clusters(number[raw_labels], len(sizes))
 
 
 def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.ndarray:

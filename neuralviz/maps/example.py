@@ -47,8 +47,6 @@ def add_example(store: CorpusStore) -> Corpus:
                 recorded[f"neighbours-{place}"], recorded[f"distances-{place}"], settings.metric
             )
             projection = Projection(recorded[f"points-{place}"], settings, near)
-            clusters = Clusters(
-                recorded[f"clusters-{place}"], len(entry["words"]), entry["min_cluster_size"]
-            )
+            clusters = Clusters(recorded[f"clusters-{place}"], len(entry["words"]))
             KeptMaps(store).put(corpus, kept, projection, clusters, entry["words"])
     return corpus

@@ -14,7 +14,7 @@ from neuralviz.maps.projection import is_large
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import are_whole
-from neuralviz.words import many, number, search_terms
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -111,21 +111,6 @@ class Selection:
     def is_selected(self, rows: np.ndarray) -> np.ndarray:
         """[row] whether the texts of some rows are selected."""
         return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
-
-
-def find_words(texts: Sequence[str], query: str) -> np.ndarray:
-    """Rows of case-folded texts that hold every word of a query, in their order.
-
-    A word may be part of a longer one; what stands in quotation marks has to be there just so. A
-    blank query finds nothing.
-    """
-    terms = search_terms(query)
-    if not terms:
-        return np.zeros(0, dtype=np.int64)
-    return np.array(
-        [row for row, text in enumerate(texts) if all(term in text for term in terms)],
-        dtype=np.int64,
-    )
 
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:

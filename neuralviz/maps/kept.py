@@ -47,7 +47,6 @@ class KeptMap:
     table: str  # of its points
     created: str  # ISO 8601, UTC
     settings: ProjectionSettings  # how it was projected
-    min_cluster_size: int  # texts that the smallest cluster may have
     cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
     notes: tuple[str, ...]  # sentences on what was done otherwise than asked
     # of a random sample on whose map the other texts were placed
@@ -107,7 +106,6 @@ class KeptMaps:
             embedder=embedder.id,
             created=current_time(),
             settings=projection.settings,
-            min_cluster_size=clusters.min_cluster_size,
             cluster_words=tuple(map(tuple, cluster_words)),
             notes=projection.notes,
             n_fitted=None if sample is None else len(sample),
@@ -146,8 +144,8 @@ class KeptMaps:
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, ["point", "cluster"])
-        labels, n = table["cluster"].to_numpy(), len(kept.cluster_words)
-        return _read_lists(table["point"]), Clusters(labels, n, kept.min_cluster_size)
+        clusters = Clusters(table["cluster"].to_numpy(), len(kept.cluster_words))
+        return _read_lists(table["point"]), clusters
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts alone, in the order asked for."""

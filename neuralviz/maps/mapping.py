@@ -282,7 +282,7 @@ def make_map(
     clusters = find_clusters(projection.coordinates if coordinates is None else coordinates)
     named = clusters
     if sample is not None:
-        named = Clusters(clusters.labels[sample], clusters.n, clusters.min_cluster_size)
+        named = Clusters(clusters.labels[sample], clusters.n)
     if should_stop():
         raise Stopped
     words = name_clusters(store.texts(corpus, sample), named, CLUSTER_WORDS)

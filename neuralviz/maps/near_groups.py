@@ -94,7 +94,7 @@ class NearGroups:
             keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
         indices, distances = split_keys(best_keys)
-        return Neighbours(indices, distances, self.metric, is_approximate=True)
+        return Neighbours(indices, distances, self.metric)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] places among the vectors, by float32 products."""

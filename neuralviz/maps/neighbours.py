@@ -152,7 +152,6 @@ class Neighbours:
     indices: np.ndarray
     distances: np.ndarray  # [text, k] float32, not falling along a row
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
-    is_approximate: bool = False  # whether they come from an index of the store, which misses a few
 
     def __len__(self) -> int:
         return len(self.indices)

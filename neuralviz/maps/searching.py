@@ -38,7 +38,6 @@ INDEXED = "cosine"  # the distance that indexes serve
 MOST_FETCHED = 4000  # vectors near a query, before all are looked at
 MARGIN = 1.3  # times as many as are expected to belong to the corpus
 WIDER = 4  # times as many when they were too few
-ROWS = 4096  # vectors compared at once
 SAMPLED = 1000  # texts by which a large corpus is scored
 
 KeyDistances = tuple[np.ndarray, np.ndarray]
@@ -74,7 +73,7 @@ def nearest_in_corpus(
     pending = search.by_index(should_stop)
     if len(pending):
         search.exactly(pending, on_progress, should_stop)
-    return search.result(is_approximate=len(pending) < len(search.queries))
+    return search.result()
 
 
 def neighbours_of_rows(
@@ -90,7 +89,7 @@ def neighbours_of_rows(
     """The ``k`` texts nearest to each of some texts of a map, by the vectors; never itself.
 
     They are those that were kept with the map, fewer where so many are not kept; or, where it was
-    fitted to a sample, they come from the index of the vectors, and are approximate.
+    fitted to a sample, they come from the index of the vectors, which may miss a few.
     """
     check_search(kept.settings.metric, k)
     if kept.n_fitted is None:
@@ -125,7 +124,7 @@ def neighbours_at_once(
         return None
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     search = _Search(store, corpus, embedder, vectors, k, INDEXED, rows)
-    return None if len(search.by_index(never)) else search.result(is_approximate=True)
+    return None if len(search.by_index(never)) else search.result()
 
 
 def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
@@ -167,9 +166,9 @@ class _Search:
         self._itself = np.full(n, -1) if leaving_out is None else np.asarray(leaving_out)
         self._keys = np.zeros((n, self._k), dtype=np.int64)
 
-    def result(self, *, is_approximate: bool) -> Neighbours:
+    def result(self) -> Neighbours:
         """What was filled in."""
-        return Neighbours(*split_keys(self._keys), self._metric, is_approximate)
+        return Neighbours(*split_keys(self._keys), self._metric)
 
     def by_index(self, should_stop: ShouldStop) -> np.ndarray:
         """Fill in what the index finds; numbers of the queries for which that is too little."""
@@ -208,23 +207,20 @@ class _Search:
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
         n_seen = 0
         on_progress(n_seen, len(corpus_keys))
-        pieces = vectors_of_keys(self._store.database, self._embedder, corpus_keys)
-        for piece_keys, piece in pieces:
-            for start in range(0, len(piece_keys), ROWS):
-                if should_stop():
-                    raise Stopped
-                _, is_mine = match_keys(corpus_keys, piece_keys[start : start + ROWS])
-                block_keys = piece_keys[start : start + ROWS][is_mine]
-                block = piece[start : start + ROWS][is_mine].astype(np.float64)
-                distances = all_distances(queries, block, self._metric)
-                best = np.concatenate([best, distances], axis=1)
-                keys = np.concatenate([keys, np.broadcast_to(block_keys, distances.shape)], axis=1)
-                if best.shape[1] > n:
-                    first = np.argpartition(best, n - 1, axis=1)[:, :n]
-                    best = np.take_along_axis(best, first, axis=1)
-                    keys = np.take_along_axis(keys, first, axis=1)
-                n_seen += len(block)
-                on_progress(n_seen, len(corpus_keys))
+        for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
+            if should_stop():
+                raise Stopped
+            _, is_mine = match_keys(corpus_keys, piece_keys)
+            distances = all_distances(queries, piece[is_mine].astype(np.float64), self._metric)
+            best = np.concatenate([best, distances], axis=1)
+            some_keys = np.broadcast_to(piece_keys[is_mine], distances.shape)
+            keys = np.concatenate([keys, some_keys], axis=1)
+            if best.shape[1] > n:
+                first = np.argpartition(best, n - 1, axis=1)[:, :n]
+                best = np.take_along_axis(best, first, axis=1)
+                keys = np.take_along_axis(keys, first, axis=1)
+            n_seen += distances.shape[1]
+            on_progress(n_seen, len(corpus_keys))
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
             _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
             n_texts = self._corpus.n_texts  # those that have a vector are too few

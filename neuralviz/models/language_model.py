@@ -101,9 +101,6 @@ class TextModel:
     """A transformer that reads texts and gives a vector for every token at every layer.
 
     Loaded once, frozen, in eval mode, shared by everybody. Nobody changes it.
-
-    Raises:
-        ModelError: the window leaves no room for a token.
     """
 
     id: str  # ``bundled``, ``all-MiniLM-L6-v2``, a hub id, or a folder
@@ -162,10 +159,7 @@ class TextModel:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LanguageModel(TextModel):
-    """A masked language model: a `TextModel` that predicts masked tokens and can be micro-tuned.
-
-    Micro-tuned weights are tensors of their own.
-    """
+    """A masked language model: a `TextModel` that predicts masked tokens and can be micro-tuned."""
 
     __repr__ = TextModel.__repr__
 
@@ -190,9 +184,7 @@ class LanguageModel(TextModel):
         """Layer names, checked; ``"head"`` gives the head's, ``"last_block"`` the last block's.
 
         ``None`` gives the head's, or the last block's where the model's head has none.
-
-        Raises:
-            SettingsError: no layer, one twice, or one that is no 1-D parameter of this model.
+        `SettingsError` for none, for one twice, and for what is no 1-D parameter of this model.
         """
         if names is None:
             chosen = self.head_layers or self.last_block_layers

@@ -234,11 +234,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 def load_network(
     files: ModelFiles, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Network and tokenizer of a folder, in float32.
-
-    Raises:
-        ModelError: there are no safetensors, the library cannot load them, or weights are missing.
-    """
+    """Network and tokenizer of a folder, in float32; `ModelError` where weights are missing."""
     folder, model_id = files.folder, files.model_id
     if not any(folder.glob("*.safetensors")):
         raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])

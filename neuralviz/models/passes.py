@@ -38,13 +38,9 @@ _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend o
 
 @dataclass(frozen=True)
 class Habits:
-    """What a network was seen to do when it read some inputs.
+    """What a network was seen to do when it read some inputs."""
 
-    Attributes:
-        batching: which inputs may share a pass: any, those that need no padding, or none.
-    """
-
-    batching: Batching = "padded"
+    batching: Batching = "padded"  # which share a pass: any, those without padding, or none
     keeps_state: bool = False
     draws: bool = False
 
@@ -93,17 +89,14 @@ def encode_ids(
     *,
     call: Callable[..., Any] | None = None,
 ) -> Tensor:
-    """Hidden states of one forward pass.
+    """[layer, row, token, d_model] hidden states of one forward pass.
+
+    Layer 0 is the embedding output, the last layer what the model gives as its last hidden state.
 
     Args:
-        model: is only read.
         ids: [row, token] vocabulary ids.
         attention: [row, token] 1 where there is a token, 0 at padding.
         call: runs in place of the model's encoder.
-
-    Returns:
-        [layer, row, token, d_model]; layer 0 is the embedding output, the last layer what the model
-        gives as its last hidden state.
 
     Raises:
         ModelError: the network cannot read an input of this length.
@@ -189,11 +182,11 @@ def stack_layers(out: Any, width: int) -> Tensor:
 
 
 class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with; ``long`` and ``second_long`` are of one length."""
+    """Inputs that a network is tried with."""
 
     short: Any
     long: Any
-    second_long: Any
+    second_long: Any  # as long as the other
 
 
 def probe_habits(
@@ -204,13 +197,8 @@ def probe_habits(
 ) -> Habits:
     """Try what a network's vectors of an input depend on besides the input.
 
-    Args:
-        network: in eval mode. It is left as it is.
-        run: gives a network's vectors of some inputs that share a pass: for each, [..., dim].
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: the network changes its own weights.
+    The network, in eval mode, is left as it is. ``run`` gives its vectors, [..., dim] each, of some
+    inputs that share a pass. `ModelError` where it changes its own weights.
     """
     versions = [parameter._version for parameter in network.parameters()]
 
@@ -263,10 +251,8 @@ def probe_encoder(
 ) -> Behaviour:
     """Try whether an encoder reads texts at all, and how.
 
-    Args:
-        network: in eval mode. It is left as it is.
-        make_input: the ids of an input of so many tokens besides the special ones, fewer where the
-            window is shorter; the second argument tells which of two.
+    The network, in eval mode, is left as it is. ``make_input`` gives the ids of one of two inputs
+    of so many tokens besides the special ones, fewer where the window is shorter.
 
     Raises:
         ModelError: the encoder cannot read a text, does not give a vector for every token at every

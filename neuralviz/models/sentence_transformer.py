@@ -50,11 +50,8 @@ def load_sentence_transformer(
 ) -> tuple[SentenceTransformer, str]:
     """A ``SentenceTransformer`` and its fingerprint.
 
-    Only safetensors are read, and no code from the model's repository is ever run.
-
-    Raises:
-        ModelError: it cannot be had, is not a model of that library, asks for code of its own, or
-            gives no vector of a text.
+    Only safetensors are read, and no code from the model's repository is ever run. `ModelError`
+    where it cannot be had, is not a model of that library, or gives no vector of a text.
     """
     model_id = str(model_id).strip()
     if model_id == MINILM:
@@ -112,9 +109,7 @@ def _limit_length(transformer: Any) -> None:
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
     """What the vectors of an encoder in eval mode depend on besides the text; tried once.
 
-    Raises:
-        ModelError: it gives no vector of a text, for example without pooling or for pictures alone;
-            or no token knows of another.
+    `ModelError` where it gives no vector of a text, or no token knows of another.
     """
     if encoder not in _habits:
         try:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices, rank_differences
 from neuralviz.plots.parts import (
@@ -21,6 +20,7 @@ from neuralviz.plots.parts import (
     label_bars,
     line,
 )
+from neuralviz.plots.standalone import About, figure_html, page_html
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
 from neuralviz.words import number
 
@@ -37,6 +37,10 @@ NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # of what the colours span
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
+_TWO_COLUMNS = """
+main {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr))}
+div {min-width: 0}
+"""
 _DASHES = ("solid", "dot", "dash", "dashdot")
 
 
@@ -77,8 +81,9 @@ def similarity_heatmap(
         order: numbers of the texts, counted from 0, in the order of rows and columns.
         groups: a label of every text, where they are ordered by it.
     """
-    matrix = _products_matrix(similarity, names, order) | CIVIDIS
-    matrix |= {"zmin": limits[0], "zmax": limits[1]}
+    products = similarity.products.copy()
+    np.fill_diagonal(products, np.nan)
+    matrix = _matrix(products, names, order, limits, "cosine similarity", ".3f") | CIVIDIS
     return _draw_matrix(matrix, escape(similarity.method), order, pair, groups)
 
 
@@ -95,8 +100,7 @@ def difference_heatmap(
     Of ranks, since methods spread their cosine similarities over different ranges.
     """
     difference = rank_differences(first, second)
-    matrix = _matrix(difference, names, order, "ranks", "+.0f")
-    matrix["zmin"], matrix["zmax"] = symmetric_range(difference)
+    matrix = _matrix(difference, names, order, symmetric_range(difference), "ranks", "+.0f")
     title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
     matrix["colorbar"] = {**_BAR_BELOW, "title": title, "tickformat": "d"}
     against = f"Ranks: {escape(first.method)} against {escape(second.method)}"
@@ -110,42 +114,40 @@ def _draw_matrix(
     pair: tuple[int, int] | None,
     groups: Sequence[str] | None,
 ) -> go.Figure:
-    axes = _square_axes(order)
-    figure = draw([matrix], title, axes["xaxis"], axes["yaxis"], plot_bgcolor=NOT_MEASURED)
+    places = range(0, len(order), max(1, -(-len(order) // MAX_TICKS)))
+    x = {
+        "type": "category",
+        "tickmode": "array",
+        "tickangle": 0,
+        "showgrid": False,
+        "constrain": "domain",
+        "tickvals": list(places),
+        "ticktext": [str(order[place] + 1) for place in places],
+    }
+    y = {**x, **TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
+    figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
     _divide(figure, order, groups)
-    _frame(figure, order, pair)
+    place = {int(text): position for position, text in enumerate(order)}
+    for a, b in {pair, pair[::-1]} if pair else ():
+        corners = {"x0": place[a] - 0.5, "x1": place[a] + 0.5}
+        corners |= {"y0": place[b] - 0.5, "y1": place[b] + 0.5}
+        frame = {"color": method_colour("neural"), "width": 3}
+        figure.add_shape(type="rect", **corners, line=frame)
     return figure
 
 
-def similarity_heatmaps(
-    similarities: Sequence[Similarity], labels: Sequence[str] | None = None
-) -> go.Figure:
-    """Products of several methods beside each other on one colour scale, for a page of its own."""
-    texts = similarities[0].texts
-    names, order = text_names(texts, labels), np.arange(len(texts))
-    columns = min(2, len(similarities))
-    rows = -(-len(similarities) // columns)
-    figure = make_subplots(
-        rows, columns, subplot_titles=[escape(s.method) for s in similarities],
-        horizontal_spacing=0.12 / columns, vertical_spacing=0.16 / rows,
-    )  # fmt: skip
-    low, high = colour_range(similarities)
-    axes = _square_axes(order)
-    figure.update_layout(
-        title=f"Cosine similarity of {len(texts):,} texts",
-        coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
-        height=140 + 560 * rows,
-        plot_bgcolor=NOT_MEASURED,
-        margin={"t": 110},
-    )
-    figure.update_xaxes(axes["xaxis"])
-    for i, similarity in enumerate(similarities):
-        place = {"row": i // columns + 1, "col": i % columns + 1}
-        matrix = _products_matrix(similarity, names, order) | {"coloraxis": "coloraxis"}
-        figure.add_trace(matrix, **place)
-        anchor = f"x{i + 1 if i else ''}"
-        figure.update_yaxes(axes["yaxis"] | {"scaleanchor": anchor}, **place)
-    return figure
+def similarity_page(
+    similarities: Sequence[Similarity], labels: Sequence[str] | None, title: str
+) -> str:
+    """A page of its own with the heatmaps of several methods on one colour scale."""
+    names, limits = text_names(similarities[0].texts, labels), colour_range(similarities)
+    order = np.arange(len(names))
+    drawn: list[str] = []
+    for similarity in similarities:
+        heatmap = similarity_heatmap(similarity, names, order, limits)
+        heatmap.update_layout(height=640)
+        drawn.append(f"<div>{figure_html(heatmap, with_library=not drawn)}</div>")
+    return page_html(About(title), f"<main>{''.join(drawn)}</main>", style=_TWO_COLUMNS)
 
 
 def products_scatter(
@@ -228,14 +230,13 @@ def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarra
 _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}
 
 
-def _products_matrix(similarity: Similarity, names: Sequence[str], order: np.ndarray) -> Trace:
-    products = similarity.products.copy()
-    np.fill_diagonal(products, np.nan)
-    return _matrix(products, names, order, "cosine similarity", ".3f")
-
-
 def _matrix(
-    values: np.ndarray, names: Sequence[str], order: np.ndarray, measure: str, written: str
+    values: np.ndarray,
+    names: Sequence[str],
+    order: np.ndarray,
+    limits: tuple[float, float],
+    measure: str,
+    written: str,
 ) -> Trace:
     """The values as cells, written in them in short where there is room."""
     named = [names[i] for i in order]
@@ -246,26 +247,7 @@ def _matrix(
         labels = cell_labels(ordered, lambda value: number(value, short_format))
         labels["textfont"] = {"size": LARGE_VALUES if len(order) <= FEW_TEXTS else SMALL_VALUES}
     hover = f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}"
-    return cells(ordered, named, named, hover, colorbar=_BAR_BELOW, **labels)
-
-
-def _square_axes(order: np.ndarray) -> dict[str, dict]:
-    """Axes that name texts by their numbers, as many as there is room for."""
-    axis = {
-        "type": "category",
-        "tickmode": "array",
-        "tickangle": 0,
-        "showgrid": False,
-        "constrain": "domain",
-        **_ticks(order, MAX_TICKS),
-    }
-    upright = {**TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
-    return {"xaxis": axis, "yaxis": axis | upright}
-
-
-def _ticks(order: np.ndarray, at_most: int) -> dict[str, list]:
-    places = range(0, len(order), max(1, -(-len(order) // at_most)))
-    return {"tickvals": list(places), "ticktext": [str(order[place] + 1) for place in places]}
+    return cells(ordered, named, named, hover, limits, colorbar=_BAR_BELOW, **labels)
 
 
 def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
@@ -288,16 +270,3 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
         names = [escape(shorten(group_names[start], GROUP_NAME)) for start in starts]
         figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")
         figure.update_xaxes(showticklabels=False, ticks="")
-
-
-def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -> None:
-    """Frame the two cells of a pair."""
-    if pair is None:
-        return
-    place = {int(text): position for position, text in enumerate(order)}
-    for a, b in {pair, pair[::-1]}:
-        x, y = place[a], place[b]
-        figure.add_shape(
-            type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5,
-            line={"color": method_colour("neural"), "width": 3},
-        )  # fmt: skip

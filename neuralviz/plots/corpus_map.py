@@ -51,21 +51,14 @@ def drawn_rows(n: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Standout:
-    """What stands out on a map.
+    """What stands out on a map; places are [2 or 3] coordinates, neighbours [neighbour, 2 or 3]."""
 
-    Attributes:
-        selected: row numbers; the other points fade. None where nothing is selected.
-        near: [neighbour, 2 or 3] coordinates to which lines go from the highlighted point.
-        near_placed: of each, [neighbour, 2 or 3] coordinates to which lines go from it.
-        names: of clusters and their [2 or 3] coordinates, the largest first.
-    """
-
-    selected: np.ndarray | None = None
+    selected: np.ndarray | None = None  # row numbers; the others fade. None: nothing is selected
     highlighted: int | None = None  # row number of the point with a ring
-    near: np.ndarray | None = None
-    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their [2 or 3] coordinates
-    near_placed: Sequence[np.ndarray] = ()
-    names: Sequence[tuple[str, np.ndarray]] = ()
+    near: np.ndarray | None = None  # to which lines go from the highlighted point
+    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their places
+    near_placed: Sequence[np.ndarray] = ()  # of each, to which lines go from it
+    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters and their places, the largest first
 
 
 NO_STANDOUT = Standout()
@@ -100,35 +93,28 @@ def map_figure(
     flat = points.shape[1] == 2
     traces: list[Trace] = []
     if within is not None:
-        traces.append(_left_out_trace(points[~within], len(rows)))
+        look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * marker_look(len(rows))[0]}
+        traces.append(_mark_trace(points[~within], "markers", marker=look))
         points, rows = points[within], rows[within]
         colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
     chosen = None if standout.selected is None else np.isin(rows, standout.selected)
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
-    figure = draw(traces)
-    add_marks(figure, standout, points[rows == standout.highlighted], everything)
-    figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    lay_out(figure, colour, flat, axes)
+    figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
+    _add_marks(figure, standout, points[rows == standout.highlighted], everything)
+    _lay_out(figure, colour, flat, axes)
     return figure
 
 
-def mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
+def _mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
     """Points or lines that are not in the legend, with nothing to hover at unless they say so."""
     kind = "scattergl" if points.shape[1] == 2 else "scatter3d"
     silent = {} if "hovertemplate" in look else {"hoverinfo": "skip"}
-    return {"type": kind, **places(points), "mode": mode, "showlegend": False, **silent, **look}
+    return {"type": kind, **_places(points), "mode": mode, "showlegend": False, **silent, **look}
 
 
-def _left_out_trace(points: np.ndarray, n: int) -> Trace:
-    """Points that a filter leaves out, of ``n`` points."""
-    size, _ = marker_look(n)
-    look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size}
-    return mark_trace(points, "markers", marker=look)
-
-
-def add_marks(
+def _add_marks(
     figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
 ) -> None:
     """Lines, ring, stars and names, on top of the points.
@@ -149,9 +135,7 @@ def add_marks(
         figure.add_trace(_stars(standout.placed, positions))
         labels = _star_labels(standout.placed, positions, points)
     if standout.names and len(points):
-        names, positions = zip(*standout.names[:MOST_NAMED], strict=True)
-        short_names = list(map(cluster_label, names))
-        labels = _name_labels(short_names, np.stack(positions), points, labels) + labels
+        labels = _name_labels(standout.names[:MOST_NAMED], points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 
@@ -211,14 +195,14 @@ def _traces(
         parts = [part for part in parts if len(part[0])]
     for number, (positions, how_opaque) in enumerate(parts):
         trace = _group_trace(group, "scattergl" if flat else "scatter3d", size, how_opaque)
-        trace |= {**places(points[positions]), "customdata": rows[positions]}
+        trace |= {**_places(points[positions]), "customdata": rows[positions]}
         if group.values is not None:
             trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
             trace["showlegend"] = trace["marker"]["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
-        add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in positions])
+        _add_hover(trace, None if texts is None else [_two_lines(texts[i]) for i in positions])
         if flat and chosen is not None:
             # a list: plotly.js does not read this one as a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
@@ -232,19 +216,17 @@ def _group_trace(group: PointGroup, kind: str, size: float, opacity: float) -> T
     return {"type": kind, "showlegend": True, **group.trace, "mode": "markers", "marker": marker}
 
 
-def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
+def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
     """Set the hover box of a trace's points: the text, if it is sent, and the colour's meaning."""
     hover = trace.pop("hovertemplate", "")
     if texts is not None:
         trace["text"] = texts
         hover = f"%{{text}}<br>{hover}" if hover else "%{text}"
-    if hover:
-        trace["hovertemplate"] = f"{hover}<extra></extra>"
-    else:
-        trace["hoverinfo"] = "none"  # the events come all the same
+    # of points without a box, the events come all the same
+    trace |= {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "none"}
 
 
-def lay_out(
+def _lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
     """Axes, legend and margins of a map, for every width and for the stage."""
@@ -265,25 +247,21 @@ def lay_out(
         camera = {"eye": dict.fromkeys("xyz", far)}
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
+    entry_width = min(_ENTRY_WIDTH, 9 * longest)
     # On narrow screens the title stands below the tools and the legend below the points.
     least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
-    legend_beside = {
-        "legend.orientation": "v",
-        "legend.x": 1.01,
-        "legend.y": 1,
-        "legend.yref": "paper",
-        "legend.yanchor": "top",
-        "legend.maxheight": 1,
-    }
+    beside = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
+    legend_beside = {f"legend.{name}": value for name, value in (beside | {"maxheight": 1}).items()}
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
+    names = range(len(figure.layout.annotations))
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
         margin={"l": 2, "r": 2, "t": 70},
         legend={
             "itemsizing": "constant",
-            "entrywidth": min(_ENTRY_WIDTH, 9 * longest),
+            "entrywidth": entry_width,
             "tracegroupgap": 0,
             "maxheight": 0.34,
             "uirevision": colour.name if colour else "",
@@ -294,26 +272,20 @@ def lay_out(
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, legend_beside],
             ],
-            "stage": _stage_layout(figure, min(_ENTRY_WIDTH, 9 * longest)),
+            "stage": {  # where all text is larger
+                "title.pad.t": 8,  # there are no tools beside it
+                "margin.t": 74,
+                "legend.entrywidth": round(STAGE_SCALE * entry_width),
+                **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
+            },
         },
     )
-
-
-def _stage_layout(figure: go.Figure, entry_width: int) -> dict[str, float]:
-    """Sizes for the stage, where all text is larger."""
-    names = range(len(figure.layout.annotations))
-    return {
-        "title.pad.t": 8,  # there are no tools beside it
-        "margin.t": 74,
-        "legend.entrywidth": round(STAGE_SCALE * entry_width),
-        **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
-    }
 
 
 # --- what stands out ---------------------------------------------------------------------------
 
 
-def two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
+def _two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
     """The beginning of a user's text, safe in a figure."""
     line = shorten(text, 2 * width)
     if len(line) <= width:
@@ -323,7 +295,7 @@ def two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
     return f"{escape(line[:cut])}<br>{escape(shorten(line[cut:], width))}"
 
 
-def places(points: np.ndarray) -> dict[str, np.ndarray]:
+def _places(points: np.ndarray) -> dict[str, np.ndarray]:
     return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
 
 
@@ -333,17 +305,17 @@ def _ring(point: np.ndarray) -> Trace:
     sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
     look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
     marker = {**look, "color": ["#FFFFFF", "#000000"]}
-    return mark_trace(np.stack([point, point]), "markers", marker=marker)
+    return _mark_trace(np.stack([point, point]), "markers", marker=marker)
 
 
 def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
     symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
     look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
-    return mark_trace(
+    return _mark_trace(
         positions,
         "markers",
         marker={**look, "color": YELLOW},
-        text=[two_lines(text) for text, _ in placed],
+        text=[_two_lines(text) for text, _ in placed],
         hovertemplate="%{text}<extra></extra>",
     )
 
@@ -358,7 +330,7 @@ def _star_labels(
     below, above = {"yanchor": "top", "yshift": -10}, {"yanchor": "bottom", "yshift": 10}
     return [
         _label(
-            f"<b>{two_lines(shorten(text, 32), 18)}</b>",
+            f"<b>{_two_lines(shorten(text, 32), 18)}</b>",
             place,
             xanchor=("left", "center", "right")[across],
             **(below if up == 2 else above),
@@ -371,30 +343,22 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
     """Lines from a point [2 or 3] to its neighbours [neighbour, 2 or 3], as one trace."""
     ends = np.full((3 * len(near), len(point)), np.nan, dtype=np.float32)  # a gap after each line
     ends[0::3], ends[1::3] = point, near
-    return mark_trace(ends, "lines", line={"color": GREY, "width": 2})
+    return _mark_trace(ends, "lines", line={"color": GREY, "width": 2})
 
 
 def _name_labels(
-    names: Sequence[str],
-    positions: np.ndarray,
-    points: np.ndarray,
-    obstacles: Sequence[dict[str, Any]] = (),
+    names: Sequence[tuple[str, np.ndarray]], points: np.ndarray, obstacles: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Names at places of a map, moved up or down where they would lie on each other.
+    """Names at their places, moved up or down where they or the obstacles would lie on each other.
 
     A name for which there is no room is left out; those that come first have precedence.
-
-    Args:
-        names: of users' words; escaped here.
-        points: [text, 2 or 3] of the whole map.
-        obstacles: labels from `star_labels`, on which no name may lie.
     """
-    flat = positions.shape[1] == 2
+    flat = points.shape[1] == 2
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
     occupied = [place for label in obstacles for place in _occupied_places(label, low, per_unit)]
     labels = []
-    for name, place in zip(names, positions, strict=True):
+    for name, place in ((cluster_label(name), place) for name, place in names):
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
         hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
@@ -444,16 +408,12 @@ def _label(text: str, place: np.ndarray, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class PointColumns:
-    """Points in the order in which they are drawn, and the density of all of which they are some.
-
-    Attributes:
-        values: [point] float32 by which they are coloured; None where it is not by numbers.
-    """
+    """Points in the order in which they are drawn, and the density of all."""
 
     x: np.ndarray  # [point] float32
     y: np.ndarray  # [point] float32
     rows: np.ndarray  # [point] int32 row numbers that say which texts they are
-    values: np.ndarray | None
+    values: np.ndarray | None  # [point] float32 for their colours; None where it is not by numbers
     density: np.ndarray  # [up, across] uint8, from the bottom
 
     @cached_property
@@ -518,7 +478,7 @@ def large_points(
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:
             trace["meta"] = {"points": [start, end], "values": by_values}
-        add_hover(trace, None)
+        _add_hover(trace, None)
         figure.add_trace(trace)
     values = None
     if colour is not None and colour.values is not None:
@@ -558,34 +518,30 @@ def large_map_figure(
         standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
         uirevision: zoom is kept while it stays the same.
     """
-    figure = go.Figure(drawn.traces)
     x_min, x_max, y_min, y_max = bounds
     corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
     x, y = corners.T.tolist()
     hidden = {"marker": {"opacity": 0, "size": 1}, "hoverinfo": "skip", "showlegend": False}
+    figure = go.Figure(drawn.traces)
     figure.add_trace({"type": "scattergl", "x": x, "y": y, "mode": "markers", **hidden})
     if undrawn is not None and len(undrawn[0]):
-        figure.add_trace(_undrawn_selection(*undrawn))
+        beside = _mark_trace(
+            undrawn[1].astype(np.float32),
+            "markers",
+            name=UNDRAWN_SELECTION,
+            marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
+            customdata=undrawn[0].astype(np.int32),
+            unselected={"marker": {"opacity": 1}},
+            hoverinfo="none",
+        )
+        figure.add_trace(beside)
     points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
-    add_marks(figure, standout, points, corners)
+    _add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    lay_out(figure, drawn.colour, True, axes)
+    _lay_out(figure, drawn.colour, True, axes)
     figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
     figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
     return figure
-
-
-def _undrawn_selection(rows: np.ndarray, points: np.ndarray) -> Trace:
-    """Selected points that are not among those that are drawn."""
-    return mark_trace(
-        points.astype(np.float32),
-        "markers",
-        name=UNDRAWN_SELECTION,
-        marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
-        customdata=rows.astype(np.int32),
-        unselected={"marker": {"opacity": 1}},
-        hoverinfo="none",
-    )
 
 
 def _density_trace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.plan import find_swept_options
-from neuralviz.evaluation.probing import Probed
 from neuralviz.evaluation.results import NAMES
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
@@ -44,8 +43,8 @@ from neuralviz.plots.theme import (
 from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.broken import BrokenCount
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
@@ -61,23 +60,15 @@ _BAND = "rgba(0, 114, 178, 0.16)"
 _PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
 _NAMES = {"showgrid": False, "ticks": ""}  # an axis of names beside cells
-COEFFICIENT_NAMES = {
-    "spearman": "Spearman correlation",
-    "kendall_c": "Kendall tau-c correlation",
-    "kendall_b": "Kendall tau-b correlation",
-    "pearson": "Pearson correlation",
-}
-BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
-LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
+_BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
+_LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
+_OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
 Interval = tuple[float, float] | None
 Published = tuple[float, str] | None  # a value and the model that it was measured with
-Drawn = tuple["go.Figure", int] | None  # a figure, and how many rows it is high
 
 
-def rows_height(n_rows: int) -> int:
-    """px for a figure with a line for each row."""
+def _rows_height(n_rows: int) -> int:
     return 120 + ROW_HEIGHT * max(2, n_rows)
 
 
@@ -92,13 +83,9 @@ def interval_figure(
     written: str = ".2f",
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """A dot with its interval for each row; a hollow diamond for what was published of it.
+    """A dot with its 95% interval for each row; a hollow diamond for what was published of it.
 
-    Args:
-        values: NaN where there is none.
-        intervals: lower and upper bound at 95%; None where there is none.
-        published: value and model; None where there is none.
-        among: labels of all methods that are coloured together; by default those of the rows.
+    A value is NaN where there is none. Rows are coloured as ``among`` the labels of all methods.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
     colours = method_colours(among or labels)
@@ -109,17 +96,13 @@ def interval_figure(
     diamonds = [
         (entry[0], name, entry[1]) for name, entry in zip(names, published, strict=False) if entry
     ]
+    y = {"categoryorder": "array", "categoryarray": names[::-1], "showgrid": True, "ticks": ""}
     return draw(
-        traces + published_traces(diamonds, value="x"),
+        traces + _published_traces(diamonds, value="x"),
         title,
         {"title": axis, "nticks": 8},
-        {
-            "categoryorder": "array",
-            "categoryarray": names[::-1],
-            "showgrid": True,
-            "ticks": "",
-            "range": [-0.6, len(names) - 0.4],
-        },
+        {**y, "range": [-0.6, len(names) - 0.4]},
+        height=_rows_height(len(names)),
     )
 
 
@@ -151,12 +134,8 @@ def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
 
 
-def published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
-    """Hollow diamonds at what was published, if anything.
-
-    Args:
-        value: ``x`` or ``y``, whichever is the published value.
-    """
+def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
+    """Hollow diamonds, if any, at x, y and of a model; ``value`` is the axis of what they show."""
     if not diamonds:
         return []
     x, y, models = zip(*diamonds, strict=True)
@@ -167,41 +146,11 @@ def published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) ->
     return [dots(x, y, GROUND, hover, size=13, marker=look, customdata=names, name=name)]
 
 
-def lead_figure(
-    best: str,
-    rivals: Sequence[str],
-    leads: Sequence[float],
-    intervals: Sequence[Interval],
-    texts: Sequence[str],
-    *,
-    unit: str = "lead",
-    among: Sequence[str] = (),
-) -> go.Figure:
-    """How far the best method is ahead of each other one, with intervals; a line at no lead."""
-    figure = interval_figure(
-        rivals,
-        leads,
-        intervals,
-        f"Lead of {escape(shorten(best, LABEL_LENGTH))} over …",
-        f"{unit} ↑",
-        among=among,
-    )
-    for trace, text in zip(figure.data, texts, strict=True):
-        trace.text = [text]
-    figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
-    ends = [end for interval in intervals for end in interval or ()]
-    return figure.update_xaxes(range=widen([0.0, *leads, *ends]))
-
-
-def error_figure(
-    labels: Sequence[str],
-    errors: Sequence[float],
-    strict: Sequence[float],
-    title: str,
-    among: Sequence[str] = (),
+def _error_figure(
+    labels: Sequence[str], counts: Sequence[BrokenCount], title: str, among: Sequence[str]
 ) -> go.Figure:
     """The share of relations that each row breaks, as bars."""
-    colours = method_colours(among or labels)
+    colours, errors = method_colours(among), [count.error for count in counts]
     shares = label_bars(
         np.asarray(errors) * 100,
         shorten_apart(labels, LABEL_LENGTH),
@@ -209,32 +158,29 @@ def error_figure(
         "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
         [f"{error:.2%}" for error in errors],
         textposition=["inside" if error > NARROW * max(errors) else "outside" for error in errors],
-        customdata=np.asarray(strict) * 100,
+        customdata=np.asarray([count.wrong_strict / count.total for count in counts]) * 100,
     )
     x = {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6}
-    return draw([shares], title, x, NAMES_OF_BARS, bargap=0.3)
+    height = _rows_height(len(labels))
+    return draw([shares], title, x, NAMES_OF_BARS, bargap=0.3, height=height)
 
 
 def accuracy_figure(
     labels: Sequence[str],
     accuracies: Sequence[float],
-    intervals: Sequence[tuple[float, float]],
+    intervals: Sequence[Interval],
     baselines: Mapping[str, float],
     title: str,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """How often the label of a text is told, with intervals; a line for each baseline.
-
-    Args:
-        baselines: what is reached without embeddings, by name, two at most.
-    """
+    """How often the label of a text is told, with intervals; a line for each of two baselines."""
     figure = interval_figure(
         labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
     )
     for place, (name, value) in enumerate(baselines.items()):
         written = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=written)
-    ends = [*baselines.values(), *(end for interval in intervals for end in interval)]
+    ends = [*baselines.values(), *(end for interval in intervals for end in interval or ())]
     return figure.update_layout(
         xaxis={"tickformat": ".0%", "range": widen(ends)},
         margin={"t": WITH_BASELINE + 18 * (len(baselines) - 1)},
@@ -267,30 +213,23 @@ def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -
     for trace in traces:
         trace["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
-    return draw(traces, title, x, y, barmode="overlay", bargap=0)
+    return draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
 
 
 def overlap_figure(
     labels: Sequence[str], share: np.ndarray, shared: np.ndarray, title: str
 ) -> go.Figure:
-    """The share of errors that two methods have in common, as a matrix (Eq. 3).
-
-    Args:
-        share: [row, row] ``I``, 0 … 1; NaN where a row breaks nothing.
-    """
+    """[row, row] the share of errors that two methods have in common, 0 … 1 or NaN (Eq. 3)."""
     names = shorten_apart(labels, LABEL_LENGTH)
     look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
     hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
     matrix = cells(share, names, names, hover, (0, 1), **look, **cell_labels(share))
-    return draw([matrix], title, {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN})
+    x, y = {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN}
+    return draw([matrix], title, x, y, height=220 + 64 * len(labels))
 
 
 def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> go.Figure:
-    """Which labels are taken for which: shares of each label's texts, as a matrix.
-
-    Args:
-        counts: [own label, predicted label] texts; every label has some.
-    """
+    """[own label, predicted label] shares of each label's texts, from counts of which all have."""
     names = shorten_apart(labels, LABEL_LENGTH)
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
@@ -302,6 +241,7 @@ def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> g
         title,
         {"tickangle": -35, "title": "predicted label", **axis},
         {"title": "own label", **axis, **TOP_DOWN},
+        height=240 + 36 * len(labels),
     )
 
 
@@ -315,9 +255,8 @@ def quality_figure(
 ) -> go.Figure:
     """A heatmap for each quality that varies, over the values of the two others (section 3.1).
 
-    Args:
-        matrices: [fixed1, fixed2] tau-c, or ratios of two methods' tau-c.
-        is_ratio: colours centred at 1, cut to 0.5 … 1.5.
+    The matrices [fixed1, fixed2] are tau-c, or ratios of two methods' tau-c, whose colours are
+    centred at 1 and cut to 0.5 … 1.5.
     """
     figure = make_subplots(
         cols=max(1, len(qualities)),
@@ -331,9 +270,8 @@ def quality_figure(
         drawn = matrix - 1 if is_ratio else matrix
         look = {"coloraxis": "coloraxis", **cell_labels(matrix)}
         figure.add_trace(cells(drawn, x, y, hover, **look), row=1, col=column)
-    figure.update_layout(
-        title=title, coloraxis=_quality_colours(matrices, is_ratio), margin={"t": 90}
-    )
+    colours = _quality_colours(matrices, is_ratio)
+    figure.update_layout(title=title, coloraxis=colours, margin={"t": 90}, height=420)
     figure.update_xaxes(type="category", **_NAMES)
     return figure.update_yaxes(type="category", **_NAMES)
 
@@ -364,13 +302,9 @@ def line_figure(
     published: Sequence[Published] = (),
     baselines: Mapping[str, float] = NO_BASELINES,
 ) -> go.Figure:
-    """A measure over one setting, with its intervals as a band.
+    """A measure over one setting, with its 95% intervals as a band, and lines at baselines.
 
-    Args:
-        measured: the measure; NaN where there is none, and the line goes on behind.
-        intervals: lower and upper bound at 95%; None where there is none.
-        published: what a paper has for a value, and the model there; None where it has nothing.
-        baselines: what is reached without embeddings, by name: a line each.
+    Where ``measured`` is NaN, the line goes on behind.
     """
     order = [index for index in np.argsort(values) if np.isfinite(measured[index])]
     x, y = [values[index] for index in order], [measured[index] for index in order]
@@ -384,10 +318,11 @@ def line_figure(
     if min(values) > 0 and max(values) > WIDE_RANGE * min(values):
         written = {"type": "log", "tickvals": x, "ticktext": [f"{value:g}" for value in x]}
     figure = draw(
-        traces + published_traces(diamonds, value="y"),
+        traces + _published_traces(diamonds, value="y"),
         title,
         {"title": escape(setting), **written},
         {"title": axis, "nticks": 6},
+        height=_rows_height(_LINE_ROWS),
     )
     for place, (name, value) in enumerate(baselines.items()):
         beside = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
@@ -415,11 +350,7 @@ def grid_figure(
     title: str,
     axis: str,
 ) -> go.Figure:
-    """A measure over two settings, as a heatmap.
-
-    Args:
-        measured: the measure, one a row; NaN where there is none.
-    """
+    """A measure over two settings, as a heatmap; ``measured`` is NaN where there is none."""
     down, across = (sorted(set(setting_values)) for setting_values in values)
     matrix = np.full((len(down), len(across)), np.nan)
     for a, b, value in zip(*values, measured, strict=True):
@@ -434,6 +365,7 @@ def grid_figure(
         title,
         {"title": x_name, "type": "category", **_NAMES},
         {"title": y_name, "type": "category", **_NAMES, **TOP_DOWN},
+        height=_rows_height(1 + len(down)),
     )
 
 
@@ -461,25 +393,17 @@ def label_accuracy_figure(
         _method_bars(name, values[:, i], looks[i], _PATTERNS[looks[:i].count(looks[i]) % 4])
         for i, name in enumerate(names)
     ]
+    name = "majority baseline"
     for place, column in enumerate(accuracies):
-        traces.append(
-            line(
-                [place - 0.45, place + 0.45],
-                [100 * baselines[column]] * 2,
-                GROUND,
-                "majority baseline: %{y:.1f}%",
-                dash="dash",
-                size=0,
-                name="majority baseline",
-                legendgroup="baseline",
-                showlegend=place == 0,
-            )
-        )
-    ends = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
+        ends, level = [place - 0.45, place + 0.45], [100 * baselines[column]] * 2
+        look: Trace = {"dash": "dash", "size": 0, "name": name, "legendgroup": "baseline"}
+        look["showlegend"] = place == 0
+        traces.append(line(ends, level, GROUND, f"{name}: %{{y:.1f}}%", **look))
+    axis = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
     return draw(
         traces,
         escape(title),
-        name_axis(list(accuracies), 16, **ends),
+        name_axis(list(accuracies), 16, **axis),
         {"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
         barmode="group",
         bargap=0.2,
@@ -513,121 +437,84 @@ def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Tr
 # --- results of an experiment ------------------------------------------------------------------
 
 
-def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> Drawn:
-    """The figure of a yardstick for all rows of an experiment."""
-    if yardstick.measure == "correlations":
-        return correlation_figure(results, data, yardstick.name)
-    if yardstick.measure in ("neighbours", "probe"):
-        return _told_labels_figure(results, data, yardstick)
-    if yardstick.measure in ("pairs", "triplets"):
-        return broken_figure(results, data, yardstick.measure)
-    return None
-
-
-def correlation_figure(results: Results, data: int, name: str) -> Drawn:
-    """A coefficient, e.g. ``spearman``, of all rows with its intervals, and what was published."""
-    rows, labels, measured = _measured(results, data, lambda result: result.correlations and result)
-    if not rows:
+def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
+    """A yardstick for all rows of an experiment; None where it has no figure, or no row."""
+    measure = yardstick.measure
+    measured = {
+        row: result
+        for row, _, result in results.finished(data)
+        if measure != "paraphrases" and getattr(result, measure) is not None
+    }
+    if not measured:
         return None
-    papers = [results.published(data, row) for row in rows]
-    published = [
-        (getattr(paper, name), paper.model)
-        if paper and getattr(paper, name, None) is not None
-        else None
-        for paper in papers
-    ]
-    values = [getattr(result.correlations, name) for result in measured]
-    intervals = [result.interval(name) for result in measured]
-    written = (COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑", published)
-    return _swept_figure(results, rows, values, intervals, *written) or (
-        interval_figure(labels, values, intervals, *written, among=_labels(results)),
-        len(rows),
-    )
+    among = [row.label for row in results.rows]  # finished or not: no row changes its colour
+    rows, labels = list(measured), [among[row] for row in measured]
+    values = [yardstick.read(result) for result in measured.values()]
+    intervals = [yardstick.interval(result) for result in measured.values()]
+    title, axis = yardstick.title[:1].upper() + yardstick.title[1:], "accuracy ↑"
+    published: list[Published] = []
+    baselines: dict[str, float] = {}
+    counts: list[BrokenCount] = []
+    if measure == "correlations":
+        axis = f"{NAMES[yardstick.name]} ↑"
+        published = [_read_published(results, data, row, yardstick.name) for row in rows]
+    elif measure in _BROKEN_NAMES:
+        counts = [getattr(result, measure) for result in measured.values()]
+        title, axis = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})", "error, % ↓"
+        values, intervals = [100 * value for value in values], [None] * len(rows)
+    else:
+        first = measured[rows[0]]
+        baselines = {"majority baseline": yardstick.chance(first)}
+        if measure == "probe" and first.probe is not None and first.probe.tfidf is not None:
+            baselines["TF-IDF baseline"] = first.probe.tfidf
+    swept = _swept_figure(results, rows, values, intervals, title, axis, published, baselines)
+    if swept is not None:
+        return swept
+    if counts:
+        return _error_figure(labels, counts, title, among)
+    if baselines:
+        return accuracy_figure(labels, values, intervals, baselines, title, among)
+    return interval_figure(labels, values, intervals, title, axis, published, among=among)
 
 
-def broken_figure(results: Results, data: int, name: str) -> Drawn:
-    """The share of ``pairs`` or ``triplets`` that every row breaks."""
-    rows, labels, counts = _measured(results, data, lambda result: getattr(result, name))
-    if not rows:
-        return None
-    errors = [count.error for count in counts]
-    strict = [count.wrong_strict / count.total for count in counts]
-    title = f"{BROKEN_NAMES[name]} (of {counts[0].total:,})"
-    percents, unknown = [100 * error for error in errors], [None] * len(rows)
-    return _swept_figure(results, rows, percents, unknown, title, "error, % ↓") or (
-        error_figure(labels, errors, strict, title, _labels(results)),
-        len(rows),
-    )
+def _read_published(results: Results, data: int, row: int, name: str) -> Published:
+    paper = results.published(data, row)
+    value = getattr(paper, name, None)
+    return None if paper is None or value is None else (value, paper.model)
 
 
-def _told_labels_figure(results: Results, data: int, yardstick: Yardstick) -> Drawn:
-    """How often labels are told, by the nearest texts or by a probe."""
-    rows, labels, shares = _measured(
-        results, data, lambda result: result.accuracy_of(yardstick.measure)
-    )
-    if not rows:
-        return None
-    accuracies = [share.accuracy for share in shares]
-    intervals = [share.interval for share in shares]
-    baselines = {"majority baseline": shares[0].baseline}
-    if isinstance(shares[0], Probed) and shares[0].tfidf is not None:
-        baselines["TF-IDF baseline"] = shares[0].tfidf
-    title = yardstick.title[:1].upper() + yardstick.title[1:]
-    return _swept_figure(
-        results, rows, accuracies, intervals, title, "accuracy ↑", (), baselines
-    ) or (
-        accuracy_figure(labels, accuracies, intervals, baselines, title, _labels(results)),
-        len(rows),
-    )
-
-
-def _measured(
-    results: Results, data: int, read: Callable[[Measured], Any]
-) -> tuple[list[int], list[str], list[Any]]:
-    """Rows, their labels, and what is read of them, where there is something."""
-    known = [
-        (row, label, value)
-        for row, label, result in results.finished(data)
-        if (value := read(result)) is not None
-    ]
-    rows, labels, values = zip(*known, strict=True) if known else ((), (), ())
-    return list(rows), list(labels), list(values)
-
-
-def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> Drawn:
-    """How far the best row is ahead of the others.
+def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
+    """How far the best row is ahead of the others, with intervals; a line at no lead.
 
     None where there are fewer than two rows, where nobody knows an interval, or where the rows are
     a sweep, whose figure is a line.
     """
     all_leads = compute_leads(results, data, yardstick)
-    best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
-    if not any(lead.interval for lead in best_leads) or find_swept_options(results.rows):
+    leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
+    if not any(lead.interval for lead in leads) or find_swept_options(results.rows):
         return None
     scale, unit = (100, "percentage points") if yardstick.is_share else (1, "lead")
-    figure = lead_figure(
-        all_leads[0].first,
-        [lead.second for lead in best_leads],
-        [scale * lead.value for lead in best_leads],
-        [
-            lead.interval and (scale * lead.interval[0], scale * lead.interval[1])
-            for lead in best_leads
-        ],
-        [
-            write_lead(lead.value, lead.interval, yardstick.is_share)[0].partition(" ")[0]
-            for lead in best_leads
-        ],
-        unit=unit,
-        among=_labels(results),
+    values = [scale * lead.value for lead in leads]
+    intervals = [
+        lead.interval and (scale * lead.interval[0], scale * lead.interval[1]) for lead in leads
+    ]
+    figure = interval_figure(
+        [lead.second for lead in leads],
+        values,
+        intervals,
+        f"Lead of {escape(shorten(leads[0].first, LABEL_LENGTH))} over …",
+        f"{unit} ↑",
+        among=[row.label for row in results.rows],
     )
+    for trace, lead in zip(figure.data, leads, strict=True):
+        text, _ = write_lead(lead.value, lead.interval, yardstick.is_share)
+        trace.text = [text.partition(" ")[0]]
+    figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
+    ends = [end for interval in intervals for end in interval or ()]
+    figure.update_xaxes(range=widen([0.0, *values, *ends]))
     if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
-    return figure, len(best_leads)
-
-
-def _labels(results: Results) -> list[str]:
-    """Labels of all rows, finished or not, so that no row changes its colour."""
-    return [row.label for row in results.rows]
+    return figure
 
 
 def _swept_figure(
@@ -637,30 +524,27 @@ def _swept_figure(
     intervals: Sequence[Interval],
     title: str,
     axis: str,
-    published: Sequence[Published] = (),
-    baselines: Mapping[str, float] = NO_BASELINES,
-) -> Drawn:
+    published: Sequence[Published],
+    baselines: Mapping[str, float],
+) -> go.Figure | None:
     """A measure over the options by which all rows differ, with gaps for rows that are missing.
 
     None where they are no sweep.
     """
     options = find_swept_options(results.rows)
-    names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
+    names = [_OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (all_values,) = options.values()
         settings = [all_values[row] for row in rows]
         figure = line_figure(
             names[0], settings, values, intervals, title, axis, published, baselines
         )
-        if baselines:
-            figure.update_yaxes(tickformat=".0%")
-        return figure, LINE_ROWS
+        return figure.update_yaxes(tickformat=".0%") if baselines else figure
     if len(names) == 2:
         down, across = options.values()
         by_row = dict(zip(rows, values, strict=True))
         row_values = [by_row.get(row, np.nan) for row in range(len(results.rows))]
-        figure = grid_figure((names[0], names[1]), (down, across), row_values, title, axis)
-        return figure, 1 + len(set(down))
+        return grid_figure((names[0], names[1]), (down, across), row_values, title, axis)
     return None
 
 
@@ -672,17 +556,16 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
             yield row, product_histogram(result.same, result.diff, title)
 
 
-def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure, int]]:
-    """Measure, the shared errors of the rows, and how many rows."""
+def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure]]:
+    """Measure, and the shared errors of the rows."""
     compared = results.compared.get(data)
     if compared is None:
         return
     labels = [results.rows[row].label for row in compared.rows]
     for name, overlap in compared.overlaps.items():
-        if np.isfinite(overlap.share).sum() < 2 * 2:  # fewer than two rows break anything
-            continue
-        title = f"Shared errors: {name}"
-        yield name, overlap_figure(labels, overlap.share, overlap.shared, title), len(labels)
+        if np.isfinite(overlap.share).sum() >= 2 * 2:  # two rows or more break anything
+            title = f"Shared errors: {name}"
+            yield name, overlap_figure(labels, overlap.share, overlap.shared, title)
 
 
 def confusion_figures(

@@ -39,17 +39,11 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_results import Curve, LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
 
-ROW_HEIGHT = 40  # px
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
 _MOST_BINS = 24
 _LOSSES = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 3)]  # on a log axis
 _ON_DEV = "On the dev pairs"
 _DASHED: Trace = {"width": 2, "dash": "dash", "size": 0}
-
-
-def ladder_height(n_lines: int) -> int:
-    """px for a ladder with so many lines."""
-    return 120 + ROW_HEIGHT * n_lines
 
 
 def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figure:

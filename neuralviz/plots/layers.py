@@ -50,7 +50,7 @@ MAX_TOKENS = 60
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
 DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
-_WORD_HEIGHT, _AROUND_WORDS = 24, 110  # px
+_WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors have the same colour, on every page
     "mean": ("solid", "circle"),
     "cls": ("dash", "square"),
@@ -198,13 +198,9 @@ def weights_figure(
     return figure.update_layout(
         title="Layer weights by token",
         margin={"t": 78},
+        height=170 + TOKEN_HEIGHT * len(tokens),
         coloraxis={"cmin": low, "cmax": high, "showscale": not is_narrow, **scale},
     )
-
-
-def weights_height(n_tokens: int) -> int:
-    """Height in px of `weights_figure` of so many tokens."""
-    return 170 + TOKEN_HEIGHT * min(n_tokens, MAX_TOKENS)
 
 
 def settings_figure(
@@ -347,14 +343,11 @@ def words_figure(
         customdata=hovered,
         cliponaxis=False,
     )
-    ends = {"range": [len(words) + bool(gap) - 0.4, -0.6], "zeroline": False}
+    n_rows = len(words) + bool(gap)
+    ends = {"range": [n_rows - 0.4, -0.6], "zeroline": False}
     y = name_axis(words, 16, ticklabelstandoff=6, **ends) | {"tickvals": rows}
-    return draw([variances], title, _variance_axis(limits, is_logarithmic), y, showlegend=False)
-
-
-def words_height(n_words: int) -> int:
-    """Height in px of `words_figure` with so many words."""
-    return _AROUND_WORDS + _WORD_HEIGHT * max(n_words, 3)
+    x, height = _variance_axis(limits, is_logarithmic), 110 + _WORD_HEIGHT * max(3, n_rows)
+    return draw([variances], title, x, y, showlegend=False, height=height)
 
 
 def _scale_places(

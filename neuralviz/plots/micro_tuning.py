@@ -455,10 +455,6 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
         },
         barmode="group",
         bargap=0.25,
+        height=140 + 44 * len(entries),
         meta={"stage": {"yaxis.range": [min(len(entries), ON_STAGE) - 0.4, -0.6]}},
     )
-
-
-def blank_height(blank: FilledBlank) -> int:
-    """px at which the bars of `blank_figure` can be read."""
-    return 140 + 44 * len(blank.candidates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -29,7 +29,6 @@ from neuralviz.plots.evaluation import (
     histograms,
     lead_of_best,
     quality_figures,
-    rows_height,
     yardstick_figure,
 )
 from neuralviz.plots.standalone import About, figure_html, page_html
@@ -68,30 +67,28 @@ h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
 def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     """The page, for people who were not there: what was found first, how to read it at the end.
 
-    Everything that a user gave is escaped in it.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    Everything that a user gave is escaped in it. Raises `Stopped` when ``should_stop`` says so.
     """
-    n_drawn = 0
+    n_drawn = count()
 
-    def draw(figures: Iterable[tuple[go.Figure, int]]) -> Iterator[str]:
-        nonlocal n_drawn
-        for figure, height in figures:
+    def draw(figures: Iterable[go.Figure]) -> Iterator[str]:
+        for figure in figures:
             if should_stop():
                 raise Stopped
-            figure.update_layout(height=height)
-            yield figure_html(figure, with_library=not n_drawn)
-            n_drawn += 1
+            yield figure_html(figure, with_library=next(n_drawn) == 0)
 
     parts = [_summary_html(results)]
-    for number in range(len(results.data)):
-        parts += _finding_html(results, number)
+    for number, data in enumerate(results.data):
+        finding = describe_verdict(results, number, name=_strong, quote=escape)
+        parts.append(f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else "")
+        parts.append(f"<p class='headline'>{finding}</p>" if finding else "")
+        parts.append(f"<p>{escape(data.describe())}.</p>")
         parts += draw(proof_figures(results, number))
         parts += _worst_html(results, number)
         parts += _tables_html(results, number)
         parts += draw(other_figures(results, number))
-        parts += _source_html(results, number)
+        read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
+        parts += [_note(note) for note in (*data.notes, f"Data hash: {data.digest}. {read}")]
     parts += [_explanation_html(results), _settings_html(results)]
     name = f": {results.data[0].name}" if len(results.data) == 1 else ""
     return page_html(About(f"Evaluation{name}"), "".join(parts), style=_STYLE + TABLE_STYLE)
@@ -99,6 +96,10 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
 
 def _note(text: str) -> str:
     return f"<p class='note'>{escape(text)}</p>"
+
+
+def _strong(label: str) -> str:
+    return f"<strong>{escape(label)}</strong>"
 
 
 def _summary_html(results: Results) -> str:
@@ -111,19 +112,6 @@ def _summary_html(results: Results) -> str:
         f"Methods: {escape(labels)}. Models: {escape(results.models())}. "
         "All settings are listed at the end.</p>"
     )
-
-
-def _finding_html(results: Results, number: int) -> list[str]:
-    """The finding on a data set in a sentence, and a description of the data set."""
-    data = results.data[number]
-    finding = describe_verdict(results, number, name=_strong, quote=escape)
-    heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
-    headline = f"<p class='headline'>{finding}</p>" if finding else ""
-    return [heading, headline, f"<p>{escape(data.describe())}.</p>"]
-
-
-def _strong(label: str) -> str:
-    return f"<strong>{escape(label)}</strong>"
 
 
 def _tables_html(results: Results, number: int) -> list[str]:
@@ -142,20 +130,18 @@ def _tables_html(results: Results, number: int) -> list[str]:
 
 def _leads_html(results: Results, number: int) -> str:
     """Who is ahead of whom in the main yardstick, with intervals."""
-    for yardstick in yardsticks_of(results, number)[:1]:
-        all_leads = compute_leads(results, number, yardstick)
-        if not any(lead.interval for lead in all_leads):
-            return ""
-        listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]
-        lines = []
-        for lead in listed:
-            value, bounds = write_lead(lead.value, lead.interval, yardstick.is_share)
-            decided = f"{lead.first} is better" if lead.is_decided else "not decided"
-            lines.append([lead.first, lead.second, value, bounds, decided])
-        heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
-        table = Table(heads, lines, [""] * len(heads))
-        return f"<h3>Differences on the same data</h3>{table_html(table)}"
-    return ""
+    yardstick = next(iter(yardsticks_of(results, number)), None)
+    all_leads = compute_leads(results, number, yardstick) if yardstick else []
+    if yardstick is None or not any(lead.interval for lead in all_leads):
+        return ""
+    lines = []
+    for lead in all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]:
+        value, bounds = write_lead(lead.value, lead.interval, yardstick.is_share)
+        decided = f"{lead.first} is better" if lead.is_decided else "not decided"
+        lines.append([lead.first, lead.second, value, bounds, decided])
+    heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
+    table = Table(heads, lines, [""] * len(heads))
+    return f"<h3>Differences on the same data</h3>{table_html(table)}"
 
 
 def _worst_html(results: Results, number: int) -> list[str]:
@@ -172,21 +158,12 @@ def _worst_html(results: Results, number: int) -> list[str]:
                 [cell if isinstance(cell, str) else _digits(cell) for cell in line]
                 for line in cases.lines[:WORST_LISTED]
             ]
-            parts.append(texts_html(cases.heads, lines))
-    if parts:
-        parts.insert(0, "<h3>What each method gets most wrong</h3>")
-    return parts
+            parts.append(_texts_html(cases.heads, lines))
+    return ["<h3>What each method gets most wrong</h3>", *parts] if parts else []
 
 
 def _quote(text: str) -> str:
     return f"“{escape(shorten(text, QUOTED))}”"
-
-
-def _source_html(results: Results, number: int) -> list[str]:
-    """Where the data are from, and what was left out of them."""
-    data = results.data[number]
-    read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
-    return [_note(note) for note in (*data.notes, f"Data hash: {data.digest}. {read}")]
 
 
 def _digits(value: float) -> str:
@@ -200,32 +177,29 @@ def _explanation_html(results: Results) -> str:
     return f"<h2>How to read this</h2>{lines}"
 
 
-def proof_figures(results: Results, number: int) -> Iterator[tuple[go.Figure, int]]:
-    """What proves the verdict on a data set, with heights in px: the values, and the leads."""
+def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
+    """What proves the verdict on a data set: the values, and the leads."""
     for yardstick in yardsticks_of(results, number)[:1]:
-        for drawn in (
-            yardstick_figure(results, number, yardstick),
-            lead_of_best(results, number, yardstick),
-        ):
-            if drawn:
-                yield drawn[0], rows_height(drawn[1])
+        for make_figure in (yardstick_figure, lead_of_best):
+            figure = make_figure(results, number, yardstick)
+            if figure is not None:
+                yield figure
 
 
-def other_figures(results: Results, number: int) -> Iterator[tuple[go.Figure, int]]:
-    """The other figures of a data set with their heights in px."""
+def other_figures(results: Results, number: int) -> Iterator[go.Figure]:
+    """The other figures of a data set."""
     for yardstick in yardsticks_of(results, number)[1:]:
-        if yardstick.name not in LEFT_OUT and (
-            drawn := yardstick_figure(results, number, yardstick)
-        ):
-            yield drawn[0], rows_height(drawn[1])
-    for _, figure, n_rows in common_figures(results, number):
-        yield figure, 180 + 60 * n_rows
-    for _, _, confusion, figure in islice(confusion_figures(results, number), MAX_HISTOGRAMS):
-        yield figure, 240 + 36 * len(confusion.labels)
-    for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
-        yield figure, 380
-    for _, _, figure in quality_figures(results, number):
-        yield figure, 420
+        figure = yardstick_figure(results, number, yardstick)
+        if figure is not None and yardstick.name not in LEFT_OUT:
+            yield figure
+    for drawings in (
+        common_figures(results, number),
+        islice(confusion_figures(results, number), MAX_HISTOGRAMS),
+        islice(histograms(results, number), MAX_HISTOGRAMS),
+        quality_figures(results, number),
+    ):
+        for *_, figure in drawings:
+            yield figure
 
 
 def _settings_html(results: Results) -> str:
@@ -252,21 +226,15 @@ def _settings_html(results: Results) -> str:
         f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
         "ties, and ties count as broken."
     )
-    return (
-        "<h2>Settings</h2>" + note + texts_html(["method", "model", "precision", "options"], rows)
-    )
+    table = _texts_html(["method", "model", "precision", "options"], rows)
+    return f"<h2>Settings</h2>{note}{table}"
 
 
 # --- tables ------------------------------------------------------------------------------------
 
 
 def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
-    """A table; a column's head says which way is good, and the best values are bold on green.
-
-    Args:
-        table: everything in it is escaped.
-        columns: numbers of those that are shown; all by default.
-    """
+    """A table, escaped, or some of its columns; best cells are green."""
     shown = range(len(table.heads)) if columns is None else columns
     heads = []
     for column in shown:
@@ -281,7 +249,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
     return _assemble_table(heads, lines)
 
 
-def texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A table whose cells may be long texts, left-aligned and broken into lines."""
     return _assemble_table(
         [f"<th class='text'>{escape(title)}</th>" for title in heads],

@@ -54,7 +54,7 @@ def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
     Title and settings stand above it, the day and the version below it. There is room for what
     ``layout.meta.from_width`` says of wide pages.
     """
-    page = go.Figure(figure).update_layout(autosize=True, width=None)
+    page = go.Figure(figure).update_layout(autosize=True, width=None, height=None)
     for _, changes in (page.layout.meta or {}).get("from_width", ()):
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
     drawn = figure_html(page, with_library=True)

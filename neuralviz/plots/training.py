@@ -48,7 +48,7 @@ def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> 
     return About(
         f"Training on “{corpus}”",
         {
-            "pairs": " and ".join(lesson.settings.pairs.kind for lesson in lessons),
+            "pairs": " and ".join(lesson.settings.pairs for lesson in lessons),
             "model": model_id,
             "trained": trained_part(first),
             "steps": f"{lessons[0].steps:,}",
@@ -63,7 +63,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
     """Loss by step, a line for every way to make pairs, over the loss of each batch."""
     traces = []
     for lesson in lessons:
-        kind = lesson.settings.pairs.kind
+        kind = lesson.settings.pairs
         steps, colour = np.arange(1, lesson.step + 1), PAIR_COLOURS[kind]
         hover, look = f"{kind}<br>step %{{x}}: loss %{{y:.3f}}", {"opacity": 0.35}
         prefix = f"{kind}, " if len(lessons) > 1 else ""
@@ -104,7 +104,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
     ]
     for lesson in measured:
         if len(lesson.accuracy) > 1:
-            kind = lesson.settings.pairs.kind
+            kind = lesson.settings.pairs
             after = kind if len(measured) > 1 else "after training"
             name = after if lesson.is_over else f"{after}, so far"
             traces.append(_accuracy_line(lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
@@ -133,7 +133,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     traces = []
     for lesson in lessons:
         if len(lesson.accuracy):
-            kind = lesson.settings.pairs.kind
+            kind = lesson.settings.pairs
             steps = [snapshot.step for snapshot in lesson.snapshots]
             hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
             traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
@@ -174,7 +174,7 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
     """
     title = "Accuracy at every layer"
     if len(drawn_lessons) > 1:
-        title = f"{lesson.settings.pairs.kind.capitalize()}: accuracy at every layer"
+        title = f"{lesson.settings.pairs.capitalize()}: accuracy at every layer"
     accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
     steps = [snapshot.step for snapshot in lesson.snapshots]
     n_layers = lesson.accuracy.shape[1]

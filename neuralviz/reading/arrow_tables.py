@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,39 +24,34 @@ _ROWS_AT_ONCE = 10_000
 _FILE = b"ARROW1\0\0"  # before the stream that is in a file
 _FEATHER_1 = b"FEA1"
 _USUAL = 20  # times smaller that texts become when they are packed, at most
-_BINARY = (
-    *(types.is_binary, types.is_large_binary, types.is_binary_view),
-    types.is_fixed_size_binary,
-)
 _LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
 _LEFT_OUT = (
     (types.is_run_end_encoded, "run-end encoded values"),
     (types.is_union, "values of several types"),
     (types.is_list_view, "views of lists"),
     (types.is_large_list_view, "views of lists"),
+    (types.is_binary, "binary data"),
+    (types.is_large_binary, "binary data"),
+    (types.is_binary_view, "binary data"),
+    (types.is_fixed_size_binary, "binary data"),
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of an Arrow schema that hold texts and labels."""
+    """The columns of a file that hold texts and labels, not binary data or lists of numbers.
 
-    places: Sequence[int]  # of the columns in the schema
-    names: Sequence[str]  # no two alike
-    notes: tuple[str, ...]  # sentences on the columns that are left out
+    Attributes:
+        places: of the columns in the schema of the file.
+        names: no two alike.
+    """
 
-    @classmethod
-    def from_schema(cls, name: str, schema: pa.Schema) -> Columns:
-        """Those of a file's schema; binary data and lists of numbers are left out."""
+    def __init__(self, name: str, schema: pa.Schema) -> None:
         check_width(name, len(schema.names))
         unwanted = [_describe_unwanted(field.type) for field in schema]
-        places = [place for place, kind in enumerate(unwanted) if not kind]
-        notes = [
-            describe_skipped(title, kind)
-            for title, kind in zip(schema.names, unwanted, strict=True)
-            if kind
-        ]
-        return cls(places, column_names(schema.names[place] for place in places), tuple(notes))
+        self.places = [place for place, kind in enumerate(unwanted) if not kind]
+        self.names = column_names(schema.names[place] for place in self.places)
+        kinds = zip(schema.names, unwanted, strict=True)
+        self._notes = tuple(describe_skipped(title, kind) for title, kind in kinds if kind)
 
     def read_blocks(
         self, name: str, batches: Iterable[pa.RecordBatch], n_wanted: int | None
@@ -84,7 +78,7 @@ class Columns:
             yield builder.take()
             if n_wanted is not None and builder.n_rows >= n_wanted:
                 break
-        yield builder.finish("", self.notes)
+        yield builder.finish("", self._notes)
 
 
 @contextmanager
@@ -110,15 +104,8 @@ def _check_n_rows(name: str, n_rows: int) -> None:
         )
 
 
-# --- Arrow ---------------------------------------------------------------------------------------
-
-
 def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream.
-
-    Raises:
-        TextError: as it is read: it is damaged or none of these, or holds too much.
-    """
+    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream."""
     with check_damage(name):
         columns, batches = _open_arrow(name, file)
         yield from columns.read_blocks(name, batches, n_wanted)
@@ -134,7 +121,7 @@ def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.Record
         )
     start = len(_FILE) if head == _FILE else 0
     file.seek(start)
-    columns = Columns.from_schema(name, pa.ipc.open_stream(file).schema)
+    columns = Columns(name, pa.ipc.open_stream(file).schema)
 
     def read_batches() -> Iterator[pa.RecordBatch]:
         file.seek(start)
@@ -150,12 +137,9 @@ def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.Record
 
 
 def check_unpacked(name: str, messages: Iterable[pa.ipc.Message]) -> None:
-    """Refuse a small batch that becomes a very large one; it is not unpacked.
+    """Refuse a small batch that becomes a very large one, without unpacking it.
 
     A buffer that is packed begins with its length.
-
-    Raises:
-        TextError: one has more than `MAX_UNPACKED` bytes, and is far smaller as it is packed.
     """
     for message in messages:
         data = message.metadata.to_pybytes()
@@ -208,13 +192,10 @@ def read_parquet(
     Texts are read as numbers and different texts: a file may hold a long text once, and a number
     in each of a million rows that stands for it. Columns are chosen by their numbers, since several
     may have one name.
-
-    Raises:
-        TextError: as it is read: it is damaged or holds too much.
     """
     with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
-        columns = Columns.from_schema(name, source.schema_arrow)
+        columns = Columns(name, source.schema_arrow)
         if n_wanted is None and not groups:
             _check_n_rows(name, source.metadata.num_rows)
         leaves = [source.schema.column(place) for place in range(len(source.schema.names))]
@@ -236,11 +217,7 @@ def read_parquet(
 
 
 def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
-    """Bytes of each row group of a file, as they are in memory.
-
-    Raises:
-        TextError: it is no Parquet file.
-    """
+    """Bytes of each row group of a Parquet file, as they are in memory."""
     with check_damage(name, "a Parquet file"):
         metadata = parquet.ParquetFile(file, pre_buffer=False).metadata
     return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
@@ -310,8 +287,6 @@ def _describe_unwanted(kind: pa.DataType) -> str:
     for is_kind, content in _LEFT_OUT:
         if is_kind(kind):
             return content
-    if any(is_kind(kind) for is_kind in _BINARY):
-        return "binary data"
     if any(is_kind(kind) for is_kind in _LISTS):
         if types.is_floating(kind.value_type):
             return "lists of numbers"
@@ -328,15 +303,10 @@ def is_saved_data_set(folder: Path) -> bool:
 
 
 def find_split(name: str, folder: Path, split: str | None = None) -> Path:
-    """The folder of a split, which may be the folder itself.
-
-    Args:
-        name: of the folder, for messages.
-        folder: of a saved data set.
-        split: its name; not needed where there is only one.
+    """The folder of a split of a saved data set, which may be the folder itself.
 
     Raises:
-        TextError: there are several, or there is none of this name.
+        TextError: there are several and none is named, or there is none of this name.
     """
     if not (folder / SPLITS).is_file():
         return folder
@@ -352,11 +322,7 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
 
 
 def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
-    """The columns of texts and labels of a saved data set; see `read_table`.
-
-    Raises:
-        TextError: as it is read: it has several splits, or a file is missing or damaged.
-    """
+    """The columns of texts and labels of a saved data set that has one split."""
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder))
         yield from columns.read_blocks(name, batches, n_wanted)
@@ -365,11 +331,7 @@ def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator
 def read_saved_columns(
     name: str, folder: Path, split: str | None, max_rows: int
 ) -> dict[str, Sequence[Any]]:
-    """The values of a saved data set by column, one row more than ``max_rows`` at most.
-
-    Raises:
-        TextError: as of `find_split` and `read_saved`.
-    """
+    """The values of a saved data set by column, one row more than ``max_rows`` at most."""
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder, split))
         values: dict[str, list[Any]] = {title: [] for title in columns.names}

@@ -70,16 +70,13 @@ class Header:
     ) -> tuple[str, ...]:
         """Sentences on a header that a person may want to check.
 
-        Args:
-            name, unit: of the file, as of `Table`.
-            numbers: [row] its line or row in the file.
-            rows: that were looked at.
-            first: line of the file that was looked at first, by default that of the first row.
+        ``numbers`` are the lines, or whatever ``unit`` is, of the rows that were looked at, and
+        ``first`` is the one from which on the file was.
         """
         number, shown = numbers[self.place or 0], describe_row(rows[self.place or 0])
-        if self.is_chosen and self.place is None:
-            return (f"Read {unit} {number:,} of {name} as data: {shown}.",)
         if self.place is None:
+            if self.is_chosen:
+                return (f"Read {unit} {number:,} of {name} as data: {shown}.",)
             return (
                 f"No {unit} of {name} seems to name its columns, so {unit} {number:,} was read as "
                 f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
@@ -106,9 +103,8 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
     it have fewer cells, such as a title. Where the evidence is even, a table of several columns is
     taken to have a header, and a single column is not.
 
-    Args:
-        rows: the first ones of a table, at most about `LOOKED_AT`; blank ones left out.
-        chosen: 0 where a person says that no row names them; another number for the first row.
+    ``rows`` are at most about `LOOKED_AT`, without blank ones. ``chosen`` is 0 where a person says
+    that no row names the columns, and another number for the first one.
     """
     if chosen is not None:
         return Header(0 if chosen else None, is_chosen=True)
@@ -127,8 +123,7 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
         return Header(0 if evidence.total >= 2 else None)
     if len(rows) == 1 and not evidence.total:
         return Header(None)
-    is_clear = evidence.total >= 2 and not evidence.is_mixed
-    return Header(0 if evidence.total >= 0 else None, is_clear=is_clear)
+    return Header(0 if evidence.total >= 0 else None, is_clear=evidence.is_clear)
 
 
 def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
@@ -177,32 +172,24 @@ def _n_filled(row: Sequence[str]) -> int:
 
 def names_columns(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns of those below it without doubt."""
-    evidence = _weigh_row(rows[0], rows[1:])
-    return evidence.total >= 2 and not evidence.is_mixed
+    return _weigh_row(rows[0], rows[1:]).is_clear
 
 
 class Evidence(NamedTuple):
     """What speaks for a row as the names of the columns of those below it."""
 
     total: int  # below 0 where more speaks against it
-    is_mixed: bool  # whether a cell looks like data of its column, whatever the others look like
+    is_clear: bool  # whether it is enough, and no cell looks like data of its column
 
 
 def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
     other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
-    columns = [
-        [
-            cell
-            for other_row in other_rows
-            if place < len(other_row) and (cell := other_row[place].strip())
-        ]
-        for place in range(len(row))
-    ]
-    scores = [
-        _weigh_column(title.strip(), cells, place)
-        for place, (title, cells) in enumerate(zip(row, columns, strict=True))
-    ]
-    return Evidence(sum(scores), _LIKE_DATA in scores)
+    scores = []
+    for place, title in enumerate(row):
+        cells = [other_row[place].strip() for other_row in other_rows if place < len(other_row)]
+        scores.append(_weigh_column(title.strip(), list(filter(None, cells)), place))
+    total = sum(scores)
+    return Evidence(total, total >= 2 and _LIKE_DATA not in scores)
 
 
 def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
@@ -299,10 +286,6 @@ def guess_column(file_name: str, table: Table) -> str:
     Without a usual name, the one with the longest texts. A usual name above numbers, single words
     or a few values that come again and again counts only where no other column has sentences.
 
-    Args:
-        file_name: for messages.
-        table: with a column.
-
     Raises:
         TextError: no column has a word in it, nor a usual name; or each is the same in every row.
     """
@@ -314,18 +297,10 @@ def guess_column(file_name: str, table: Table) -> str:
         if filled or not len(table):
             return next(iter(filled), table.columns[0])
         raise _no_texts_error(file_name, table, "no words in")
-    texts = [
-        title
-        for title in named
-        if rates[title] >= 2
-        or (
-            rates[title]
-            and title.strip().lower() in _TEXT_NAMES
-            and not _is_repeated(samples[title])
-        )
-    ]
-    if texts:
-        return texts[0]
+    for title in named:
+        means_texts = title.strip().lower() in _TEXT_NAMES and not _is_repeated(samples[title])
+        if rates[title] >= (1 if means_texts else 2):
+            return title
     sentences = [title for title in table.columns if rates[title] == 3]
     words = [title for title in named if rates[title]]
     if words and not sentences:
@@ -349,12 +324,8 @@ def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
 
 
 def rate_texts(values: Sequence[str]) -> int:
-    """How much values read as texts.
-
-    Returns:
-        0 for those without words, 1 for single words or a few values that come again and again,
-        2 for phrases, 3 for sentences.
-    """
+    """How much values read as texts: 0 without words, 1 as single words or a few values that come
+    again and again, 2 as phrases, 3 as sentences."""
     filled = [value for value in values if value.strip()]
     n_words = [_count_words(_extract_text(value)) for value in filled]
     if not any(n_words):
@@ -436,14 +407,9 @@ def extract_text(value: Any) -> str | None:
 
 
 def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
-    """The cells of a column of texts, with the text of those that are nested.
+    """The cells of a column of texts, with the text of nested ones, and sentences on these.
 
-    Args:
-        name: of the column.
-        values: its cells; nested ones are written as JSON, or as Python prints them.
-
-    Returns:
-        The cells, and sentences on those that were nested.
+    Nested cells are written as JSON, or as Python prints them.
     """
     flat: list[str] = []
     n_joined = n_unclear = 0

@@ -9,31 +9,20 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, dropwhile, pairwise, takewhile
 from operator import ne
 from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number, restore_formula
-from neuralviz.reading.columns import (
-    ID_COLUMNS,
-    LOOKED_AT,
-    Header,
-    find_header,
-    is_usual_name,
-)
+from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
 from neuralviz.reading.lines import MAX_LINE, Line, TextLines
 from neuralviz.reading.source import is_json
-from neuralviz.reading.table import (
-    MAX_CHARACTERS,
-    Table,
-    check_width,
-    column_names,
-    name_columns,
-)
+from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width, column_names, name_columns
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of a block
@@ -55,84 +44,67 @@ csv.field_size_limit(MAX_LINE)  # characters in which a closing quotation mark i
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the fields of a row are parted.
-
-    Attributes:
-        are_marks_text: quotation marks that do not enclose a field are text, as between tabs.
-    """
+    """How the fields of a row are parted."""
 
     separator: str  # between fields
-    are_marks_text: bool = False
+    are_marks_text: bool = False  # where they do not enclose a field, as between tabs
     skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
 
 
 class Record(NamedTuple):
-    """A row.
-
-    Attributes:
-        fields: of the row, none of a blank line; None where its quotation marks match in no way.
-    """
+    """A row."""
 
     line: int  # in which it begins
-    fields: list[str] | None
+    fields: list[str] | None  # none of a blank line; None where its quotation marks do not match
     end: int  # the line below it
     has_odd_marks: bool = False  # whether its marks may have been meant to enclose several lines
 
 
-class _Lines:
-    """Lines with their numbers, some of which can be put back."""
-
-    def __init__(self, lines: Iterator[Line]) -> None:
-        self._lines = lines
-        self._again: deque[Line] = deque()
-        self.taken: list[Line] = []
-
-    def put_back(self) -> None:
-        """Put back the lines that were taken, but for the first."""
-        self._again.extendleft(reversed(self.taken[1:]))
-        del self.taken[1:]
-
-    def take_texts(self) -> Iterator[str]:
-        """The lines as ``csv`` wants them."""
-        while True:
-            line = self._again.popleft() if self._again else next(self._lines, None)
-            if line is None:
-                return
-            self.taken.append(line)
-            yield line[1] + "\n"
-
-
-def divide_records(numbered: Iterator[Line], dialect: Dialect, width: int) -> Iterator[Record]:
+def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Iterator[Record]:
     """The rows, blank ones too; a row may have several lines.
 
     Where marks may be text, lines are joined only to a row of ``width`` fields, and only if they
     are no such rows by themselves.
     """
-    lines, separator = _Lines(numbered), dialect.separator
+    again: deque[Line] = deque()
+    taken: list[Line] = []  # by the row that is read
+    separator = dialect.separator
+
+    def take_texts() -> Iterator[str]:
+        while line := again.popleft() if again else next(lines, None):
+            taken.append(line)
+            yield line[1] + "\n"
+
+    def put_back() -> None:
+        """Put back the lines but for the first."""
+        again.extendleft(reversed(taken[1:]))
+        del taken[1:]
 
     def open_reader() -> Iterator[list[str]]:
-        texts, skips_blanks = lines.take_texts(), dialect.skips_blanks
-        return csv.reader(texts, delimiter=separator, skipinitialspace=skips_blanks, strict=True)
+        skips_blanks = dialect.skips_blanks
+        return csv.reader(
+            take_texts(), delimiter=separator, skipinitialspace=skips_blanks, strict=True
+        )
 
     rows = open_reader()
     while True:
-        lines.taken.clear()
+        taken.clear()
         try:
             fields = next(rows, None)
         except csv.Error:
             fields, rows = None, open_reader()
-        if not lines.taken:
+        if not taken:
             return
-        (number, line), is_odd = lines.taken[0], False
+        (number, line), is_odd = taken[0], False
         if dialect.are_marks_text and '"' in line:
-            are_rows = [text.count(separator) + 1 == width for _, text in lines.taken]
+            are_rows = [text.count(separator) + 1 == width for _, text in taken]
             if fields is None or not _fits(fields, width, are_rows):
-                is_odd = fields is not None and len(lines.taken) > 1
-                lines.put_back()
+                is_odd = fields is not None and len(taken) > 1
+                put_back()
                 fields = [_take_enclosed(field) for field in line.split(separator)]
         elif fields is None:
-            lines.put_back()
-        yield Record(number, fields, number + len(lines.taken), is_odd)
+            put_back()
+        yield Record(number, fields, number + len(taken), is_odd)
 
 
 def _fits(fields: Sequence[str], width: int, are_rows: Sequence[bool]) -> bool:
@@ -148,17 +120,6 @@ def _take_enclosed(field: str) -> str:
 
 
 # --- separator and header ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """How the lines of a file are to be read."""
-
-    dialect: Dialect  # of its rows
-    columns: tuple[str, ...]  # names of the columns
-    lines: Iterator[Line]  # with their numbers; those below the header
-    header: int  # its line; 0 for none
-    notes: tuple[str, ...]  # what is to be said of the header
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +144,11 @@ class _Division:
         return len(self.records[self.header.place].fields or ())
 
     @property
+    def header_line(self) -> int:
+        """The line of the header; 0 for none."""
+        return 0 if self.header.place is None else self.records[self.header.place].line
+
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
         if self.header.place is None:
@@ -254,13 +220,12 @@ class _Division:
         )
 
 
+Layout = tuple[_Division, Iterator[Line], tuple[str, ...]]
+"""How the first rows are divided, the lines below the header, and sentences on the header."""
+
+
 def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout | None:
     """The separator and the header of a file, told by its first lines; None where all are blank.
-
-    Args:
-        name: of the file.
-        lines: with their numbers, from the first.
-        header: the line that names the columns, 0 for none; None to find it.
 
     Raises:
         TextError: the header cannot be read, or the lines are no table.
@@ -300,14 +265,13 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
     check_width(name, best.width)
     lines_read = [record.line for record in best.records]
     notes += best.header.notes(name, "line", lines_read, best.rows, sample[0][0])
-    header_line, start = 0, best.records[0].line
+    start = best.records[0].line
     if best.header.place is not None:
-        record = best.records[best.header.place]
-        header_line, start = record.line, record.end
+        start = best.records[best.header.place].end
     body = (line for line in chain(sample, rest) if line[0] >= start)
     if best.dialect.separator == ONE_COLUMN:
         body = ((number, line.replace(ONE_COLUMN, " ")) for number, line in body)
-    return Layout(best.dialect, best.columns, body, header_line, notes)
+    return best, body, notes
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
@@ -396,12 +360,7 @@ def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) ->
     rows = [_strip_empty_end(record.fields or ()) for record in filled]
     if header is None and len(rows) == 1 and not is_sound:
         header = 1  # what is below it cannot be read
-    return _Division(
-        dialect,
-        filled,
-        rows,
-        find_header(rows, header),
-    )
+    return _Division(dialect, filled, rows, find_header(rows, header))
 
 
 def _is_spaced(lines: Sequence[str], separator: str) -> bool:
@@ -437,88 +396,64 @@ def read_delimited(
         TextError: no row can be used for its quotation marks or the number of its fields.
     """
     lines = TextLines(name, file)
+    faults: dict[str, list[int]] = {fault: [] for fault in _FAULTS}  # lines of rows
     with closing(iter(lines)) as numbered:
         layout = find_layout(name, numbered, header)
         if layout is None:
             yield Table((), (), (), lines.notes)
             return
-        faults = _Faults(layout.dialect.separator)
+        division, body, notes = layout
+        dialect, columns = division.dialect, division.columns
         rows: list[tuple[int, list[str]]] = []
         size = n_rows = 0
-        for record in divide_records(layout.lines, layout.dialect, len(layout.columns)):
-            row = faults.check_record(record, len(layout.columns))
-            if row is None or not any(map(str.strip, row)):
+
+        def take_block() -> Table:
+            values = tuple([row[place] for _, row in rows] for place in range(len(columns)))
+            return Table(columns, values, [line for line, _ in rows], header=division.header_line)
+
+        for record in divide_records(body, dialect, len(columns)):
+            row = _fill_row(record, len(columns), faults)
+            if not any(map(str.strip, row)):
                 continue
             rows.append((record.line, [field[: MAX_CHARACTERS + 1] for field in row]))
             size += sum(map(len, row))
             n_rows += 1
             if size > at_once or n_rows == n_wanted:
-                yield _make_table(layout, rows)
+                yield take_block()
                 rows, size = [], 0
             if n_rows == n_wanted:
                 break
-    if not n_rows and faults.n_skipped:
-        raise TextError(f"Could not read {name} as a table. {' '.join(faults.notes)}")
-    notes = lines.notes + layout.notes + faults.notes
-    yield replace(_make_table(layout, rows), notes=notes)
+    sentences = tuple(
+        sentence.format(many(len(places), "row"), name_lines(places), dialect.separator)
+        for sentence, places in zip(_FAULTS.values(), faults.values(), strict=True)
+        if places
+    )
+    if not n_rows and (faults["unmatched"] or faults["too long"]):
+        raise TextError(f"Could not read {name} as a table. {' '.join(sentences)}")
+    yield replace(take_block(), notes=lines.notes + notes + sentences)
 
 
-def _make_table(layout: Layout, rows: Sequence[tuple[int, list[str]]]) -> Table:
-    """A table of rows with their lines."""
-    lines = [line for line, _ in rows]
-    values = tuple([row[place] for _, row in rows] for place in range(len(layout.columns)))
-    return Table(layout.columns, values, lines, header=layout.header)
+_FAULTS = {
+    "unmatched": f"Skipped {{0}} with an unmatched quotation mark ({{1}}). {_ADVICE}",
+    "too long": "Skipped {0} with more fields than the header ({1}). Put texts that contain “{2}” "
+    "in quotation marks.",
+    "odd marks": "Read quotation marks at the beginning of a field as text in {0}, not as "
+    "enclosing several lines ({1}).",
+}  # of rows, the first two of which are left out
 
 
-class _Faults:
-    """The lines in which rows begin that are left out or in doubt."""
-
-    def __init__(self, separator: str) -> None:
-        self._unmatched: list[int] = []
-        self._too_long: list[int] = []
-        self._odd_marks: list[int] = []
-        self._separator = separator
-
-    def check_record(self, record: Record, width: int) -> list[str] | None:
-        """The fields of a record, as many as there are columns; None where it is left out."""
-        row = record.fields
-        if row is None:
-            self._unmatched.append(record.line)
-            return None
-        if any(map(str.strip, row[width:])):
-            self._too_long.append(record.line)
-            return None
-        if record.has_odd_marks:
-            self._odd_marks.append(record.line)
-        return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
-
-    @property
-    def n_skipped(self) -> int:
-        """How many rows are left out."""
-        return len(self._unmatched) + len(self._too_long)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on these rows."""
-        notes = []
-        if self._unmatched:
-            notes.append(
-                f"Skipped {many(len(self._unmatched), 'row')} with an unmatched quotation mark "
-                f"({name_lines(self._unmatched)}). {_ADVICE}"
-            )
-        if self._too_long:
-            notes.append(
-                f"Skipped {many(len(self._too_long), 'row')} with more fields than the header "
-                f"({name_lines(self._too_long)}). Put texts that contain “{self._separator}” in "
-                "quotation marks."
-            )
-        if self._odd_marks:
-            notes.append(
-                "Read quotation marks at the beginning of a field as text in "
-                f"{many(len(self._odd_marks), 'row')}, not as enclosing several lines "
-                f"({name_lines(self._odd_marks)})."
-            )
-        return tuple(notes)
+def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> list[str]:
+    """The fields of a record, as many as there are columns; none where it is left out."""
+    row = record.fields
+    if row is None:
+        faults["unmatched"].append(record.line)
+        return []
+    if any(map(str.strip, row[width:])):
+        faults["too long"].append(record.line)
+        return []
+    if record.has_odd_marks:
+        faults["odd marks"].append(record.line)
+    return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
 
 
 def restore_cells(table: Table) -> Table:

@@ -94,11 +94,7 @@ def _check_size(name: str, file: IO[bytes]) -> None:
 def _read_rows(
     name: str, sheet: Any, limit: int | None, times: Collection[int]
 ) -> tuple[Rows, list[int]]:
-    """The rows of a sheet that hold something, and the numbers of those with errors in a cell.
-
-    Raises:
-        TextError: a cell is far to the right, or there is too much text.
-    """
+    """The rows of a sheet that hold something, and the numbers of those with errors in a cell."""
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
@@ -161,9 +157,7 @@ def _read_hours_as_durations(workbook: Any) -> set[int]:
 
     The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
     makes a day in the year 1900. It has no setting for it, so its tables of formats are changed.
-
-    Returns:
-        The styles of times of day such as ``h:mm``, which a cell with a date may have too.
+    Returns the styles of times of day such as ``h:mm``, which a cell with a date may have too.
     """
     times: set[int] = set()
     for place, style in enumerate(workbook._cell_styles):
@@ -180,11 +174,7 @@ def _read_hours_as_durations(workbook: Any) -> set[int]:
 
 
 def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
-    """The rows below the header as a table, and the column of the sheet that is its first.
-
-    Raises:
-        TextError: there is nothing in the row that shall be the header.
-    """
+    """The rows below the header as a table, and the column of the sheet that is its first."""
     if header:
         rows = [(row_number, row) for row_number, row in rows if row_number >= header]
         if not rows or rows[0][0] != header:
@@ -230,11 +220,7 @@ def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
 def _formula_notes(
     name: str, without: Mapping[int, Sequence[int]], table: Table, first_column: int
 ) -> tuple[str, ...]:
-    """Sentences on formulas without results.
-
-    Raises:
-        TextError: a column that is likely to be needed has no other values.
-    """
+    """Sentences on formulas without results; an error where a needed column has only them."""
     notes: tuple[str, ...] = ()
     for column, rows in without.items():
         index = column - first_column

@@ -33,16 +33,13 @@ def read_files(
     labels by their names. The label ``file`` is the name of the file, and ``folder``, where a name
     has one before a slash, that of its folder. Files that cannot be read are left out and named.
 
-    Args:
-        files: in this order.
-        column: the column of texts in the tables; those that have none of this name are left out.
-        mode: where a text of a text file ends; by default at the end of the file.
-        max_texts: as in ``read_texts``, of all files together.
+    Tables without a ``column``, where one is named, are left out. Texts of text files end where
+    ``mode`` says, and ``max_texts`` is of all files together.
 
     Raises:
         TextError: there is no text in them.
     """
-    return _read_sources(_leave_out_metadata(files), [], "these files", column, mode, max_texts)
+    return _read_sources(files, [], "these files", column, mode, max_texts)
 
 
 def read_folder(
@@ -58,20 +55,13 @@ def read_folder(
     Text files are those of ``TEXT_ENDINGS``. Left out and named are files that are hidden,
     unreadable or of another kind, links to folders, and links that lead out of the folder.
 
-    Args:
-        path: the folder.
-        column, mode, max_texts: as in ``read_files``.
-        max_files: that it may hold.
-
     Raises:
         TextError: there is no such folder, or no text in it, or too many files.
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
     files, skipped = _list_files(path, max_files)
-    return _read_sources(
-        _leave_out_metadata(files), skipped, f"the folder {path}", column, mode, max_texts
-    )
+    return _read_sources(files, skipped, f"the folder {path}", column, mode, max_texts)
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
@@ -100,7 +90,7 @@ def _read_sources(
     limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     read_by_name: list[tuple[str, ReadTexts]] = []
     n_texts, notes = 0, []
-    for source in files:
+    for source in _leave_out_metadata(files):
         if n_texts >= limit:
             notes.append(f"Limited to the first {many(limit, 'text')}. There are more files.")
             break
@@ -144,18 +134,16 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
             )
         for entry in [*inner, *names]:
             file = Path(top) / entry
+            path_inside = tidy(file.relative_to(folder).as_posix())
             reason = _find_reason_to_skip(file, root, is_folder=entry in inner)
             if reason:
-                skipped.append(f"Skipped {_name_inside(file, folder)}: {reason}.")
+                skipped.append(f"Skipped {path_inside}: {reason}.")
             elif entry not in inner:
                 files.append(file)
         inner[:] = [entry for entry in inner if not entry.startswith(".")]
     files.sort(key=lambda file: file.relative_to(folder).parts)
-    return [Source(_name_inside(file, folder), file) for file in files], sorted(skipped)
-
-
-def _name_inside(file: Path, folder: Path) -> str:
-    return tidy(file.relative_to(folder).as_posix())
+    sources = [Source(tidy(file.relative_to(folder).as_posix()), file) for file in files]
+    return sources, sorted(skipped)
 
 
 def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
@@ -164,17 +152,14 @@ def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
         return "hidden"
     if is_folder:
         return "link to a folder" if file.is_symlink() else ""
-    if file.is_symlink() and not _is_inside(file, root):
+    try:
+        is_inside = not file.is_symlink() or file.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # links in a circle
+        is_inside = False
+    if not is_inside:
         return "link to a file outside the folder"
     is_read = Source.from_path(file).is_table or file.suffix.lower() in TEXT_ENDINGS
     return "" if is_read else "neither plain text nor a table"
-
-
-def _is_inside(file: Path, root: Path) -> bool:
-    try:
-        return file.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # links in a circle
-        return False
 
 
 def _shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:

@@ -11,20 +11,9 @@ from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.columns import (
-    LOOKED_AT,
-    find_header,
-    is_usual_name,
-    rate_texts,
-)
+from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name, rate_texts
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.table import (
-    Table,
-    TableBuilder,
-    column_names,
-    describe_row,
-    name_columns,
-)
+from neuralviz.reading.table import Table, TableBuilder, column_names, describe_row, name_columns
 from neuralviz.words import free_name, joined, many
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
@@ -44,11 +33,7 @@ Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of th
 
 
 def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """An object or a text a line; a file that holds one JSON value is read as `read_json` does.
-
-    Raises:
-        TextError: as it is read: it is not text, or no line is an object or a text.
-    """
+    """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
     first = _first_line(name, file)
     if first.startswith("[") or first == "{":
         with suppress(ValueError, RecursionError):
@@ -68,11 +53,7 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
 
 
 def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such.
-
-    Raises:
-        TextError: it is too large, no JSON, or no table.
-    """
+    """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such."""
     try:
         content, notes = _read_whole(name, file)
     except RecursionError as error:
@@ -92,12 +73,7 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
 
 
 def _read_whole(name: str, file: IO[bytes]) -> Rows:
-    """The JSON value of a file, and notes on its encoding.
-
-    Raises:
-        TextError: it is too large.
-        ValueError, RecursionError: it is none.
-    """
+    """The JSON value of a file, and notes on its encoding; a `ValueError` where it has none."""
     lines = TextLines(name, file)
     if file.seek(0, io.SEEK_END) > MAX_WHOLE:
         raise TextError(
@@ -128,25 +104,16 @@ def _parse_line(line: str) -> list[Any]:
 
 
 def _parse_objects(text: str) -> list[Any]:
-    """The objects that follow each other in a text, with blanks or commas between.
-
-    Raises:
-        ValueError, RecursionError: something else is in it.
-    """
+    """The objects that follow each other in a text, with blanks or commas between."""
     objects: list[Any] = []
-    decoder, place = json.JSONDecoder(parse_int=_parse_whole), _skip_between(text, 0)
+    decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
     while place < len(text):
         value, place = decoder.raw_decode(text, place)
         if not isinstance(value, dict):
             raise ValueError("no object")
         objects.append(value)
-        place = _skip_between(text, place)
+        place = next(_BETWEEN.finditer(text, place)).end()
     return objects
-
-
-def _skip_between(text: str, place: int) -> int:
-    between = _BETWEEN.match(text, place)
-    return between.end() if between else place
 
 
 def _parse_whole(digits: str) -> int | str:
@@ -218,12 +185,13 @@ def find_rows(name: str, content: Any) -> Rows:
     if has_text or not lists or len(with_objects) > 1:
         _refuse(name, content)
     if with_objects:
-        if _holds_articles(with_objects[0]):
+        rows = with_objects[0]
+        if all(isinstance(row, dict) and isinstance(row.get("paragraphs"), list) for row in rows):
             raise TextError(
                 f"{name} has questions in paragraphs in articles, as SQuAD has, which is not read. "
                 "Save a row for each question."
             )
-        return with_objects[0], ()
+        return rows, ()
     if len(lists) == 1:
         key, values = next(iter(lists.items()))
         if _are_cells(values) and _names_cells(values) and len(values[0]) > 1:
@@ -236,10 +204,6 @@ def find_rows(name: str, content: Any) -> Rows:
 
 def _has_objects(values: Any) -> bool:
     return isinstance(values, list) and any(isinstance(value, dict) for value in values)
-
-
-def _holds_articles(rows: Sequence[Any]) -> bool:
-    return all(isinstance(row, dict) and isinstance(row.get("paragraphs"), list) for row in rows)
 
 
 def _is_envelope(key: str, value: Any) -> bool:

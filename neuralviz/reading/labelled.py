@@ -48,12 +48,9 @@ OPTIONAL = ("role",)
 def find_roles(
     name: str, columns: Sequence[str], roles: Mapping[str, str]
 ) -> tuple[Kind, dict[str, str]]:
-    """The kind of data that columns make, and the column of each of its roles.
+    """The kind of data that the columns of a file make, and the column of each of its roles.
 
-    Args:
-        name: of the file, for messages.
-        columns: of the table.
-        roles: role to column, declared; no column for an optional role that is not to be used.
+    ``roles`` are declared, role to column; no column for an optional one that is not to be used.
 
     Raises:
         TextError: they make none.
@@ -82,11 +79,7 @@ def find_roles(
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> None:
-    """Refuse roles that there are not, or whose columns a table does not have.
-
-    Raises:
-        SettingsError: a declared role or its column does not exist.
-    """
+    """Refuse roles that there are not, or whose columns a table does not have."""
     all_roles = {role for names_by_role in ROLES.values() for role in names_by_role}
     assigned = set()
     for role, title in roles.items():
@@ -189,12 +182,7 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows that have all of some columns.
-
-    Args:
-        table: any; see `blank_missing`.
-        texts: columns that may not be blank, and not too long.
-        numbers: columns that have to hold numbers.
+    """The rows that have all of some columns: a text that is not too long, and a number.
 
     Raises:
         TextError: as `check_numbers`.
@@ -261,23 +249,16 @@ def parse_numbers(column: Sequence[str]) -> list[float | None]:
 
     They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
     a column in which only some are, those count of which there are more.
-
-    Args:
-        column: the values as text.
     """
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value) for value in written]
     numbers = [finite_number(value) for value in _replace_decimal_commas(bare)]
-    has_sign = [value != number for value, number in zip(written, bare, strict=True)]
-    n_numbers = len(numbers) - numbers.count(None)
-    n_shares = sum(
-        sign and number is not None for sign, number in zip(has_sign, numbers, strict=True)
-    )
-    are_shares = 2 * n_shares > n_numbers
-    return [
-        number if sign == are_shares else None
-        for sign, number in zip(has_sign, numbers, strict=True)
+    signed = [
+        (number, value != text) for number, value, text in zip(numbers, written, bare, strict=True)
     ]
+    shares = [has_sign for number, has_sign in signed if number is not None]
+    are_shares = 2 * sum(shares) > len(shares)
+    return [number if has_sign == are_shares else None for number, has_sign in signed]
 
 
 def _replace_decimal_commas(column: Sequence[str]) -> Sequence[str]:
@@ -285,14 +266,10 @@ def _replace_decimal_commas(column: Sequence[str]) -> Sequence[str]:
 
     They do where a comma stands in one that it cannot part into thousands, and nowhere a point.
     """
-    commas = [bool(_WITH_COMMA.fullmatch(value.strip())) for value in column]
+    values = [value.strip() for value in column]
     parts_decimals = any(
-        comma and not _THOUSANDS.fullmatch(value.strip())
-        for comma, value in zip(commas, column, strict=True)
+        _WITH_COMMA.fullmatch(value) and not _THOUSANDS.fullmatch(value) for value in values
     )
-    if not parts_decimals or any(map(_WITH_POINT.search, column)):
+    if not parts_decimals or any(map(_WITH_POINT.search, values)):
         return column
-    return [
-        value.replace(",", ".") if comma else value
-        for comma, value in zip(commas, column, strict=True)
-    ]
+    return [value.replace(",", ".") if _WITH_COMMA.fullmatch(value) else value for value in values]

@@ -42,9 +42,6 @@ class Scale:
         """A common scale, of which scores reach the upper part; else the range of the scores.
 
         Scales from 1 on are those of ratings: whole numbers, or scores of which the lowest is 1.
-
-        Args:
-            scores: [pair] finite.
         """
         if (common := _find_common(scores)) is not None:
             return common
@@ -62,9 +59,7 @@ class Scale:
     def describe_other(self, scores: np.ndarray, whose: str) -> str:
         """A sentence on scores that seem to be on another scale; empty where they do not.
 
-        Args:
-            scores: [pair] NaN where there is none.
-            whose: such as ``test pairs``.
+        They are NaN where there is none, and ``whose`` is such as ``test pairs``.
         """
         scores = scores[np.isfinite(scores)]
         if not len(scores):
@@ -171,11 +166,7 @@ def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
 
 
 def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
-    """A sentence on repeated pairs; none where there are none.
-
-    Args:
-        numbers: of `number_pairs`.
-    """
+    """A sentence on repeated pairs, by their `number_pairs`; none where there are none."""
     n = len(numbers) - len(np.unique(numbers))
     which = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
     return (f"{which}. Intervals count such pairs as one.",) if n else ()
@@ -184,12 +175,9 @@ def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
 def read_pairs(
     source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
-    """Read scored pairs from a table in a file (see ``source.TABLES``).
+    """Read scored pairs from a table with columns for the roles of pairs, see `ROLES`.
 
-    Args:
-        source: a table with columns for the roles of pairs, see `ROLES`.
-        roles: role to column, of those that are not called so.
-        max_rows: of the table; those behind are left out, with a note.
+    ``roles`` are the columns that are not called so. Rows beyond ``max_rows`` are left out.
 
     Raises:
         TextError: it is no such table, or fewer than 3 pairs can be used.
@@ -219,8 +207,7 @@ def read_text_pairs(
 ) -> ScoredPairs:
     """`read_pairs` of a table in which the score may be missing, as a column and in any row.
 
-    Returns:
-        The pairs; scores are NaN where there is none, or none that is a number, which a note says.
+    Scores are NaN where there is none, or none that is a number, which a note says.
 
     Raises:
         TextError: it is no such table, or no pair can be used.

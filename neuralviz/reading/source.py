@@ -87,16 +87,11 @@ _AGAIN = "Download the file again, or ask where it came from."
 
 @dataclass(frozen=True)
 class Source:
-    """A file to be read, uploaded or on this machine.
-
-    Attributes:
-        header: the line, or in a workbook the row, that names the columns; 0 where none does; None
-            to find it. Other formats name their columns.
-    """
+    """A file to be read, uploaded or on this machine."""
 
     name: str  # of the file; its ending says what it is, and messages have it
     content: bytes | Path  # the bytes, or where they are
-    header: int | None = None
+    header: int | None = None  # the line or row that names the columns, 0 for none; None to find it
 
     @classmethod
     def from_path(cls, path: Path, header: int | None = None) -> Source:
@@ -178,12 +173,8 @@ class Source:
 
 
 def check_is_content(name: str, head: bytes) -> None:
-    """Refuse a file by its first `HEAD` bytes that stands for another one, or was sent for one.
-
-    Raises:
-        TextError: it is a pointer of Git LFS, Git-Xet, git-annex or DVC, a web page, XML, or a
-            message of a server such as ``404: Not Found``.
-    """
+    """Refuse a file by its first `HEAD` bytes: pointers of Git LFS, Git-Xet, git-annex and DVC, web
+    pages, XML, and messages of a server such as ``404: Not Found``."""
     start = head.lstrip(_BLANK).rstrip()
     for pattern, sentence in _KINDS:
         if pattern.match(start):

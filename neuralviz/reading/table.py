@@ -38,7 +38,6 @@ class Table:
     """What a file holds that has columns.
 
     Attributes:
-        columns: a name for every column, no two alike; none when the file holds nothing.
         values: [column][row] of the rows that are not blank; what is missing is ``""``, and what
             is longer than ``MAX_CHARACTERS`` is cut one character after it.
         lines: where in the file each row begins: its line, or its number among the rows.
@@ -46,7 +45,7 @@ class Table:
             that has a name for each column.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # no two alike; none when the file holds nothing
     values: tuple[Sequence[str], ...]
     lines: Sequence[int]
     notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
@@ -118,12 +117,7 @@ def check_width(name: str, n_columns: int) -> None:
 
 
 class TableBuilder:
-    """Rows that come with the names of their columns, put together into tables.
-
-    Args:
-        name: of the file.
-        unit: what its rows are counted in.
-    """
+    """Rows of a file that come with the names of their columns, put together into tables."""
 
     def __init__(self, name: str, unit: str) -> None:
         self.name, self.unit = name, unit
@@ -187,11 +181,7 @@ class TableBuilder:
 
 
 def join_tables(name: str, blocks: Iterable[Table]) -> Table:
-    """The rows of several tables of a file, with the columns and notes of all.
-
-    Raises:
-        TextError: as of the blocks, and of `check_width`.
-    """
+    """The rows of several tables of a file, with the columns and notes of all."""
     columns: dict[str, list[str]] = {}
     lines: list[int] = []
     joined_table = Table((), (), ())
@@ -210,21 +200,13 @@ def join_tables(name: str, blocks: Iterable[Table]) -> Table:
 
 def drop_vectors(table: Table) -> Table:
     """A table without columns in which each value is a list of numbers, all of one length."""
-    are_vectors = list(map(_are_vectors, table.values))
-    if not any(are_vectors):
-        return table
-    kept = [place for place, is_one in enumerate(are_vectors) if not is_one]
-    notes = tuple(
-        describe_skipped(title, "lists of numbers")
-        for title, is_one in zip(table.columns, are_vectors, strict=True)
-        if is_one
-    )
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in kept),
-        values=tuple(table.values[place] for place in kept),
-        notes=table.notes + notes,
-    )
+    columns = dict(zip(table.columns, table.values, strict=True))
+    vectors = [title for title, values in columns.items() if _are_vectors(values)]
+    notes = tuple(describe_skipped(title, "lists of numbers") for title in vectors)
+    for title in vectors:
+        del columns[title]
+    values = tuple(columns.values())
+    return replace(table, columns=tuple(columns), values=values, notes=table.notes + notes)
 
 
 def _are_vectors(column: Sequence[str]) -> bool:
@@ -266,11 +248,8 @@ def blank_missing(
     """A table in which words such as ``NA`` are empty, with notes that count them.
 
     Tables of a kind that has missing values of its own, such as JSON and Parquet, stay as they are.
-
-    Args:
-        table: any.
-        titles: of the columns to look at; by default all.
-        codes: by column, the words that are values there; by default those of `find_codes`.
+    ``titles`` are the columns to look at, by default all; ``codes``, by column, the words that are
+    values there, by default those of `find_codes`.
     """
     if table.header is None:
         return table

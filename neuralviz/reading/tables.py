@@ -54,9 +54,7 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     - Excel: the first visible sheet that has cells.
     - Arrow: files, streams, and folders that ``datasets`` saved.
 
-    Args:
-        source: the file.
-        max_rows: stop after so many rows, with a note; by default all are read.
+    Rows beyond ``max_rows`` are left out, with a note.
 
     Raises:
         TextError: the file cannot be read, holds no such table, or is too large for its kind.
@@ -107,10 +105,7 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
         place
         for place, title in enumerate(table.values[0])
         if title == table.columns[0]
-        and all(
-            values[place] == title
-            for title, values in zip(table.columns, table.values, strict=True)
-        )
+        and tuple(values[place] for values in table.values) == table.columns
     ]
     if not places:
         return table
@@ -128,7 +123,10 @@ def _drop_descriptions(name: str, table: Table) -> Table:
     if not table.header:
         return table
     rows = [[values[place] for values in table.values] for place in range(min(20, len(table)))]
-    n = max((place for place, row in enumerate(rows[:2], 1) if _has_import_ids(row)), default=0)
+    n = 0
+    for place, row in enumerate(rows[:2], 1):
+        if any(cell.startswith('{"ImportId"') for cell in row):
+            n = place
     if not n and len(rows) > 1:
         is_of_survey = not rows[0][0].strip() and not _ANSWERS.isdisjoint(rows[0])
         n = int(is_of_survey or (_has_repeated(table.columns) and names_columns(rows)))
@@ -186,10 +184,6 @@ def _begins_with_texts(name: str, table: Table) -> bool:
         return guess_column(name, table) == table.columns[0]
     except TextError:
         return True
-
-
-def _has_import_ids(row: Sequence[str]) -> bool:
-    return any(cell.startswith('{"ImportId"') for cell in row)
 
 
 def _has_repeated(columns: Sequence[str]) -> bool:

@@ -28,18 +28,14 @@ MAX_TEXTS = 1_000_000
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """Texts in the order they came in.
-
-    Attributes:
-        labels: the other columns, one value a text; what is missing is ``""``.
-    """
+    """Texts in the order they came in."""
 
     texts: tuple[str, ...]  # none of them blank
     notes: tuple[str, ...] = ()  # sentences on what was left out or changed
     ids: tuple[str, ...] | None = None  # one a text, no two alike, if the file has a column of them
     column: str | None = None  # the column of the table that was read
     columns: tuple[str, ...] = ()  # the columns that can be read
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # a value a text, or ""
     header: int | None = None  # as of `Table`
     unit: str = "line"  # as of `Table`
 
@@ -69,14 +65,9 @@ def read_texts(
 
     Texts of more than ``MAX_CHARACTERS`` are left out and named.
 
-    Args:
-        source: the file, in any usual encoding; it is read as it comes.
-        column: the column to read; by default that of `guess_column`.
-        mode: where a text of plain text ends.
-        id_column: the column of the ids; by default the first that is called like one
-            (``ID_COLUMNS``). An id that is missing or was there before is made one of its own.
-        max_texts: read so many rows or texts and no more; at most, and by default, ``MAX_TEXTS``.
-            It is said when there are more.
+    The column is by default that of `guess_column`, and the column of the ids the first of
+    ``ID_COLUMNS``; an id that is missing or was there before is made one of its own. Texts of plain
+    text end where ``mode`` says. No more than ``max_texts`` are read, and a note says so.
 
     Raises:
         TextError: there is no text in it, it is no text file, it is no table, it has no such
@@ -133,15 +124,7 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
         return ReadTexts((), table.notes)
     if column is None:
         column = guess_column(name, table)
-    parts, nested_notes = flatten_texts(column, table.column(column))
-    n_deleted = sum(map(parts.count, _DELETED))
-    if n_deleted:
-        parts = ["" if part in _DELETED else part for part in parts]
-        nested_notes += (
-            f"Read {joined([f'“{word}”' for word in _DELETED], 'or')} as no text "
-            f"({many(n_deleted, 'row')}).",
-        )
-    texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
+    texts, notes, used = clean_column(table, column)
     labels = {
         label: tuple([tidy(values[place]) for place in used])
         for label, values in zip(columns, table.values, strict=True)
@@ -153,16 +136,22 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
     if id_column is not None:
         ids, id_notes = make_ids_unique(texts if id_column == column else labels[id_column])
         notes += id_notes
-    return ReadTexts(
-        texts,
-        notes + nested_notes + table.notes,
-        ids,
-        column,
-        columns,
-        labels,
-        table.header,
-        table.unit,
-    )
+    notes += table.notes
+    return ReadTexts(texts, notes, ids, column, columns, labels, table.header, table.unit)
+
+
+def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
+    """The texts of a column, with what `clean_texts` returns beside them."""
+    parts, nested_notes = flatten_texts(column, table.column(column))
+    n_deleted = sum(map(parts.count, _DELETED))
+    if n_deleted:
+        parts = ["" if part in _DELETED else part for part in parts]
+        nested_notes += (
+            f"Read {joined([f'“{word}”' for word in _DELETED], 'or')} as no text "
+            f"({many(n_deleted, 'row')}).",
+        )
+    texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
+    return texts, notes + nested_notes, used
 
 
 def clean_texts(
@@ -191,11 +180,8 @@ def clean_texts(
         notes.append(f"Replaced {many(unreadable, 'unreadable character')} with spaces.")
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
-        is_row = blanks == "row"  # whose other fields may hold something
-        left_out_parts = (
-            f"{many(left_out, 'row')} without a text" if is_row else many(left_out, "empty line")
-        )
-        notes.append(f"Skipped {left_out_parts}.")
+        rows = f"{many(left_out, 'row')} without a text"  # whose other fields may hold something
+        notes.append(f"Skipped {rows if blanks == 'row' else many(left_out, 'empty line')}.")
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
@@ -258,11 +244,6 @@ def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[
     """The texts of a file, each with the line in which it begins, and a sentence on its kind.
 
     A text that is far too long is cut, so that it is known for one and no more is held.
-
-    Args:
-        name: of the file.
-        lines: with their numbers.
-        mode: where a text ends.
 
     Raises:
         TextError: it is a table or JSON, which another ending would let be read as such.

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet, types
+from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
@@ -32,16 +32,12 @@ VECTOR_COLUMNS = ("vector", "vectors", "embedding", "embeddings", "emb")
 MOST_VALUES = 1 << 30  # of all vectors together: 4 GB
 LARGEST = 1e15  # of a value: its square fits in float32
 _AT_ONCE = 8192  # rows
+_UNEQUAL = "The vectors in {} have different lengths. All of them need the same."
 
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors:
-    """The vectors of a file, in its order.
-
-    Attributes:
-        columns: by name, [row] what stands beside the vectors; empty for ``.npy`` files, which
-            hold nothing else.
-    """
+    """The vectors of a file, in its order, and by name, [row] the columns beside them."""
 
     name: str  # of the file
     vectors: np.ndarray  # [row, dim] float32, finite
@@ -69,13 +65,11 @@ class ReadVectors:
 def read_vectors(source: Source) -> ReadVectors:
     """Read the vectors of a file, and the columns beside them if it has some.
 
-    Args:
-        source: ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists
-            of numbers, all of one length, as `neuralviz corpus export` and `neuralviz embed` write.
+    It is ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists of
+    numbers, all of one length, as `neuralviz corpus export` and `neuralviz embed` write.
 
     Raises:
-        TextError: it is neither, it holds no such vectors, or a value is no usable number; the
-            message says what to do.
+        TextError: it is neither, it holds no such vectors, or a value is no usable number.
     """
     if source.ending not in ENDINGS:
         raise TextError(
@@ -162,7 +156,7 @@ def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
         parts.append(_read_rows(name, stored[title], n_before))
         n_before += len(batch)
         if parts[-1].shape[1] != parts[0].shape[1]:
-            raise TextError(_not_one_length(name))
+            raise TextError(_UNEQUAL.format(name))
         _check_size(name, n_rows, parts[0].shape[1])
         for other, arrays in columns.items():
             arrays.append(stored[other])
@@ -179,20 +173,11 @@ def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
     if column.null_count:
         row = before + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
         raise TextError(f"{name} has no vector in row {row:,}. Every row needs one.")
-    values = column.flatten()
-    if len(values) % len(column):
-        raise TextError(_not_one_length(name))
-    dim = len(values) // len(column)
-    if not types.is_fixed_size_list(column.type):
-        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-        if (lengths != dim).any():
-            raise TextError(_not_one_length(name))
-    numbers = values.to_numpy(zero_copy_only=False)  # a missing value is NaN
-    return numbers.reshape(len(column), dim)
-
-
-def _not_one_length(name: str) -> str:
-    return f"The vectors in {name} have different lengths. All of them need the same."
+    lengths = compute.unique(compute.list_value_length(column)).to_pylist()
+    if len(lengths) > 1:
+        raise TextError(_UNEQUAL.format(name))
+    values = column.flatten().to_numpy(zero_copy_only=False)  # a missing value is NaN
+    return values.reshape(len(column), lengths[0])
 
 
 def _find_vector_column(name: str, schema: pa.Schema) -> str:

@@ -91,13 +91,6 @@ def corpus_rows(
     )
 
 
-def split_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
-    """The batches of some tables; their keys are put on ``keys`` as they go by."""
-    for block in blocks:
-        keys.extend(keys_of(chunk) for chunk in block["key"].chunks)
-        yield from block.to_batches()
-
-
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
     """A column of a table in the order of the rows, or of some alone; strings are `STRINGS`."""
     if rows is None:
@@ -122,25 +115,10 @@ def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
     return values.take(pa.array(places))
 
 
-def find_rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
-    """Rows of a table whose texts hold all of some terms in lower case, in their order."""
-    quoted = [term.replace("'", "''") for term in terms]
-    condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
-    matches = all_rows(table.search().where(condition).select(["key"]).with_row_id(True))
-    return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
-
-
 def row_ids(table: Table) -> np.ndarray:
     """[row] the database's own numbers of the rows of a table as it is now, rising."""
     rows = all_rows(table.search().select(["key"]).with_row_id(True))
     return np.sort(rows["_rowid"].to_numpy())
-
-
-def to_numbers(values: pa.Array) -> pa.Array:
-    """Doubles; what is read in blocks is kept as written, and a blank is no number."""
-    if pa.types.is_floating(values.type):
-        return values
-    return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
 
 
 def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -153,13 +131,10 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
             codes[codes == len(different) - 1] = -1
             names.pop()
         return codes.astype(np.int32), tuple(names)
-    encoded = values.dictionary_encode()
+    stripped = compute.utf8_trim_whitespace(values)
+    encoded = compute.if_else(compute.equal(stripped, ""), None, stripped).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    stripped = [value.strip() for value in encoded.dictionary.to_pylist()]
-    names = list(dict.fromkeys(value for value in stripped if value))
-    place = {value: code for code, value in enumerate(names)}
-    renamed = np.array([*(place.get(value, -1) for value in stripped), -1], dtype=np.int32)
-    return renamed[codes], tuple(names)
+    return codes, tuple(encoded.dictionary.to_pylist())
 
 
 def are_whole(numbers: np.ndarray) -> bool:
@@ -171,24 +146,19 @@ def are_whole(numbers: np.ndarray) -> bool:
     return True
 
 
-def text_ids(read: ReadTexts) -> tuple[str, ...]:
-    """Those of the file, else numbers from 1."""
-    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
-
-
 def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
-    """The columns beside text and id."""
-    columns = read.labels.items()
-    return [_read_label(title, values) for title, values in columns if values != read.ids]
-
-
-def _read_label(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
-    """A column as numbers, where all that is not blank is one; else as strings."""
-    filled = [value.strip() for value in values]
-    if any(filled) and all(is_number(value) for value in filled if value):
-        numbers = [float(value) if value else None for value in filled]
-        return Column(title, "number"), pa.array(numbers, pa.float64())
-    return Column(title, "text"), pa.array(values, STRINGS)
+    """The columns beside text and id: numbers, where all that is not blank is one; else strings."""
+    columns: list[tuple[Column, pa.Array]] = []
+    for title, values in read.labels.items():
+        filled = [value.strip() for value in values]
+        if values == read.ids:
+            continue
+        if any(filled) and all(is_number(value) for value in filled if value):
+            numbers = [float(value) if value else None for value in filled]
+            columns.append((Column(title, "number"), pa.array(numbers, pa.float64())))
+        else:
+            columns.append((Column(title, "text"), pa.array(values, STRINGS)))
+    return columns
 
 
 def is_number(value: str) -> bool:
@@ -244,12 +214,8 @@ class CorpusStore:
 
     def corpora(self) -> tuple[Corpus, ...]:
         """All that are kept and may be seen, those made last first."""
-        owners = ("", self.owner)
-        return tuple(
-            corpus
-            for corpus in self._list_corpora()
-            if self.owner is None or corpus.owner in owners
-        )
+        corpora = self._list_corpora()
+        return tuple(c for c in corpora if self.owner is None or c.owner in ("", self.owner))
 
     def _list_corpora(self) -> tuple[Corpus, ...]:
         return tuple(_read_corpus(row) for row in reversed(self.database.entries("corpora")))
@@ -260,8 +226,8 @@ class CorpusStore:
         for corpus in corpora:
             if name_or_id in (corpus.name, corpus.id):
                 return corpus
-        visible_corpora = [corpus for corpus in corpora if corpus.owner in ("", self.owner)]
-        names = ", ".join(f"“{corpus.name}”" for corpus in visible_corpora[:12]) or "none yet"
+        visible = [f"“{corpus.name}”" for corpus in corpora if corpus.owner in ("", self.owner)]
+        names = ", ".join(visible[:12]) or "none yet"
         raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
@@ -316,9 +282,13 @@ class CorpusStore:
         """`add` for more texts than memory holds: blocks of `corpus_rows`, read one by one."""
         keys_written: list[np.ndarray] = []
 
+        def split_batches() -> Iterator[pa.RecordBatch]:
+            for block in blocks:
+                keys_written.extend(keys_of(chunk) for chunk in block["key"].chunks)
+                yield from block.to_batches()
+
         def write_rows(corpus: Corpus) -> Corpus:
-            rows = split_batches(blocks, keys_written)
-            self.database.create(texts_table(corpus), rows, corpus_schema(columns))
+            self.database.create(texts_table(corpus), split_batches(), corpus_schema(columns))
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
             return replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
 
@@ -330,16 +300,14 @@ class CorpusStore:
             raise StoreError(describe_deleted(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
-        """The corpus that `add` made of just these texts, ids and labels, named so or with a
-        number.
-        """
+        """The corpus that `add` made of just these, by this name or with a number behind it."""
         labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
         for corpus in self._list_named(name):
             if (
                 (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
-                and tuple(self.ids(corpus)) == text_ids(read)
+                and self.ids(corpus) == list(read.ids or map(str, range(1, corpus.n_texts + 1)))
                 and all(values.equals(self._label(corpus, column)) for column, values in labels)
             ):
                 return corpus
@@ -415,11 +383,9 @@ class CorpusStore:
     # --- rows ------------------------------------------------------------------------------------
 
     def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The texts."""
         return self._column(corpus, "text", rows).to_pylist()
 
     def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The ids."""
         ids = self._column(corpus, "id", rows)
         if not ids.null_count:
             return ids.to_pylist()
@@ -443,12 +409,19 @@ class CorpusStore:
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """`neuralviz.maps.filtering.find_words` without reading the texts into memory."""
+        """Rows whose texts hold every word of a query, in their order; none for a blank query.
+
+        A word may be part of a longer one; what stands in quotation marks has to be there just so.
+        """
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)
+        quoted = [term.replace("'", "''") for term in terms]
+        condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
         with self.database.reading(missing=describe_deleted(corpus)):
-            return find_rows_with(self.database.open(texts_table(corpus)), terms)
+            table = self.database.open(texts_table(corpus))
+            matches = all_rows(table.search().where(condition).select(["key"]).with_row_id(True))
+            return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
         """The values of a column as names of labels, a text each; ``""`` where there is none."""
@@ -481,7 +454,10 @@ class CorpusStore:
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
         """A column of labels: strings, or doubles."""
         values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
-        return to_numbers(values) if column.kind == "number" else values
+        if column.kind == "text" or pa.types.is_floating(values.type):
+            return values
+        # what is read in blocks is kept as written, and a blank is no number
+        return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         """A column in the order of the rows, which is that in which they were written."""
@@ -509,8 +485,8 @@ def _registry_row(corpus: Corpus) -> dict[str, str]:
         "n_texts": corpus.n_texts,
         "n_distinct": corpus.n_distinct,
         "columns": [[column.name, column.kind] for column in corpus.columns],
-        **({"owner": corpus.owner} if corpus.owner else {}),
-        **({"source": corpus.source} if corpus.source else {}),
+        "owner": corpus.owner,
+        "source": corpus.source,
     }
     columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
     return columns | {"about": json.dumps(content)}

@@ -108,22 +108,14 @@ class Database:
 
     def forget(self, registry: str, **values: str) -> None:
         """Delete the rows of a registry that have these values, and the tables that they name."""
-        if not self._is_there(registry):
-            return
-        forgotten = [
-            row
-            for row in self.entries(registry)
-            if all(row[column] == value for column, value in values.items())
-        ]
+        forgotten = [row for row in self.entries(registry) if values.items() <= row.items()]
         if not forgotten:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in values.items())
         self.write(lambda: self.registry(registry).delete(condition))
-        contents = [json.loads(row["about"]) for row in forgotten]
-        for table in {
-            content[name] for content in contents for name in ("table", "fit") if content.get(name)
-        }:
-            self.write(partial(self.drop, table))
+        for content in (json.loads(row["about"]) for row in forgotten):
+            for name in ("table", "fit"):
+                self.write(partial(self.drop, content[name]))
 
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.encoding import check_batch_size
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
 from neuralviz.models.shared import LOADERS
@@ -63,11 +62,11 @@ class UniqueTexts:
 class DifferentTexts(UniqueTexts):
     """The different ones of some texts, portion by portion, the longest of each first."""
 
-    def __init__(self, texts: Sequence[str], portion: int = PORTION) -> None:
+    def __init__(self, texts: Sequence[str]) -> None:
         number: dict[str, int] = {}
         place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
-        for start in range(0, len(texts), portion):
-            within = list(dict.fromkeys(texts[start : start + portion]))
+        for start in range(0, len(texts), PORTION):
+            within = list(dict.fromkeys(texts[start : start + PORTION]))
             keys = text_keys(within)
             order = sorted(
                 range(len(within)), key=lambda i: (-_estimate_tokens(within[i]), keys[i])
@@ -75,7 +74,7 @@ class DifferentTexts(UniqueTexts):
             for place, i in enumerate(order):
                 if within[i] not in number:
                     number[within[i]] = len(number)
-                    place_of.append((start // portion, place))
+                    place_of.append((start // PORTION, place))
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
         self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …

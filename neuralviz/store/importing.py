@@ -288,11 +288,6 @@ def _normalize(title: str) -> str:
     return title.strip().lower()
 
 
-def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderSpec]:
-    """`imported_specs` of a whole corpus."""
-    return imported_specs(store.vectors, store.keys(corpus))
-
-
 def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
     """The imported vectors that all texts have, the oldest first: ``file: rows.npy (2)``."""
     specs: dict[str, EmbedderSpec] = {}
@@ -332,5 +327,5 @@ def find_imported(
 def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:
     """What imported vectors are called among those of a corpus."""
     spec = EmbedderSpec.from_json(kept.spec)
-    labels = {imported: label for label, imported in imported_by_label(store, corpus).items()}
-    return labels.get(spec, spec.label)
+    specs = imported_specs(store.vectors, store.keys(corpus))
+    return next((label for label, imported in specs.items() if imported == spec), spec.label)

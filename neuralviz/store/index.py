@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -49,7 +48,7 @@ GOOD_RECALL = 0.97
 EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
 """Groups that a query looks through, and times as many vectors as wanted that are compared."""
 ROUNDING = 1e-6  # of a product of vectors of length 1: less is rounding
-SCANNED = 16_384  # rows that are compared at once
+SCANNED = 4096  # rows that are compared at once
 _VECTOR, _KEY = "vector", "key"
 _Work = Literal["none", "measure", "extend", "build"]
 
@@ -221,26 +220,27 @@ def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> 
     elif current is not None:
         database.open(vectors_table(embedder)).optimize()
         n_groups, n_rows = current.n_groups, current.n_rows
-    return _keep_measured(database, embedder, n_groups, n_rows)
+    index = _measure(database, embedder, n_groups, n_rows)
+    row = {"id": embedder.id, "created": current_time(), "about": json.dumps(asdict(index))}
+    merge = database.registry("indexes").merge_insert("id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
+    return index
 
 
 def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
+    from lancedb.index import IvfFlat, IvfRq
+
     table = database.open(name)
     _index_keys(table)
     is_coded = dim >= CODED_FROM and dim % 8 == 0  # codes are whole bytes
-    kind = _index_kinds().IvfRq if is_coded else _index_kinds().IvfFlat
+    kind = IvfRq if is_coded else IvfFlat
     table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
 
 
 def _index_keys(table: Table) -> None:
-    table.create_index(_KEY, config=_index_kinds().BTree())
+    from lancedb.index import BTree
 
-
-def _index_kinds() -> ModuleType:
-    """Of indexes."""
-    from lancedb import index
-
-    return index
+    table.create_index(_KEY, config=BTree())
 
 
 def _count_unindexed(table: Table) -> int:
@@ -250,19 +250,9 @@ def _count_unindexed(table: Table) -> int:
     return 0 if stats is None else stats.num_unindexed_rows
 
 
-def _keep_measured(
-    database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int
-) -> VectorIndex:
-    """Measure an index that was made, and keep how it is searched."""
-    index = _measure(database, embedder, n_groups, n_rows)
-    row = {"id": embedder.id, "created": current_time(), "about": json.dumps(asdict(index))}
-    merge = database.registry("indexes").merge_insert("id")
-    merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
-    return index
-
-
 def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
     """The least effort with a good recall, or the one with the best."""
+    tried: list[VectorIndex] = []
     with database.reading():
         table = database.open(vectors_table(embedder))
         n = table.count_rows()
@@ -273,16 +263,13 @@ def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: 
         has_direction = np.abs(vectors).max(axis=1) > 0
         keys, vectors = keys[has_direction], unit_vectors(vectors[has_direction])
         least = _find_tenth_product(database, embedder, keys, vectors)
-        best: VectorIndex | None = None
         for probes, refine in EFFORTS:
-            tried = VectorIndex(n_rows, n_groups, min(probes, n_groups), refine, 0.0)
-            share = _measure_recall(table, tried, keys, vectors, least)
-            if best is None or share > best.recall:
-                best = VectorIndex(n_rows, n_groups, tried.probes, refine, share)
-            if share >= GOOD_RECALL:
+            index = VectorIndex(n_rows, n_groups, min(probes, n_groups), refine, 0.0)
+            recall = _measure_recall(table, index, keys, vectors, least)
+            tried.append(replace(index, recall=recall))
+            if recall >= GOOD_RECALL:
                 break
-    assert best is not None
-    return best
+    return max(tried, key=lambda index: index.recall)
 
 
 def _find_tenth_product(

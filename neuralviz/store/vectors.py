@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -55,29 +55,6 @@ class StoredVectors:
     loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
 
-class VectorStore(Protocol):
-    """Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""
-
-    def register(self, embedder: Embedder) -> KeptEmbedder:
-        """Make a place for an embedder's vectors, if there is none yet."""
-
-    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text] whether there is a vector."""
-
-    def find(
-        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
-    ) -> StoredVectors:
-        """What is kept of these texts, all of it as of one moment."""
-
-    def put(
-        self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
-    ) -> None:
-        """Keep the [text, dim] vectors and [text, 2] losses of some texts, no two alike."""
-
-    def compact(self, embedder: KeptEmbedder) -> None:
-        """Put many small pieces together, unless somebody else is just writing."""
-
-
 class KeptVectors:
     """The vectors of a database: ``vectors-ID`` for every embedder, shared by all corpora."""
 
@@ -86,26 +63,27 @@ class KeptVectors:
 
     def embedders(self) -> tuple[KeptEmbedder, ...]:
         """All of which vectors are kept, the oldest first."""
+        return tuple(self._by_id().values())
+
+    def _by_id(self) -> dict[str, KeptEmbedder]:
         rows = self._database.entries("embedders")
-        by_id = {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
-        return tuple(by_id.values())
+        return {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
 
     def find_embedder(self, embedder: Embedder) -> KeptEmbedder | None:
         """The place of an embedder's vectors, None without."""
-        kept_id = embedder_id(embedder)
-        return next((kept for kept in self.embedders() if kept.id == kept_id), None)
+        return self._by_id().get(embedder_id(embedder))
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
-        spec = embedder.spec.to_json() if embedder.spec else ""
-        return self.restore(embedder_id(embedder), spec, embedder.dim)
+        described = describe_embedder(embedder)
+        return self.restore(described.id, described.spec, described.dim)
 
     def restore(self, kept_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
-        kept = KeptEmbedder(kept_id, spec, dim)
-        before = next((embedder for embedder in self.embedders() if embedder.id == kept_id), None)
+        before = self._by_id().get(kept_id)
         if before is not None:
             return before
+        kept = KeptEmbedder(kept_id, spec, dim)
         schema = pa.schema(
             [
                 ("key", pa.binary(KEY_BYTES)),
@@ -127,11 +105,6 @@ class KeptVectors:
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
         return self.find(embedder, keys, with_vectors=False).mask
-
-    def version(self, embedder: KeptEmbedder) -> int:
-        """A number that rises whenever vectors are put in or deleted."""
-        with self._database.reading():
-            return self._database.open(vectors_table(embedder)).version
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
@@ -243,6 +216,11 @@ def embedder_id(embedder: Embedder) -> str:
     return hashlib.sha256(embedder.cache_key().encode()).hexdigest()[:ID_LENGTH]
 
 
+def describe_embedder(embedder: Embedder) -> KeptEmbedder:
+    spec = embedder.spec.to_json() if embedder.spec else ""
+    return KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
+
+
 def key_array(keys: np.ndarray) -> pa.Array:
     """Keys as a column."""
     buffers = [None, pa.py_buffer(keys.tobytes())]
@@ -330,8 +308,7 @@ class MemoryVectors:
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """What an embedder's vectors are kept under."""
-        spec = embedder.spec.to_json() if embedder.spec else ""
-        return KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
+        return describe_embedder(embedder)
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
@@ -371,3 +348,7 @@ class MemoryVectors:
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Nothing is in pieces here."""
+
+
+VectorStore = KeptVectors | MemoryVectors
+"""Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""

@@ -12,7 +12,6 @@ from neuralviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from neuralviz.training.callback import SnapshotCallback as SnapshotCallback
     from neuralviz.training.checkpoints import identity as identity
-    from neuralviz.training.folders import read_folder as read_folder
     from neuralviz.training.learner import make_learner as make_learner
     from neuralviz.training.learner import measure_untrained as measure_untrained
     from neuralviz.training.loop import restore_training as restore_training
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEnded as TrainingEnded
     from neuralviz.training.record import TrainingStarted as TrainingStarted
     from neuralviz.training.record import TrainingStep as TrainingStep
+    from neuralviz.training.record import read_folder as read_folder
     from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
     from neuralviz.training.saving import save_encoder as save_encoder
     from neuralviz.training.snapshots import Watch as Watch
@@ -34,7 +34,7 @@ _MODULES = {
     "identity": "checkpoints",
     "make_learner": "learner",
     "measure_untrained": "learner",
-    "read_folder": "folders",
+    "read_folder": "record",
     "restore_training": "loop",
     "save_encoder": "saving",
     "train": "loop",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,18 @@ from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
 from neuralviz.errors import NeuralvizError, TextError, never
-from neuralviz.training.folders import (
-    SHOWN_CHARACTERS,
+from neuralviz.store.files import write_bytes_beside
+from neuralviz.store.writing import explain_write_errors
+from neuralviz.training.learner import TOGETHER
+from neuralviz.training.record import (
+    RECORDING_FILE,
+    RECORDING_FORMAT,
+    Lesson,
+    RecordedTraining,
     has_snapshots,
     read_folder,
-    write_lesson,
-    write_texts,
 )
-from neuralviz.training.learner import TOGETHER
-from neuralviz.training.record import Lesson, SnapshotRecord
-from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
+from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings
 from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import PairKind
 
 MOST_SNAPSHOTS = 40  # where there are more, every second one goes
+SHOWN_CHARACTERS = 1000  # of a text that is watched
 DEFAULT_SNAPSHOTS = 10  # snapshots, unless it is said after how many steps they are taken
 
 
@@ -75,7 +78,8 @@ class SnapshotCallback(TrainerCallback):
         if len(self._watch.watched) < 2:
             raise NeuralvizError("Snapshots need at least two texts, which are compared.")
         self._asked, self._every = every_steps, 1
-        self._lesson = Lesson(with_options(TrainingSettings(), pairs=pairs))
+        self._lesson = Lesson(TrainingSettings(pairs=pairs))
+        self._model_name = ""
         self._is_warned = False
 
     def on_train_begin(
@@ -92,13 +96,12 @@ class SnapshotCallback(TrainerCallback):
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         settings = _settings(self._lesson.settings, args)
         self._lesson = replace(Lesson(settings), steps=state.max_steps, first=state.global_step)
+        card = getattr(encoder, "model_card_data", None)
+        self._model_name = str(getattr(card, "base_model", None) or "")
         if has_snapshots(self.folder):
             self._go_on(state.global_step)
         elif state.global_step:  # what was before is not known
-            self._learn(state.global_step)
-        texts, labels = self._watched()
-        name = getattr(getattr(encoder, "model_card_data", None), "base_model", None) or ""
-        self._write(lambda: write_texts(self.folder, texts, labels, name))
+            self._add_loss(state.global_step)
         self._look(encoder, state.global_step)
 
     def on_log(
@@ -107,7 +110,7 @@ class SnapshotCallback(TrainerCallback):
         """The loss, which is a mean of the steps since the one before."""
         logs = context.get("logs")
         if state.is_world_process_zero and logs and "loss" in logs:
-            self._learn(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
+            self._add_loss(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
@@ -124,19 +127,17 @@ class SnapshotCallback(TrainerCallback):
             self._lesson = replace(self._lesson, is_over=True)
             self._look(_plain(context["model"]), state.global_step)
 
-    def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        """The texts that are watched, and their labels."""
+    def _make_recording(self) -> RecordedTraining:
         rows = self._watch.watched
+        texts = tuple(self._texts[i][:SHOWN_CHARACTERS] for i in rows)
         labels = None if self._labels is None else tuple(self._labels[i] for i in rows)
-        return tuple(self._texts[i] for i in rows), labels
+        return RecordedTraining(self._lesson, texts, labels, self._model_name)
 
     def _go_on(self, step: int) -> None:
         """Take up what the folder has of the same training, as far as its checkpoint came."""
-        recorded = read_folder(self.folder)
+        recorded, new = read_folder(self.folder), self._make_recording()
         before = recorded.lesson
-        texts, labels = self._watched()
-        begin = tuple(text[:SHOWN_CHARACTERS] for text in texts)
-        if not step or recorded.texts != begin or recorded.labels != labels:
+        if not step or (recorded.texts, recorded.labels) != (new.texts, new.labels):
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
@@ -151,37 +152,33 @@ class SnapshotCallback(TrainerCallback):
             uniformity=before.uniformity[:step],
             snapshots=tuple(snapshot for snapshot in before.snapshots if snapshot.step <= step),
         )
-        self._learn(step)  # what was logged after the last snapshot is not in the folder
+        self._add_loss(step)  # what was logged after the last snapshot is not in the folder
 
-    def _learn(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
+    def _add_loss(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
         """Note the loss of all steps since the last one that is known."""
         lesson, new = self._lesson, max(0, step - self._lesson.step)
-        self._lesson = replace(
-            lesson,
-            loss=np.append(lesson.loss, np.full(new, loss)),
-            learning_rate=np.append(lesson.learning_rate, np.full(new, rate)),
-            alignment=np.append(lesson.alignment, np.full(new, np.nan)),
-            uniformity=np.append(lesson.uniformity, np.full(new, np.nan)),
-        )
+        values = {"loss": loss, "learning_rate": rate, "alignment": np.nan, "uniformity": np.nan}
+        curves: dict[str, Any] = {
+            name: np.append(getattr(lesson, name), np.full(new, value))
+            for name, value in values.items()
+        }
+        self._lesson = replace(lesson, **curves)
 
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
         snapshots = self._lesson.snapshots
         if not snapshots or snapshots[-1].step < step:
             try:
-                snapshots = (
-                    *snapshots,
-                    SnapshotRecord.from_snapshot(self._watch.look(_Layers(encoder), step)),
-                )
+                snapshot = self._watch.look(_Layers(encoder), step)
+                snapshots = (*snapshots, replace(snapshot, vectors=None))
             except TextError:
                 self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
         if len(snapshots) > MOST_SNAPSHOTS:
             snapshots, self._every = (*snapshots[:-1:2], snapshots[-1]), 2 * self._every
         self._lesson = replace(self._lesson, snapshots=snapshots)
-        self._write(lambda: write_lesson(self.folder, self._lesson))
-
-    def _write(self, write: Callable[[], None]) -> None:
+        path = self.folder / RECORDING_FILE
         try:
-            write()
+            with explain_write_errors(path):
+                write_bytes_beside(path, RECORDING_FORMAT.pack(self._make_recording()))
         except NeuralvizError as error:
             self._warn(str(error))
 

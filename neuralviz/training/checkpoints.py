@@ -1,4 +1,4 @@
-"""A training as far as it has come, in files that hold numbers and words alone."""
+"""A training as far as it has come: its weights, and its files, which hold numbers and words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,58 +19,21 @@ from safetensors.torch import load_file, save_file
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.store.files import folder_error
-from neuralviz.training.kept import STEP
+from neuralviz.training.kept import STEP, list_checkpoints
+from neuralviz.training.learner import make_learner
+from neuralviz.training.record import Trained
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from neuralviz.models import TextModel
-    from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
-
 
 STEPS_BETWEEN = 10  # steps, over which the loss is averaged, too
 MARGIN = 0.25  # in nats and as a share of the first loss: batches alone differ by less
-
-
-class BestWeights:
-    """A copy of the trained weights from where the loss was lowest, looked at every few steps.
-
-    ``loss`` is the mean of the steps that led to ``weights``, or the first step's.
-    """
-
-    def __init__(self, network: nn.Module) -> None:
-        self.weights = trained_weights(network)
-        self.loss = np.inf
-
-    def look(self, network: nn.Module, loss: Sequence[float]) -> None:
-        """Take the weights as they are after the steps with this loss, if they are the best."""
-        if len(loss) == 1:  # what the weights of the start gave
-            self.loss = loss[0]
-        elif (
-            len(loss) % STEPS_BETWEEN == 0
-            and (mean := float(np.mean(loss[-STEPS_BETWEEN:]))) < self.loss
-        ):
-            self.weights, self.loss = trained_weights(network), mean
-
-
-def has_diverged(loss: Sequence[float]) -> bool:
-    """Whether the loss ended clearly above where it began, or is no number."""
-    if not np.isfinite(loss).all():
-        return True
-    return bool(np.mean(loss[-STEPS_BETWEEN:]) > MARGIN + loss[0] * (1 + MARGIN))
-
-
-def trained_weights(network: nn.Module) -> dict[str, Tensor]:
-    """Copies of the weights that are trained, by name."""
-    return {
-        name: parameter.detach().clone()
-        for name, parameter in network.named_parameters()
-        if parameter.requires_grad
-    }
-
-
-_FORMAT = 2  # of what is written; another one is not read
+CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
+CHECKPOINT_SHARE = 0.05  # of the time that goes into checkpoints, at most
+_FORMAT = 3  # of what is written; another one is not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
@@ -82,35 +46,96 @@ def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings)
     return digest.hexdigest()
 
 
-class Checkpoints:
-    """The newest checkpoint of one training (its `identity`), in a folder of its own.
+def has_diverged(loss: Sequence[float]) -> bool:
+    """Whether the loss ended clearly above where it began, or is no number."""
+    if not np.isfinite(loss).all():
+        return True
+    return bool(np.mean(loss[-STEPS_BETWEEN:]) > MARGIN + loss[0] * (1 + MARGIN))
 
-    Written beside and moved into place: whenever the process is killed, there is a whole one.
+
+class TrainingState:
+    """What is trained, its optimiser, and the weights from where the loss was lowest.
+
+    A checkpoint is written beside and moved into place: whenever the process is killed, there is a
+    whole one. Without a ``folder`` nothing is kept.
+
+    Attributes:
+        loss: of every step made.
+
+    Raises:
+        SettingsError, ModelError: as of `make_learner`.
     """
 
-    def __init__(self, folder: Path, training: str) -> None:
-        self.folder = folder
-        self._training = training
-
-    def keep(
-        self, learner: Learner, adam: torch.optim.Adam, best: BestWeights, loss: Sequence[float]
+    def __init__(
+        self,
+        model: TextModel,
+        texts: Sequence[str],
+        settings: TrainingSettings,
+        folder: Path | None,
     ) -> None:
-        """Write where the training is, and delete the checkpoint before.
+        self.settings, self.folder = settings, folder
+        self.learner = make_learner(model, settings)
+        trained = [weight for weight in self.learner.parameters() if weight.requires_grad]
+        self.adam = torch.optim.Adam(trained, lr=settings.peak_rate)
+        self.loss: list[float] = []
+        self._best, self._best_loss = _copy_trained(self.learner), np.inf
+        self._training = identity(model, texts, settings) if folder else ""
+        self._n_kept, self._keep_at = 0, 0.0
+
+    def add_loss(self, loss: float) -> None:
+        """Note the loss of a step that was made; every few steps, look whether it is the lowest."""
+        self.loss.append(loss)
+        if len(self.loss) == 1:  # what the weights of the start gave
+            self._best_loss = loss
+        elif len(self.loss) % STEPS_BETWEEN == 0:
+            mean = float(np.mean(self.loss[-STEPS_BETWEEN:]))
+            if mean < self._best_loss:
+                self._best, self._best_loss = _copy_trained(self.learner), mean
+
+    def make_result(self, steps: int) -> Trained:
+        """What is left behind of a training that was to have so many steps."""
+        if diverged := has_diverged(self.loss):
+            self.learner.load_state_dict(self._best, strict=False)
+        loss = np.array(self.loss)
+        learner = self.learner.eval()
+        return Trained(learner, self.settings, len(loss), steps, loss, diverged)
+
+    def keep_when_due(self) -> None:
+        """Write a checkpoint where the last is some seconds old; errors as of `keep`."""
+        if (began := time.monotonic()) > self._keep_at:
+            self.keep()
+            finished = time.monotonic()
+            pause = max(CHECKPOINT_SECONDS, (finished - began) / CHECKPOINT_SHARE)
+            self._keep_at = finished + pause
+
+    def keep(self) -> None:
+        """Write where the training is, unless it is there, and delete the checkpoint before.
 
         Raises:
             StoreError: there is no room, or no right to write; what was there is kept.
         """
-        target = self.folder / f"{STEP}{len(loss)}"
+        if self.folder is None or len(self.loss) == self._n_kept:
+            return
+        target = self.folder / f"{STEP}{len(self.loss)}"
         unfinished_copy = self.folder / f".{target.name}.{os.getpid()}"
-        older = self._list_paths()
+        older = list_checkpoints(self.folder).values()
         try:
             for unfinished in self.folder.glob(f".{STEP}*"):  # somebody was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
             unfinished_copy.mkdir(parents=True)
-            save_file(_contiguous(learner.state_dict()), unfinished_copy / "weights.safetensors")
-            save_file(_contiguous(_moments(adam)), unfinished_copy / "adam.safetensors")
-            save_file(_contiguous(best.weights), unfinished_copy / "best.safetensors")
-            header = {"training": self._training, "loss": list(loss), "best": best.loss}
+            moments = {
+                f"{place}.{name}": value  # ``3.exp_avg``, ``3.step``, …
+                for place, state in self.adam.state_dict()["state"].items()
+                for name, value in state.items()
+            }
+            weights = self.learner.state_dict()
+            for name, tensors in (("weights", weights), ("adam", moments), ("best", self._best)):
+                own = {
+                    key: tensor.detach().cpu().contiguous().clone()
+                    for key, tensor in tensors.items()
+                }
+                save_file(own, unfinished_copy / f"{name}.safetensors")
+            header = {"training": self._training, "loss": self.loss, "best": self._best_loss}
             (unfinished_copy / "about.json").write_text(json.dumps(header), "utf-8")
             if not target.exists():
                 unfinished_copy.rename(target)
@@ -123,20 +148,20 @@ class Checkpoints:
         for path in older:
             if path != target:
                 shutil.rmtree(path, ignore_errors=True)
+        self._n_kept = len(self.loss)
 
-    def restore(self, learner: Learner, adam: torch.optim.Adam, best: BestWeights) -> list[float]:
-        """Put weights and optimiser where the newest checkpoint has them, and the best weights.
-
-        Returns:
-            The loss of all steps so far; empty where there is no checkpoint.
+    def restore(self) -> None:
+        """Begin: where the newest checkpoint is, if there is one.
 
         Raises:
             NeuralvizError: the folder is of another training.
             StoreError: the checkpoint cannot be read.
         """
-        newest = max(self._list_paths(), key=_step, default=None)
-        if newest is None:
-            return []
+        self._keep_at = time.monotonic() + CHECKPOINT_SECONDS
+        paths = {} if self.folder is None else list_checkpoints(self.folder)
+        if not paths:
+            return
+        newest = paths[max(paths)]
         try:
             header = json.loads((newest / "about.json").read_text("utf-8"))
             if header["training"] != self._training:
@@ -144,46 +169,28 @@ class Checkpoints:
                     f"{self.folder} holds a training of another model, other texts or other "
                     "settings. Choose another folder, or delete this one."
                 )
-            weights = load_file(newest / "weights.safetensors")
-            moments = load_file(newest / "adam.safetensors")
+            weights, moments, best = (
+                load_file(newest / f"{name}.safetensors") for name in ("weights", "adam", "best")
+            )
             loss = [float(value) for value in header["loss"]]
-            best_weights = load_file(newest / "best.safetensors")
-            best.loss = float(header["best"])
-            learner.load_state_dict(weights)
-            _set_moments(adam, moments)
-            best.weights = {
-                name: best_weights[name].to(tensor.device) for name, tensor in best.weights.items()
-            }
+            self._best_loss = float(header["best"])
+            self.learner.load_state_dict(weights)
+            state: dict[int, dict[str, Tensor]] = {}
+            for key, value in moments.items():
+                place, _, name = key.partition(".")
+                state.setdefault(int(place), {})[name] = value
+            self.adam.load_state_dict({**self.adam.state_dict(), "state": state})
+            self._best = {key: best[key].to(old.device) for key, old in self._best.items()}
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             sentence = f"Could not read the training in {self.folder}. Delete it to start again."
             raise folder_error(sentence, "read") from error
-        return loss
-
-    def _list_paths(self) -> list[Path]:
-        paths = self.folder.glob(f"{STEP}*") if self.folder.is_dir() else ()
-        return [path for path in paths if path.name.removeprefix(STEP).isdecimal()]
+        self.loss, self._n_kept = loss, len(loss)
 
 
-def _step(path: Path) -> int:
-    return int(path.name.removeprefix(STEP))
-
-
-def _moments(adam: torch.optim.Adam) -> dict[str, torch.Tensor]:
-    """What Adam remembers, by the place of a parameter: ``3.exp_avg``, ``3.step``, …"""
-    state = adam.state_dict()["state"]
+def _copy_trained(network: nn.Module) -> dict[str, Tensor]:
+    """Copies of the weights that are trained, by name."""
     return {
-        f"{place}.{name}": moments[name] for place, moments in state.items() for name in moments
+        name: parameter.detach().clone()
+        for name, parameter in network.named_parameters()
+        if parameter.requires_grad
     }
-
-
-def _set_moments(adam: torch.optim.Adam, moments: dict[str, torch.Tensor]) -> None:
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, value in moments.items():
-        place, _, moment = name.partition(".")
-        state.setdefault(int(place), {})[moment] = value
-    adam.load_state_dict({**adam.state_dict(), "state": state})
-
-
-def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Each with memory of its own, as the file format wants it."""
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}

@@ -34,10 +34,10 @@ def training_folder(name: str, *, makes_room: bool = True) -> Path:
     return folder / name
 
 
-def kept_steps(folder: Path) -> int:
-    """Steps after which the newest checkpoint of a training was made; 0 where there is none."""
-    steps = (path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*"))
-    return max((int(step) for step in steps if step.isdecimal()), default=0)
+def list_checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints of a training, by the number of steps made."""
+    names = {path: path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*")}
+    return {int(step): path for path, step in names.items() if step.isdecimal()}
 
 
 def tables_folder() -> Path:

@@ -194,7 +194,7 @@ class TableLearner(Learner):
             with seeded(settings.seed):
                 table = torch.randn_like(table) * table.std()
         self.table = nn.Embedding.from_pretrained(table, freeze=False)
-        self._dropout = nn.Dropout(TABLE_DROPOUT if settings.pairs.kind == "dropout" else 0.0)
+        self._dropout = nn.Dropout(TABLE_DROPOUT if settings.pairs == "dropout" else 0.0)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
@@ -222,7 +222,7 @@ def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
     """
     kind = TableLearner if settings.part == "table" else TransformerLearner
     learner = kind(model, settings)
-    if settings.pairs.kind == "masking" and learner.mask_id is None:
+    if settings.pairs == "masking" and learner.mask_id is None:
         raise SettingsError(
             f"The model “{model.id}” has no mask token. Use crops or dropout in place of masking."
         )

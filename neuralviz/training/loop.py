@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,12 +13,11 @@ from torch.nn import functional
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.models.passes import seeded
-from neuralviz.training.checkpoints import BestWeights, Checkpoints, has_diverged, identity
+from neuralviz.training.checkpoints import TrainingState
 from neuralviz.training.kept import hold_training
-from neuralviz.training.learner import Learner, make_learner
 from neuralviz.training.pairs import PairSource, steps_of_epoch
-from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,13 +27,10 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.pairs import Pair
-    from neuralviz.training.record import TrainingEvent
-    from neuralviz.training.settings import TrainingOptions
+    from neuralviz.training.record import Trained, TrainingEvent
     from neuralviz.training.snapshots import Snapshot, Watch
 
 WARM_UP = 0.1  # of an epoch's steps
-CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
-CHECKPOINT_SHARE = 0.05  # of the time that goes into checkpoints, at most
 
 
 def train(
@@ -48,7 +43,7 @@ def train(
     watch_before: bool = True,
     folder: Path | None = None,
     should_stop: ShouldStop = never,
-    **options: Unpack[TrainingOptions],
+    **options: Any,
 ) -> Generator[TrainingEvent]:
     """Train an encoder on pairs of the texts' chunks.
 
@@ -63,7 +58,7 @@ def train(
             the same model, texts and settings, the training goes on there, and ends with the same
             weights, bit for bit on a CPU with the same number of threads.
         should_stop: asked after every step, which is then the last, and during snapshots.
-        options: what is to differ from the settings, such as ``pairs="dropout"``.
+        options: fields that are to differ from the settings, such as ``pairs="dropout"``.
 
     Yields:
         An event at the start, one a step, and one at the end, which has the result.
@@ -74,87 +69,52 @@ def train(
         SettingsError: as of `make_learner`.
         Stopped: ``should_stop`` said so during a snapshot; the folder has all steps made.
     """
-    settings = with_options(settings or TrainingSettings(), **options)
+    settings = replace(settings or TrainingSettings(), **options)
     with hold_training(folder) if folder else nullcontext():
-        yield from _train(
-            model, texts, settings, watch, watch_every, watch_before, folder, should_stop
+        source = PairSource(texts, settings)
+        state = TrainingState(model, texts, settings, folder)
+        before = watch.look(state.learner, 0, should_stop) if watch and watch_before else None
+        state.restore()
+        schedule = Schedule.from_settings(settings, len(source))
+        yield TrainingStarted(
+            step=len(state.loss),
+            steps=schedule.steps,
+            loss=np.array(state.loss),
+            n_pairs=len(source),
+            skipped=source.skipped_in_words(),
+            measured=watch.measured if watch else "",
+            snapshot=before,
         )
-
-
-def _train(
-    model: TextModel,
-    texts: Sequence[str],
-    settings: TrainingSettings,
-    watch: Watch | None,
-    watch_every: int | None,
-    watch_before: bool,
-    folder: Path | None,
-    should_stop: ShouldStop,
-) -> Generator[TrainingEvent]:
-    source = PairSource(texts, settings.pairs, settings.seed)
-    learner = make_learner(model, settings)
-    trained = [weight for weight in learner.parameters() if weight.requires_grad]
-    adam = torch.optim.Adam(trained, lr=settings.peak_rate)
-    best = BestWeights(learner)
-    before = watch.look(learner, 0, should_stop) if watch and watch_before else None
-    checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
-    loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
-    schedule = Schedule.from_settings(settings, len(source))
-    yield TrainingStarted(
-        step=len(loss),
-        steps=schedule.steps,
-        loss=np.array(loss),
-        n_pairs=len(source),
-        skipped=source.skipped_in_words(),
-        measured=watch.measured if watch else "",
-        snapshot=before,
-    )
-
-    kept, keep_at = len(loss), time.monotonic() + CHECKPOINT_SECONDS
-    try:
-        is_broken = bool(loss) and not np.isfinite(loss[-1])  # no step would mend it
-        remaining = () if is_broken else _steps(source, schedule, first=len(loss))
-        for step, pairs in remaining:
-            for group in adam.param_groups:
-                group["lr"] = settings.peak_rate * schedule.factor(step)
-            anchors = _vectors(learner, [pair.anchor for pair in pairs], settings, step, side=0)
-            positives = _vectors(learner, [pair.positive for pair in pairs], settings, step, side=1)
-            of_batch = contrastive_loss(anchors, positives, settings.temperature)
-            adam.zero_grad()
-            of_batch.backward()
-            adam.step()
-
-            loss.append(of_batch.item())
-            best.look(learner, loss)
-            is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
-            if checkpoints and (is_last or time.monotonic() > keep_at):
-                began = time.monotonic()
-                checkpoints.keep(learner, adam, best, loss)
-                kept, finished = len(loss), time.monotonic()
-                keep_at = finished + max(CHECKPOINT_SECONDS, (finished - began) / CHECKPOINT_SHARE)
-            is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
-            looks = watch if is_watched else None
-            yield TrainingStep(
-                step=step + 1,
-                steps=schedule.steps,
-                epoch=step // schedule.per_epoch + 1,
-                epochs=-(-schedule.steps // schedule.per_epoch),
-                loss=loss[-1],
-                learning_rate=adam.param_groups[0]["lr"],
-                **_alignment_and_uniformity(anchors.detach(), positives.detach()),
-                snapshot=_look(looks, learner, step + 1, should_stop),
-            )
-            if is_last:
-                break
-    except (GeneratorExit, Stopped):  # whoever listened has gone: the next one goes on from here
-        if checkpoints and len(loss) > kept:
-            checkpoints.keep(learner, adam, best, loss)
-        raise
-
-    result = _left_behind(learner, settings, schedule, loss, best)
-    is_whole = len(loss) == schedule.steps  # else it was stopped, which must not cost its end
-    at_end = _look(watch, learner, len(loss), should_stop if is_whole else never)
-    yield TrainingEnded(result, at_end)
+        try:
+            for step, pairs in _list_steps(source, schedule, state.loss):
+                alignment, uniformity = _take_step(state, pairs, step, schedule.factor(step))
+                loss, n_steps = state.loss[-1], step + 1
+                is_last = n_steps == schedule.steps or not np.isfinite(loss) or should_stop()
+                if is_last:
+                    state.keep()
+                else:
+                    state.keep_when_due()
+                is_watched = watch_every and not is_last and n_steps % watch_every == 0
+                yield TrainingStep(
+                    step=n_steps,
+                    steps=schedule.steps,
+                    epoch=step // schedule.per_epoch + 1,
+                    epochs=-(-schedule.steps // schedule.per_epoch),
+                    loss=loss,
+                    learning_rate=state.adam.param_groups[0]["lr"],
+                    alignment=alignment,
+                    uniformity=uniformity,
+                    snapshot=_look(watch if is_watched else None, state, should_stop),
+                )
+                if is_last:
+                    break
+        except (GeneratorExit, Stopped):  # whoever listened has gone: the next one goes on here
+            state.keep()
+            raise
+        result = state.make_result(schedule.steps)
+        is_whole = result.step == result.steps  # else it was stopped, which must not cost its end
+        at_end = _look(watch, state, should_stop if is_whole else never)
+        yield TrainingEnded(result, at_end)
 
 
 def restore_training(
@@ -165,36 +125,21 @@ def restore_training(
     Raises:
         NeuralvizError: as of `train`.
     """
-    learner = make_learner(model, settings)
-    adam = torch.optim.Adam([weight for weight in learner.parameters() if weight.requires_grad])
-    best = BestWeights(learner)
-    loss = Checkpoints(folder, identity(model, texts, settings)).restore(learner, adam, best)
-    if not loss:
+    state = TrainingState(model, texts, settings, folder)
+    state.restore()
+    if not state.loss:
         return None
-    n_pairs = len(PairSource(texts, settings.pairs, settings.seed))
-    return _left_behind(learner, settings, Schedule.from_settings(settings, n_pairs), loss, best)
+    return state.make_result(
+        Schedule.from_settings(settings, len(PairSource(texts, settings))).steps
+    )
 
 
-def _look(
-    watch: Watch | None, learner: Learner, step: int, should_stop: ShouldStop
-) -> Snapshot | None:
+def _look(watch: Watch | None, state: TrainingState, should_stop: ShouldStop) -> Snapshot | None:
     """A snapshot; None where nobody watches, or the weights give no numbers any more."""
     try:
-        return watch.look(learner, step, should_stop) if watch else None
+        return watch.look(state.learner, len(state.loss), should_stop) if watch else None
     except TextError:  # the loss of the next step says so, too
         return None
-
-
-def _left_behind(
-    learner: Learner,
-    settings: TrainingSettings,
-    schedule: Schedule,
-    loss: list[float],
-    best: BestWeights,
-) -> Trained:
-    if diverged := has_diverged(loss):
-        learner.load_state_dict(best.weights, strict=False)
-    return Trained(learner.eval(), settings, len(loss), schedule.steps, np.array(loss), diverged)
 
 
 @dataclass(frozen=True)
@@ -236,8 +181,13 @@ def contrastive_loss(anchors: Tensor, positives: Tensor, temperature: float) -> 
     return functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
 
 
-def _steps(source: PairSource, schedule: Schedule, first: int) -> Iterator[tuple[int, list[Pair]]]:
-    """The steps from ``first`` on, each with its pairs."""
+def _list_steps(
+    source: PairSource, schedule: Schedule, loss: Sequence[float]
+) -> Iterator[tuple[int, list[Pair]]]:
+    """The steps after those with a loss, each with its pairs; none would mend a broken loss."""
+    first = len(loss)
+    if first and not np.isfinite(loss[-1]):
+        return
     epoch, place = divmod(first, schedule.per_epoch)
     batches = source.batches(epoch, schedule.batch_size, place)
     for step in range(first, schedule.steps):
@@ -247,20 +197,29 @@ def _steps(source: PairSource, schedule: Schedule, first: int) -> Iterator[tuple
         yield step, next(batches)
 
 
-def _vectors(
-    learner: Learner, texts: Sequence[str], settings: TrainingSettings, step: int, side: int
-) -> Tensor:
+def _take_step(
+    state: TrainingState, pairs: Sequence[Pair], step: int, factor: float
+) -> tuple[float, float]:
+    """Take a step; returns alignment and uniformity of its batch before it (Wang & Isola 2020)."""
+    settings = state.settings
+    for group in state.adam.param_groups:
+        group["lr"] = settings.peak_rate * factor
+    anchors = _embed(state, [pair.anchor for pair in pairs], step, side=0)
+    positives = _embed(state, [pair.positive for pair in pairs], step, side=1)
+    loss = contrastive_loss(anchors, positives, settings.temperature)
+    state.adam.zero_grad()
+    loss.backward()
+    state.adam.step()
+    state.add_loss(loss.item())
+    a, p = (functional.normalize(side.detach(), dim=1) for side in (anchors, positives))
+    uniformity = torch.pdist(a).square().mul(-2).exp().mean().log()
+    return float((a - p).square().sum(dim=1).mean()), float(uniformity)
+
+
+def _embed(state: TrainingState, texts: Sequence[str], step: int, side: int) -> Tensor:
     """[text, dim] with masks and dropout that belong to a step and a side of its pairs."""
-    masked = settings.pairs.masked if settings.pairs.kind == "masking" else 0.0
+    settings = state.settings
+    masked = settings.masked if settings.pairs == "masking" else 0.0
     draw = np.random.default_rng([settings.seed, step, side])
     with seeded(settings.seed, step, side):
-        return learner.vectors(texts, masked=masked, draw=draw)
-
-
-def _alignment_and_uniformity(anchors: Tensor, positives: Tensor) -> dict[str, float]:
-    """Alignment and uniformity of a batch, [pair, dim] each (Wang & Isola 2020)."""
-    a, p = functional.normalize(anchors, dim=1), functional.normalize(positives, dim=1)
-    uniformity = torch.pdist(a).square().mul(-2).exp().mean().log()
-    return {
-        "alignment": float((a - p).square().sum(dim=1).mean()), "uniformity": float(uniformity)
-    }  # fmt: skip
+        return state.learner.vectors(texts, masked=masked, draw=draw)

@@ -9,7 +9,7 @@ import numpy as np
 from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.training.settings import PairSettings
+from neuralviz.training.settings import TrainingSettings
 from neuralviz.words import many
 
 FEWEST_CHUNKS = 2  # of a text that is trained on
@@ -30,7 +30,7 @@ class Pair:
     positive: str
 
 
-def sentences_of(text: str, settings: PairSettings) -> list[str]:
+def sentences_of(text: str, settings: TrainingSettings) -> list[str]:
     """The sentences of a text that are neither too short nor too long, in order."""
     if settings.splitting == "full-stops":
         parts = text.split(".")
@@ -42,7 +42,7 @@ def sentences_of(text: str, settings: PairSettings) -> list[str]:
     ]
 
 
-def chunks_of(text: str, settings: PairSettings) -> list[str]:
+def chunks_of(text: str, settings: TrainingSettings) -> list[str]:
     """The different chunks of ``settings.sentences`` consecutive sentences, in order.
 
     Sentences that are too short or too long are skipped before, so that a chunk may reach over one.
@@ -61,8 +61,8 @@ class PairSource:
     """The pairs of a corpus, a pair a text and epoch.
 
     Chunks are made anew when they are drawn, so that memory is that of the batch: what is kept of
-    the corpus is a number a text. With the same ``seed``, each kind of pairs has the same anchors
-    in the same batches.
+    the corpus is a number a text. With the same seed, each kind of pairs has the same anchors in
+    the same batches.
 
     Attributes:
         used: [used text] numbers of the texts that have two chunks or more.
@@ -72,10 +72,9 @@ class PairSource:
         NeuralvizError: fewer than two texts have two chunks.
     """
 
-    def __init__(self, texts: Sequence[str], settings: PairSettings, seed: int = 42) -> None:
+    def __init__(self, texts: Sequence[str], settings: TrainingSettings) -> None:
         self.texts = texts
         self.settings = settings
-        self.seed = seed
         counts = np.fromiter((len(chunks_of(text, settings)) for text in texts), dtype=np.int64)
         self.used = np.flatnonzero(counts >= FEWEST_CHUNKS)
         self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)
@@ -89,11 +88,11 @@ class PairSource:
 
     def epoch(self, number: int) -> list[tuple[int, int, int]]:
         """What an epoch draws, in random order: text, chunk of the anchor, of the positive."""
-        draw = np.random.default_rng([self.seed, number])
+        draw = np.random.default_rng([self.settings.seed, number])
         first = (draw.random(len(self)) * self._counts).astype(np.int64)
         further = 1 + (draw.random(len(self)) * (self._counts - 1)).astype(np.int64)
         second = (first + further) % self._counts
-        if self.settings.kind == "dropout":
+        if self.settings.pairs == "dropout":
             second = first
         order = draw.permutation(len(self))
         rows = np.stack([self.used, first, second], axis=1)[order]
@@ -124,15 +123,14 @@ class PairSource:
             f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
             f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
         )
-        return f"{sentence} {self._what_helps()}" if self.is_mostly_skipped else sentence
+        if self.is_mostly_skipped:
+            sentence += f" {_what_helps(self.texts, s)}"
+        return sentence
 
     @property
     def is_mostly_skipped(self) -> bool:
         """Whether more texts are too short than are long enough."""
         return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
-
-    def _what_helps(self) -> str:
-        return _what_helps(self.texts, self.settings)
 
     def _too_few(self) -> str:
         s = self.settings
@@ -142,7 +140,7 @@ class PairSource:
         return (
             f"{count} of {len(self.texts):,} is long enough for a pair, which needs "
             f"{many(s.sentences + 1, 'different sentence')} of {s.shortest} to {s.longest} "
-            f"characters. {self._what_helps()}"
+            f"characters. {_what_helps(self.texts, s)}"
         )
 
 
@@ -151,7 +149,7 @@ def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
     return -(-(n_pairs - 1) // min(batch_size, n_pairs))
 
 
-def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:
+def _what_helps(texts: Sequence[str], settings: TrainingSettings) -> str:
     """What to change so that more of the texts can be used, found out on some of them."""
     if len(texts) > _TRIED:
         texts = [texts[i] for i in range(0, len(texts), -(-len(texts) // _TRIED))]
@@ -179,6 +177,6 @@ def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:
     return f"What helps: {'; '.join(helps)}."
 
 
-def _usable(texts: Sequence[str], settings: PairSettings) -> float:
+def _usable(texts: Sequence[str], settings: TrainingSettings) -> float:
     """0 … 1 share of the texts that have enough chunks."""
     return float(np.mean([len(chunks_of(text, settings)) >= FEWEST_CHUNKS for text in texts]))

@@ -1,23 +1,31 @@
-"""What a training tells, and what is known so far of one or two ways to make pairs."""
+"""What a training tells, what is known of it so far, and the files that keep this.
+
+The files hold numbers and words alone. A folder of snapshots is somebody's own training, recorded
+by `neuralviz.training.SnapshotCallback` so that it can be looked at here, also while it goes on.
+"""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import SettingsError
-from neuralviz.maps.neighbourhoods import K
-from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.training.settings import PairSettings, TrainingSettings
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
+
+RECORDING_FILE = "training.npz"  # in a folder of snapshots
+MOST_BYTES = 1 << 29  # of it, unpacked
+_CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,68 +115,25 @@ class TrainingEnded:
 
 
 TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
+LessonChange = TrainingStep | Snapshot | dict[str, Any]
+"""What is added to a lesson: a step, a snapshot, or new values of some of its fields."""
 
 
-_CURVES = ("loss", "learning_rate", "alignment", "uniformity")
+def list_changes(event: TrainingEvent) -> list[LessonChange]:
+    """What an event of a training adds to its lesson, without weights."""
+    snapshot = [] if event.snapshot is None else [event.snapshot]
+    if isinstance(event, TrainingStep):
+        return [replace(event, snapshot=None), *snapshot]
+    if isinstance(event, TrainingEnded):
+        return [{"diverged": event.result.diverged, "is_over": True}, *snapshot]
+    names = ("n_pairs", "skipped", "measured", "steps")
+    values = {name: getattr(event, name) for name in names} | {"first": event.step}
+    curves = dict.fromkeys(_CURVES, np.full(event.step, np.nan)) | {"loss": event.loss}
+    return [values | curves, *snapshot]
 
 
 def _no_steps() -> np.ndarray:
     return np.zeros(0)
-
-
-@dataclass(frozen=True, eq=False)
-class SnapshotRecord:
-    """A snapshot without its vectors.
-
-    Attributes:
-        step: how many were made; 0 is before.
-        accuracy: [layer] 0 … 1; None without labels.
-        right: [labelled text] whether its neighbours vote for its label at the last layer; None
-            without labels.
-        nearest: [watched text, 10] int32 numbers of the nearest others at the last layer, the
-            nearest first; fewer where there are no more.
-    """
-
-    step: int
-    accuracy: np.ndarray | None
-    right: np.ndarray | None
-    nearest: np.ndarray
-
-    @classmethod
-    def from_snapshot(cls, snapshot: Snapshot) -> SnapshotRecord:
-        """The record of a snapshot: neighbours in place of vectors."""
-        nearest = find_neighbours(snapshot.vectors, K).indices
-        return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
-
-
-@dataclass(frozen=True)
-class EndRecord:
-    """The end of a training, without its weights."""
-
-    diverged: bool
-
-
-@dataclass(frozen=True)
-class UntrainedRecord:
-    """Accuracy, 0 … 1, of the whole untrained model, where only a part of it is trained."""
-
-    accuracy: float
-
-
-RecordedEvent = TrainingStarted | TrainingStep | SnapshotRecord | EndRecord | UntrainedRecord
-"""Plain values without weights and vectors; snapshots are records of their own."""
-
-
-def record_event(event: TrainingEvent | Snapshot | RecordedEvent) -> tuple[RecordedEvent, ...]:
-    """The plain records of an event: itself without weights and vectors, and its snapshot."""
-    if isinstance(event, SnapshotRecord | EndRecord | UntrainedRecord):
-        return (event,)
-    if isinstance(event, Snapshot):
-        return (SnapshotRecord.from_snapshot(event),)
-    snapshot = () if event.snapshot is None else (SnapshotRecord.from_snapshot(event.snapshot),)
-    if isinstance(event, TrainingEnded):
-        return (EndRecord(event.result.diverged), *snapshot)
-    return (replace(event, snapshot=None), *snapshot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +146,7 @@ class Lesson:
         first: steps that were made before, of which only the loss is known.
         loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
             those before ``first``.
-        snapshots: in the order of their steps.
+        snapshots: in the order of their steps, without their vectors.
         is_over: whether the last step was made, or the training stopped.
         untrained: 0 … 1 accuracy of the whole model as it is; None without labels, and where the
             training begins with it.
@@ -198,7 +163,7 @@ class Lesson:
     learning_rate: np.ndarray = field(default_factory=_no_steps)
     alignment: np.ndarray = field(default_factory=_no_steps)
     uniformity: np.ndarray = field(default_factory=_no_steps)
-    snapshots: tuple[SnapshotRecord, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
     diverged: bool = False
     is_over: bool = False
     untrained: float | None = None
@@ -219,37 +184,43 @@ class Lesson:
             return np.zeros((0, 0))
         return np.stack(measured) if measured else np.zeros((0, 0))
 
-    def having(self, events: Sequence[TrainingEvent | Snapshot | RecordedEvent]) -> Lesson:
-        """A copy with more events and the snapshots among them."""
+    def having(self, changes: Sequence[LessonChange]) -> Lesson:
+        """A copy with some changes; of snapshots all but their vectors."""
         grown = self
-        all_noted = [record for event in events for record in record_event(event)]
-        steps = [record for record in all_noted if isinstance(record, TrainingStep)]
-        for record in all_noted:
-            if isinstance(record, TrainingStarted):
-                unknown = np.full(record.step, np.nan)
-                grown = replace(
-                    grown,
-                    n_pairs=record.n_pairs,
-                    skipped=record.skipped,
-                    measured=record.measured,
-                    first=record.step,
-                    steps=record.steps,
-                    loss=record.loss,
-                    learning_rate=unknown,
-                    alignment=unknown,
-                    uniformity=unknown,
-                )
-            elif isinstance(record, EndRecord):
-                grown = replace(grown, diverged=record.diverged, is_over=True)
-            elif isinstance(record, UntrainedRecord):
-                grown = replace(grown, untrained=record.accuracy)
+        for change in changes:
+            if isinstance(change, dict):
+                grown = replace(grown, **change)
+        steps = [change for change in changes if isinstance(change, TrainingStep)]
         curves: dict[str, Any] = {
             name: np.append(getattr(grown, name), [getattr(step, name) for step in steps])
             for name in _CURVES
         }
-        snapshots = [record for record in all_noted if isinstance(record, SnapshotRecord)]
-        ordered = sorted([*grown.snapshots, *snapshots], key=lambda record: record.step)
-        return replace(grown, snapshots=tuple(ordered), **curves)
+        taken = [
+            replace(change, vectors=None) for change in changes if isinstance(change, Snapshot)
+        ]
+        snapshots = sorted([*grown.snapshots, *taken], key=lambda snapshot: snapshot.step)
+        return replace(grown, snapshots=tuple(snapshots), **curves)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedTraining:
+    """A training in a folder of snapshots, and the beginnings of the texts that are watched.
+
+    Attributes:
+        labels: of each text, ``""`` for none; None where there are none at all.
+        model: what was trained, in its owner's words; may be empty.
+    """
+
+    lesson: Lesson
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    model: str
+
+
+LESSONS_FORMAT = RecordFormat("a training", version=6, classes=(Lesson, Snapshot, TrainingSettings))
+RECORDING_FORMAT = RecordFormat(
+    "a recorded training", version=1, classes=(*LESSONS_FORMAT.classes, RecordedTraining)
+)
 
 
 def read_lessons(content: bytes) -> tuple[Lesson, ...]:
@@ -275,7 +246,8 @@ def _is_valid(lesson: Lesson) -> bool:
     steps = [snapshot.step for snapshot in snapshots]
     shapes = {(each.nearest.shape, _shape(each.accuracy)) for each in snapshots}
     return (
-        all(type(count) is int and count >= 0 for count in counts)
+        isinstance(lesson.settings, TrainingSettings)
+        and all(type(count) is int and count >= 0 for count in counts)
         and all(isinstance(text, str) for text in (lesson.skipped, lesson.measured))
         and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
         and all(type(flag) is bool for flag in (lesson.diverged, lesson.is_over))
@@ -292,10 +264,14 @@ def _shape(array: np.ndarray | None) -> tuple[int, ...]:
     return () if array is None else array.shape
 
 
-def _is_snapshot(snapshot: SnapshotRecord) -> bool:
+def _is_snapshot(snapshot: Snapshot) -> bool:
     """Whether arrays have the shapes and the numbers that a snapshot has."""
     accuracy, right = snapshot.accuracy, snapshot.right
-    if snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
+    if (
+        snapshot.nearest.ndim != 2
+        or (accuracy is None) != (right is None)
+        or (snapshot.vectors is not None)
+    ):
         return False
     if accuracy is None or right is None:
         return True
@@ -303,9 +279,52 @@ def _is_snapshot(snapshot: SnapshotRecord) -> bool:
     return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
-LESSONS_FORMAT = RecordFormat(
-    "a training", version=5, classes=(Lesson, PairSettings, SnapshotRecord, TrainingSettings)
-)
+def has_snapshots(folder: Path) -> bool:
+    return (folder / RECORDING_FILE).exists()
+
+
+def read_folder(folder: str | Path) -> RecordedTraining:
+    """What `neuralviz.training.SnapshotCallback` has recorded so far.
+
+    Raises:
+        NeuralvizError: there is no such folder, it holds no snapshots, or they are damaged.
+    """
+    try:
+        folder = Path(folder).expanduser()
+        if not folder.is_dir():
+            raise NeuralvizError(f"No such folder: {folder}. Check the path.")
+        if not has_snapshots(folder):
+            raise NeuralvizError(
+                f"{folder} holds no snapshots yet. neuralviz.training.SnapshotCallback writes the "
+                "first before the first step."
+            )
+        with zipfile.ZipFile(folder / RECORDING_FILE) as archive:
+            n_bytes = sum(member.file_size for member in archive.infolist())
+        if n_bytes > MOST_BYTES:
+            raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
+        recorded = RECORDING_FORMAT.unpack((folder / RECORDING_FILE).read_bytes())
+        if not _is_recording(recorded):
+            raise ValueError("This is no recorded training.")
+        return recorded
+    except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
+        reason = getattr(error, "strerror", None) or error
+        raise NeuralvizError(f"Could not read {str(folder)[:80]}: {reason}.") from error
+    except (ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise NeuralvizError(
+            f"The snapshots in {folder} are damaged, or of another version of neuralviz."
+        ) from error
+
+
+def _is_recording(recorded: RecordedTraining) -> bool:
+    """Whether a recording from a file can be shown: its lesson, and texts that belong to it."""
+    labels, n_texts = recorded.labels, len(recorded.texts)
+    return (
+        _is_valid(recorded.lesson)
+        and all(isinstance(text, str) for text in (*recorded.texts, *(labels or ())))
+        and isinstance(recorded.model, str)
+        and (labels is None or len(labels) == n_texts)
+        and all(len(snapshot.nearest) == n_texts for snapshot in recorded.lesson.snapshots)
+    )
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ class Snapshot:
             None without labels. Layer 0 is the embedding output.
         right: [labelled text] whether its neighbours vote for its label at the last layer; None
             without labels.
-        vectors: [text, dim] float32 of the last layer, of the texts that are watched.
+        nearest: [watched text, 10] int32 numbers of the nearest others at the last layer, the
+            nearest first; fewer where there are no more.
+        vectors: [watched text, dim] float32 of the last layer; None once they are not needed.
     """
 
     __repr__ = short_repr
@@ -39,7 +41,8 @@ class Snapshot:
     step: int
     accuracy: np.ndarray | None
     right: np.ndarray | None
-    vectors: np.ndarray
+    nearest: np.ndarray
+    vectors: np.ndarray | None = None
 
 
 class Layered(Protocol):
@@ -132,14 +135,12 @@ class Watch:
         layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None
+        compared = layers if self.has_labels else layers[-1:]
+        near = [find_neighbours(vectors, self._k, should_stop=should_stop) for vectors in compared]
         if self.has_labels:
-            right_at = [self._right(vectors, should_stop) for vectors in layers]
+            right_at = [knn_right(neighbours, self._labels or (), self._k) for neighbours in near]
             accuracy, right = np.array([hits.mean() for hits in right_at]), right_at[-1]
-        return Snapshot(step, accuracy, right, layers[-1])
-
-    def _right(self, vectors: np.ndarray, should_stop: ShouldStop) -> np.ndarray:
-        neighbours = find_neighbours(vectors, self._k, should_stop=should_stop)
-        return knn_right(neighbours, self._labels or (), self._k)
+        return Snapshot(step, accuracy, right, near[-1].indices, layers[-1])
 
 
 def _in_words(n: int, n_all: int, has_labels: bool, beginning: int | None) -> str:

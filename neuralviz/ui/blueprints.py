@@ -14,7 +14,7 @@ from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_bluepr
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import shared_model
-from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
+from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure
@@ -95,7 +95,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
             key="grid",
             numbers=lambda: _list_positions(inputs, blueprints, tokens),
             name="masking-blueprints",
-            height=grid_height(inputs, tokens[window.start : window.stop]),
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             provenance=About(
                 "Masked inputs by blueprint and shift",

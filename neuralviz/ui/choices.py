@@ -1,29 +1,30 @@
-"""Widgets that pages share: one of a few options, a row of a table, a precision, a header."""
+"""Widgets that pages share: one of a few options, a row of a table, a precision, a name."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS
-from neuralviz.reading.source import WITHOUT_NAMES
-from neuralviz.ui.page import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.micro_tuning.settings import Precision
-    from neuralviz.reading.source import Source
+from neuralviz.errors import NeuralvizError
+from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precision
+from neuralviz.reading.source import WITHOUT_NAMES, Source
+from neuralviz.ui.limits import has_visitors
+from neuralviz.ui.pace import let_others_draw
+from neuralviz.ui.page import plain, show_error
 
 T = TypeVar("T")
+REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
+"""Settings of a widget whose value a link brings back, and other pages leave as it is."""
+# how caches tell files apart
+BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 DETECTED = "detect automatically"
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 _LINES = 20
@@ -43,9 +44,6 @@ def choose_one(
 
     Args:
         widget: ``segmented_control`` or ``pills`` of the place where it should be.
-        label: of the widget.
-        options: to choose from.
-        key: in the session and in the address.
         settings: of the widget; where none is the ``default``, the first option is.
     """
     if st.query_params.get(key) == "":
@@ -64,14 +62,9 @@ def show_choosable_table(
     columns: Mapping[str, Any],
     order: Sequence[str] | None = None,
 ) -> None:
-    """A table without empty rows, of which a long one scrolls; ticking a row chooses it.
+    """A table without empty rows, of which a long one scrolls; ticking a row chooses its place.
 
-    Args:
-        table: values by the names of columns.
-        key: of the widget.
-        choose: is called with the place of the ticked row.
-        columns: how they are shown, as of ``st.dataframe``.
-        order: names of the columns that are shown; by default all are.
+    ``columns`` say how they are shown, as of ``st.dataframe``; ``order`` names those that are.
     """
 
     def choose_ticked() -> None:
@@ -94,9 +87,7 @@ def show_choosable_table(
 def choose_precision(label: str, key: str, first: str) -> Precision:
     """Widget for the precision; one that the machine would have to emulate is not offered.
 
-    Args:
-        label, key: of the widget; a link brings its value back.
-        first: chosen at the start, ``exact`` or ``fast``.
+    A link brings its value back; ``first`` is chosen at the start.
     """
     offered = [name for name in PRECISIONS if "bf16" not in name or _computes_in_bf16(key)]
     requested = st.query_params.get(key, first)
@@ -137,17 +128,16 @@ def _native_bf16() -> bool:
     return has_native_bf16("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def upload_file(key: str, **settings: Any) -> Source | None:
+    """Ask for a file, which the session keeps under ``KEY-kept``; None before there is one."""
+    file = st.file_uploader(key=f"{key}-file", **settings)
+    if file is not None:
+        st.session_state[f"{key}-kept"] = Source(file.name, file.getvalue())
+    return st.session_state.get(f"{key}-kept")
+
+
 def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
-    """Ask which line names the columns; nothing is asked where the format names them.
-
-    Args:
-        source: the file.
-        key: of the widget.
-        place: it is drawn; by default where the page is.
-
-    Returns:
-        The file to be read so.
-    """
+    """The file, to be read with the header that is chosen; nothing is asked where it has one."""
     if source.ending not in WITHOUT_NAMES:
         return source
     chosen = (place or st).selectbox(
@@ -157,3 +147,41 @@ def choose_header(source: Source, key: str, place: DeltaGenerator | None = None)
         help="The line with the names of the columns; in a workbook, the row.",
     )
     return replace(source, header=_CHOICES.get(chosen))
+
+
+def save_by_name(
+    key: str,
+    placeholder: str,
+    identity: Hashable,
+    save: Callable[[str], Path],
+    is_there: Callable[[str], bool],
+) -> str:
+    """Ask for a name, and save under it at the press of *Save*; a double click saves once.
+
+    Args:
+        key: names the widgets.
+        placeholder: in the empty field.
+        identity: tells what is saved from anything else.
+        save: saves under a name, and returns the place; raises a `NeuralvizError`.
+        is_there: whether something of this name is still saved.
+
+    Returns:
+        The name under which it was saved; empty before.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input("Name", placeholder=placeholder, key=f"{key}-name").strip()
+        pressed = st.button("Save", icon=":material/save:", key=f"{key}-save-it")
+    *saved_as, place = st.session_state.get(f"{key}-saved", ("", None, ""))
+    if saved_as == [name, identity] and is_there(name):
+        folder_note = "" if has_visitors() else f" in {place}"
+        st.success(plain(f"Saved as “{name}”{folder_note}."))
+        return name
+    if pressed:
+        try:
+            with let_others_draw(), st.spinner("Saving …"):
+                st.session_state[f"{key}-saved"] = (name, identity, save(name))
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()  # so that the page knows it
+    return ""

@@ -1,4 +1,4 @@
-"""Figures with downloads: a standalone page, and the numbers in it."""
+"""Figures and tables with downloads: a standalone page, and the numbers in it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
+from pandas.api.types import is_numeric_dtype
 
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
+from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
+from neuralviz.ui.page import plain
+from neuralviz.ui.stage import hide_on_stage
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     import plotly.graph_objects as go
+    from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.plots.corpus_map import PointColumns
+
+VISIBLE_CASES = 3  # the others are in the expander
+QUOTE_LENGTH = 90  # characters of a text in a sentence
+CELL_LENGTH = 300  # characters of a text in the table
 
 
 @dataclass(frozen=True)
@@ -33,14 +43,14 @@ class Download:
 
 def show_figure(
     figure: go.Figure,
-    *,
-    key: str,
-    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
     name: str,
-    height: int = 420,
+    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
+    provenance: About = NOTHING,
+    *,
+    key: str = "",
+    height: int = 0,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
-    provenance: About = NOTHING,
     page: Callable[[], str] | None = None,
     downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,
@@ -50,24 +60,25 @@ def show_figure(
 
     Args:
         figure: to draw.
-        key: names the figure on the page.
+        name: of all downloads, without ending; see `file_name`.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: of all downloads, without ending; see `file_name`.
-        alt: what a screen reader says; the figure's title if empty.
         provenance: title and settings, for what is downloaded.
+        key: names the figure on the page; the ``name`` if empty.
         page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
-        handlers, columns, window: as of `draw_live_figure`; with columns there must be a ``page``.
+        height: px; by default that of the figure, else 420.
+        alt, handlers, columns, window: as of `draw_live_figure`; with columns there must
+            be a ``page``.
 
     Returns:
         The click that caused this run, if any.
     """
-    named = file_name(name, provenance)
+    named, key = file_name(name, provenance), key or name
     click = draw_live_figure(
         figure,
         key=key,
-        height=height,
+        height=height or figure.layout.height or 420,
         handlers=handlers,
         alt=alt,
         name=named,
@@ -75,7 +86,7 @@ def show_figure(
         columns=columns,
         window=window,
     )
-    with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
+    with open_downloads(key):
         make_page = page or (lambda: standalone_html(figure, provenance))
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
@@ -84,6 +95,11 @@ def show_figure(
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
+
+
+def open_downloads(key: str, label: str = "Download") -> DeltaGenerator:
+    """A popover for the buttons of downloads."""
+    return st.popover(label, icon=":material/download:", type="tertiary", key=f"{key}-take")
 
 
 def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.DataFrame:
@@ -130,3 +146,23 @@ def allow_swiping(key: str, min_width: int) -> Iterator[None]:
             f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
         )
         yield
+
+
+def list_worst(frame: pd.DataFrame, key: str) -> None:
+    """Show a table of texts and numbers, the worst row first; ``key`` names it on the page."""
+    written = frame.copy()
+    for name in frame.columns:
+        if is_numeric_dtype(frame[name]):
+            digits = ".3g" if name == "human score" else ".3f"
+            written[name] = [number(value, digits) for value in frame[name]]
+        else:
+            written[name] = [shorten(text, CELL_LENGTH) for text in frame[name]]
+    st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
+    if len(frame) > VISIBLE_CASES:
+        with hide_on_stage(key), st.expander(f"The worst {len(frame)}"):
+            st.dataframe(written, hide_index=True, key=key)
+
+
+def quote(text: str) -> str:
+    """A user's text in a sentence of markdown."""
+    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"

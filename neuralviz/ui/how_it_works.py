@@ -15,7 +15,7 @@ from neuralviz.headlines import how_it_works as headlines
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import how_it_works as plots
-from neuralviz.plots.blueprints import blueprint_grid, grid_height
+from neuralviz.plots.blueprints import blueprint_grid
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import is_served
@@ -172,13 +172,13 @@ def _move(n_steps: int) -> None:
 # --- what each step shows ------------------------------------------------------------------------
 
 
-def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
+def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 0) -> None:
     show_figure(
         figure,
         key=f"{PAGE}-{key}",
         numbers=numbers,
         name=f"how-it-works-{key}",
-        height=height,
+        height=height or figure.layout.height or 440,
     )
 
 
@@ -245,7 +245,7 @@ def _show_inputs(walk: Walkthrough) -> None:
     numbers = pd.DataFrame(walk.inputs.masked, columns=columns)
     numbers.insert(0, "shift", walk.inputs.shift)
     numbers.insert(0, "blueprint", walk.inputs.blueprint + 1)
-    _draw(figure, "masked-inputs", numbers, grid_height(walk.inputs, tokens))
+    _draw(figure, "masked-inputs", numbers)
 
 
 def _show_loss(walk: Walkthrough) -> None:

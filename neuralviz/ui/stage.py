@@ -12,7 +12,7 @@ import streamlit as st
 import streamlit.components.v2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from streamlit.components.v2.types import ComponentRenderer
 
@@ -72,10 +72,6 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
 
     On the tour it is seen on the stage, too, in large type: within a slide where it stands, beside
     slides at the foot of each. While something is typed the arrow keys stay in the field.
-
-    Args:
-        key: names it on the page.
-        width: of the place on the page.
     """
     with st.container(key=f"on-stage-{key}", width=width):
         yield
@@ -85,9 +81,8 @@ def show_headline(sentence: str, *, key: str) -> None:
     """Say what the figures below show, in large type; on the stage, it is their headline.
 
     Args:
-        sentence: one or two, made from the numbers that are shown; what is said in a paragraph
-            after them is in small type. Markdown, so that texts of users go through `plain`.
-            Nothing is shown when it is empty.
+        sentence: markdown, so that texts of users go through `plain`; a paragraph after the first
+            is in small type. Nothing is shown when it is empty.
         key: names it on the page.
     """
     if sentence:
@@ -96,13 +91,20 @@ def show_headline(sentence: str, *, key: str) -> None:
 
 
 @contextmanager
-def slide(key: str, headline: str = "") -> Iterator[None]:
+def slide(key: str, headline: str = "") -> Iterator[Callable[[str], None]]:
     """A slide of the stage: a headline (see `show_headline`) and the figures that prove it.
 
     Off the stage it is a part of the page like any other. On the stage slides follow each other in
     the order of the page; widgets, captions and downloads within them are not seen, and their
-    figures share the height of the screen.
+    figures share the height of the screen. What it yields writes the headline later, above what
+    was drawn meanwhile.
     """
     with st.container(key=f"slide-{key}"):
-        show_headline(headline, key=key)
-        yield
+        place = st.container()
+
+        def write(sentence: str) -> None:
+            with place:
+                show_headline(sentence, key=key)
+
+        write(headline)
+        yield write

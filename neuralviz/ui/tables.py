@@ -6,25 +6,20 @@ import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.tables import guess_columns, guess_roles
-from neuralviz.reading.labelled import OPTIONAL, ROLES, find_roles
-from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.labelled import OPTIONAL, ROLES, Kind, find_roles
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
-from neuralviz.ui.choices import choose_header, choose_one
+from neuralviz.ui.choices import BY_DIGEST, choose_header, choose_one, upload_file
 from neuralviz.ui.limits import describe_destination, row_limit
 from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
-
-if TYPE_CHECKING:
-    from neuralviz.reading.labelled import Kind
-    from neuralviz.reading.pairs import ScoredPairs
-    from neuralviz.reading.table import Table
 
 MAX_ROWS = 20_000
 ONLY_PAIRS: dict[Kind, str] = {"pairs": "Scored pairs"}
@@ -49,7 +44,6 @@ ROLE_NAMES = {
     "fixed1": "First fixed value",
     "fixed2": "Second fixed value",
 }
-BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 _cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
 read_uploaded = _cache()(read_table)
 
@@ -57,11 +51,7 @@ read_uploaded = _cache()(read_table)
 def choose_pairs(
     key: str, example: Callable[[], tuple[str, ScoredPairs]]
 ) -> tuple[str, ScoredPairs, bool] | None:
-    """Ask for pairs: the example's, or a table's.
-
-    Args:
-        key: names the widgets; ``KEY-source`` is that of the choice.
-        example: returns the example's name and pairs.
+    """Ask for pairs: those that ``example`` returns with their name, or a table's.
 
     Returns:
         A name, the pairs, and whether they are the example's; None, with a message, without pairs.
@@ -97,7 +87,6 @@ def upload_table(
     """Ask for a table and the column of each role; the session keeps both.
 
     Args:
-        key: names the widgets; ``KEY-kept`` keeps the file in the session.
         columns: the expected columns, in words.
         max_rows: the most rows that are read.
         kinds: the kinds of data that the table may hold, and their names.
@@ -108,19 +97,15 @@ def upload_table(
     Raises:
         NeuralvizError: the table cannot be read.
     """
-    kept = f"{key}-kept"
     # The uploader takes any type: reading says what a file is not.
-    file = st.file_uploader("Table", key=f"{key}-file", label_visibility="collapsed")
-    if file is not None:
-        st.session_state[kept] = Source(file.name, file.getvalue())
-    if kept not in st.session_state:
+    source = upload_file(key, label="Table", label_visibility="collapsed")
+    if source is None:
         st.caption(
             f"Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             f"{columns}. Columns with other names are guessed; you can correct them. "
             f"{describe_destination()}"
         )
         return None
-    source: Source = st.session_state[kept]
     source = choose_header(source, f"{key}-header-{source.name}")
     table = read_uploaded(source, max_rows=max_rows)
     if header_note := table.describe_header(source.name):

@@ -5,15 +5,16 @@ A link brings them back: the address holds an id, never the texts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, cast
 
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.reading.source import TABLES, Source
-from neuralviz.reading.texts import ReadTexts, join_pasted, read_texts, split_pasted
-from neuralviz.ui.choices import choose_header, choose_one
+from neuralviz.reading.texts import Mode, ReadTexts, join_pasted, read_texts, split_pasted
+from neuralviz.ui.choices import BY_DIGEST, choose_header, choose_one, upload_file
 from neuralviz.ui.limits import (
     character_limit,
     describe_destination,
@@ -25,11 +26,8 @@ from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from neuralviz.reading.texts import Mode
-
+TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
+GUESSED = "detect automatically"
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
@@ -40,9 +38,9 @@ _MODES: dict[Mode, str] = {
     "one": "A single text",
 }
 
-_read = st.cache_data(
-    max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
-)(read_texts)
+_read = st.cache_data(max_entries=8, ttl=600, show_spinner="Reading …", hash_funcs=BY_DIGEST)(
+    read_texts
+)
 
 
 def ask_texts(
@@ -55,17 +53,13 @@ def ask_texts(
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
     What was typed or uploaded stays when another source is chosen or another page is visited. A
-    ``view`` in the address brings the texts that were kept under it (see ``links``).
+    ``view`` in the address brings the texts that were kept under it (see ``links``). The first
+    ``max_texts`` are used, without blanks and control characters; the page says what was left out.
 
     Args:
         key: names the input; shared by pages that should share the texts.
         examples: texts, with labels or without, by the name they are offered under.
-        max_texts: the first so many are used, and it says so.
         height: px of the field to type in.
-
-    Returns:
-        Texts without blanks and control characters; none when nothing usable was given. What was
-        left out has been said.
     """
     kept = open_view(key)
     if kept is not None:
@@ -79,12 +73,14 @@ def ask_texts(
         persist_state="session",
     )
     if source == "Paste":
-        read = _ask_pasted(key, height)
+        read = ask_pasted(key, height=height, label_visibility="collapsed", persist_state="session")
         notes = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
     elif source == "Upload":
         read = _ask_upload(key)
-        name = st.session_state[f"{key}-kept-file"].name if read.texts else ""
-        notes = [f"{many(len(read.texts), 'text')} from {name}."] if read.texts else []
+        file: Source | None = st.session_state.get(f"{key}-kept")
+        notes = (
+            [f"{many(len(read.texts), 'text')} from {file.name}."] if file and read.texts else []
+        )
     else:
         read, notes = _show_example(key, examples), []
     n_texts, n_allowed = len(read.texts), n_within_limits(read.texts)
@@ -104,14 +100,13 @@ def _restore(key: str, view: View) -> None:
     """Fill the widgets from a saved view."""
     if view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
-        st.session_state[f"{key}-kept-file"] = view.file
-        for name, value in view.choices:
-            st.session_state[name] = value
+        st.session_state[f"{key}-kept"] = view.file
+        st.session_state.update(view.choices)
         return
-    pasted, mode = join_pasted(list(view.texts))
-    st.session_state[f"{key}-pasted"] = pasted
-    st.session_state[f"{key}-mode"] = mode
     st.session_state[f"{key}-source"] = "Paste"
+    st.session_state[f"{key}-pasted"], st.session_state[f"{key}-mode"] = join_pasted(
+        list(view.texts)
+    )
 
 
 def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
@@ -119,7 +114,7 @@ def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
     if st.session_state.get(f"{key}-source") != "Upload":
         put_in_address(key, View(tuple(texts)))
         return
-    file: Source = st.session_state[f"{key}-kept-file"]
+    file: Source = st.session_state[f"{key}-kept"]
     keys = (f"{key}-column-{file.name}", f"{key}-header-{file.name}", f"{key}-file-mode")
     choices = [(name, st.session_state[name]) for name in keys if name in st.session_state]
     put_in_address(key, View(tuple(texts), file, tuple(choices)))
@@ -148,23 +143,19 @@ def _show_example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -
     return read
 
 
-def _ask_pasted(key: str, height: int) -> ReadTexts:
-    mode = _ask_mode(f"{key}-mode")
+def ask_pasted(key: str, modes: Sequence[Mode] = tuple(_MODES), **settings: Any) -> ReadTexts:
+    """A field for texts, and how they are separated in it; ``settings`` are those of the field."""
+    mode = _ask_mode(f"{key}-mode", modes)
     pasted = st.text_area(
-        "Your texts",
-        height=height,
-        label_visibility="collapsed",
-        placeholder="Type or paste your texts here",
-        key=f"{key}-pasted",
-        persist_state="session",
+        "Your texts", placeholder="Type or paste your texts here", key=f"{key}-pasted", **settings
     )
     return split_pasted(pasted, mode)
 
 
-def _ask_mode(key: str) -> Mode:
+def _ask_mode(key: str, modes: Sequence[Mode] = tuple(_MODES)) -> Mode:
     return st.radio(
         "How texts are separated",
-        list(_MODES),
+        modes,
         format_func=_MODES.get,
         horizontal=True,
         label_visibility="collapsed",
@@ -174,34 +165,37 @@ def _ask_mode(key: str) -> Mode:
 
 
 def _ask_upload(key: str) -> ReadTexts:
-    file = st.file_uploader(
-        "File",
-        type=["txt", "md", *(ending[1:] for ending in TABLES)],
-        key=f"{key}-file",
-        help=f"Plain text, or a table with a column of texts. {describe_destination()}",
-    )
-    kept = f"{key}-kept-file"
-    if file is not None:
-        st.session_state[kept] = Source(file.name, file.getvalue())
-    if kept not in st.session_state:
+    help_ = f"Plain text, or a table with a column of texts. {describe_destination()}"
+    source = upload_file(key, label="File", type=TEXT_ENDINGS, help=help_)
+    if source is None:
         return ReadTexts(())
-    source: Source = st.session_state[kept]
-    mode: Mode = "line" if source.is_table else _ask_mode(f"{key}-file-mode")
-    column_place, header_place = st.columns(2)
     try:
-        source = choose_header(source, f"{key}-header-{source.name}", header_place)
-        read = _read(source, mode=mode)
-        if len(read.columns) > 1:
-            column = column_place.selectbox(
-                "Text column",
-                read.columns,
-                index=read.columns.index(read.column),
-                key=f"{key}-column-{source.name}",
-            )
-            read = _read(source, column)
+        return ask_texts_of_file(key, source)
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
+
+
+def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> ReadTexts:
+    """The texts of a file, with widgets for how they are separated, or for header and columns.
+
+    Raises:
+        NeuralvizError: it cannot be read so.
+    """
+    if not source.is_table:
+        return _read(source, mode=_ask_mode(f"{key}-file-mode"))
+    column_box, *id_box, header_box = st.columns(3 if with_ids else 2)
+    source = choose_header(source, f"{key}-header-{source.name}", header_box)
+    read = _read(source)
+    columns = list(read.columns)
+    if len(columns) > 1:
+        place, column_key = columns.index(cast("str", read.column)), f"{key}-column-{source.name}"
+        column = column_box.selectbox("Text column", columns, place, key=column_key)
+        ids = [
+            box.selectbox("ID column", [GUESSED, *columns], key=f"{key}-ids-{source.name}")
+            for box in id_box
+        ]
+        read = _read(source, column, id_column=next((i for i in ids if i != GUESSED), None))
     note = read.describe_header(source.name)
     return replace(read, notes=(note, *read.notes)) if note else read
 
@@ -223,9 +217,6 @@ def ask_text_fields(
         fields: label to the text that is in it at first.
         examples: by name, what they put into widgets, by key; offered above the fields.
         height: px.
-
-    Returns:
-        What is in the fields, as typed.
     """
     keys = [f"{page}-{label}".lower() for label in fields]
     if (view := open_view(page)) is not None:

@@ -14,7 +14,7 @@ from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.evaluation.similarity import rank_correlations
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.reading.source import Source
-from neuralviz.ui.compare.main import LABELS, _read_corpus_examples
+from neuralviz.ui.compare import LABELS, load_examples
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support.models import SENTENCES, save_family
@@ -140,7 +140,7 @@ def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> No
     page = open_page(m2="cls", m3="none")
     table = b"kind,said\nanimal,A cat sleeps.\nweather,It rains.\nanimal,A dog barks.\n"
     page.session_state["compare-source"] = "Upload"
-    page.session_state["compare-kept-file"] = Source("kinds.csv", table)
+    page.session_state["compare-kept"] = Source("kinds.csv", table)
     page.run().selectbox(key="order").set_value("By kind").run()
     page = finish(press(page))
     shared = {**page.query_params, "order": "By kind"}  # a browser's address has the order, too
@@ -239,7 +239,7 @@ def test_the_tour_says_what_the_comparison_shows() -> None:
     page = finish(open_page(tour="2", compare_example="From the corpus", order="By topic"))
     done = last_run(page)
     assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
-    labels = _read_corpus_examples().labels
+    labels = load_examples()["From the corpus"].labels
     counts = []
     for method in done.result:
         products = method.similarity.products.copy()

@@ -20,10 +20,16 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.folders import write_lesson, write_texts
-from neuralviz.training.record import Lesson, SnapshotRecord, TrainingEnded, TrainingStep
-from neuralviz.training.settings import TrainingSettings, with_options
-from neuralviz.ui import saving
+from neuralviz.training.record import (
+    RECORDING_FORMAT,
+    Lesson,
+    RecordedTraining,
+    TrainingEnded,
+    TrainingStep,
+)
+from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.snapshots import Snapshot
+from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
@@ -41,7 +47,7 @@ def saved_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a small encoder, as a training leaves it."""
     folder = tmp_path_factory.mktemp("small")
     model = load_text_model(str(save_family("bert", folder / "model")))
-    settings = with_options(TrainingSettings(), sentences=1, shortest=5, max_steps=1)
+    settings = TrainingSettings(sentences=1, shortest=5, max_steps=1)
     (*_, ended) = training.train(model, TEXTS, settings)
     assert isinstance(ended, TrainingEnded)
     training.save_encoder(ended.result, model, folder / "saved")
@@ -131,7 +137,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     path = str(encoders_folder() / "mine")
     assert f"Saved as “mine” in {path}." in said(press(page, "Save")).replace("\\", "")
     with monkeypatch.context() as others:  # to whom the server's folders are nothing
-        others.setattr(saving, "has_visitors", lambda: True)
+        others.setattr(choices, "has_visitors", lambda: True)
         assert "Saved as “mine”." in said(page.run()).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
@@ -216,11 +222,9 @@ def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
 # --- a folder of snapshots ---------------------------------------------------------------------
 
 
-def write_snapshots(folder: Path, steps: int = 20) -> Lesson:
+def write_snapshots(folder: Path, steps: int = 20) -> RecordedTraining:
     snapshots = tuple(
-        SnapshotRecord(
-            step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int)
-        )
+        Snapshot(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
     curve = np.linspace(2, 1, steps)
@@ -228,9 +232,15 @@ def write_snapshots(folder: Path, steps: int = 20) -> Lesson:
         TrainingSettings(), steps=40, loss=curve, learning_rate=curve, alignment=curve,
         uniformity=curve, snapshots=snapshots,
     )  # fmt: skip
-    write_texts(folder, [f"text {i}" for i in range(8)], ["a", "b"] * 4, "someone/encoder")
-    write_lesson(folder, lesson)
-    return lesson
+    texts = tuple(f"text {i}" for i in range(8))
+    recorded = RecordedTraining(lesson, texts, ("a", "b") * 4, "someone/encoder")
+    write_recording(folder, recorded)
+    return recorded
+
+
+def write_recording(folder: Path, recorded: RecordedTraining) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "training.npz").write_bytes(RECORDING_FORMAT.pack(recorded))
 
 
 def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_path: Path) -> None:
@@ -240,7 +250,7 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
         open_folder()
 
     page = AppTest.from_function(app, default_timeout=60).run()
-    lesson = write_snapshots(tmp_path / "run")
+    recorded = write_snapshots(tmp_path / "run")
     for folder, answer in (
         (" ", "Enter the path of a folder first."),
         (str(tmp_path / "nowhere"), "No such folder"),
@@ -251,6 +261,7 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
         assert answer in said(press(page, "Open"))
     assert "of 75.0% of 8 texts, against 25.0%" in said(page)
     assert len(page.get("bidi_component")) == 3
-    write_lesson(tmp_path / "run", replace(lesson, is_over=True))
+    finished = replace(recorded, lesson=replace(recorded.lesson, is_over=True))
+    write_recording(tmp_path / "run", finished)
     assert "so far" in said(page.run())  # what was opened stays until it is opened again
     assert "20 steps of 40, finished" in said(press(page, "Open"))

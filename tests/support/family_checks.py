@@ -1,7 +1,8 @@
 """Whether the vectors of a family's tiny model are right, held to plain transformers.
 
-``python -m tests.support.family_checks`` reads names of families, a line each, and answers each
-with a line of JSON. Every family has a process of its own with an end to its time and memory.
+``python -m tests.support.family_checks`` reads lines of JSON, a family and whether it is
+trained, too, and answers each with one. Every family has a process of its own with an end to its
+time and memory.
 """
 
 from __future__ import annotations
@@ -92,16 +93,16 @@ class FamilyChecker:
         self._process.kill()
         self._process.communicate()
 
-    def check(self, family: str) -> Finding:
-        """What is found of one family."""
+    def check(self, family: str, *, is_trained: bool = True) -> Finding:
+        """What is found of one family; an encoder of it may be trained, too."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{family}\n")
+        self._process.stdin.write(f"{json.dumps([family, is_trained])}\n")
         self._process.stdin.flush()
         return Finding(**json.loads(self._process.stdout.readline()))
 
 
-def check_family(family: str, folder: Path) -> Finding:
+def check_family(family: str, folder: Path, *, is_trained: bool = True) -> Finding:
     """Make a family's tiny model in an empty folder and look at it from all sides."""
     from tests.support.families import NotBuiltError, all_families, save_family
 
@@ -110,7 +111,9 @@ def check_family(family: str, folder: Path) -> Finding:
     except NotBuiltError as error:
         return Finding(family, "—", reasons={"model": f"{error}"})
     finding = Finding(family)
-    VectorChecks(finding, folder).run(has_head=all_families()[family] == "masked")
+    VectorChecks(finding, folder).run(
+        has_head=all_families()[family] == "masked", is_trained=is_trained
+    )
     finding.reasons = {
         step: re.sub(rf"{folder}/model\b", family, reason).replace(f"{folder}", "…")
         for step, reason in finding.reasons.items()
@@ -124,7 +127,7 @@ class VectorChecks:
     def __init__(self, finding: Finding, folder: Path) -> None:
         self.finding, self.folder, self.source = finding, folder, folder / "model"
 
-    def run(self, *, has_head: bool) -> None:
+    def run(self, *, has_head: bool, is_trained: bool) -> None:
         from neuralviz.models import LanguageModel, load_text_model
 
         expected = self._expect()
@@ -137,7 +140,8 @@ class VectorChecks:
                     self.finding.wrong.append("no token knows of another")
                 if isinstance(model, LanguageModel):
                     self._attempt("export", lambda: self._export(model, right))
-                self._attempt("training", lambda: self._train(model))
+                if is_trained:
+                    self._attempt("training", lambda: self._train(model))
             self._unchanged(model, before)
         self.finding.vectors = self._result("model", "mean", "last", "sbert-wk")
         if has_head:
@@ -368,7 +372,7 @@ def _everything(network: PreTrainedModel) -> dict[str, Any]:
     return held | {f"config.{name}": value for name, value in network.config.to_dict().items()}
 
 
-def _answer(family: str) -> Finding:
+def _answer(family: str, is_trained: bool) -> Finding:
     """The finding of a process of its own."""
     folder = Path(tempfile.mkdtemp(prefix="neuralviz-family-"))
     try:
@@ -378,7 +382,7 @@ def _answer(family: str) -> Finding:
                 try:
                     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                     signal.alarm(SECONDS)
-                    finding = check_family(family, folder)
+                    finding = check_family(family, folder, is_trained=is_trained)
                     (folder / "finding.json").write_text(json.dumps(asdict(finding)), "utf-8")
                 except BaseException:
                     (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
@@ -411,7 +415,7 @@ def _serve() -> None:
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
     for line in sys.stdin:
-        print(json.dumps(asdict(_answer(line.strip()))), flush=True)
+        print(json.dumps(asdict(_answer(*json.loads(line)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,12 @@ def child(work: Callable[[], None]) -> dict[str, Any]:
 
 def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> None:
     from neuralviz.cli import app
-    from neuralviz.training import loop
+    from neuralviz.training import checkpoints
 
-    loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = -1.0, float("inf")  # after every step
+    checkpoints.CHECKPOINT_SECONDS, checkpoints.CHECKPOINT_SHARE = (
+        -1.0,
+        float("inf"),
+    )  # after every step
     prepare()
     words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS, *CHUNKS]
     try:

@@ -109,6 +109,6 @@ def keep_map(
         corpus,
         embedder,
         Projection(points, settings, Neighbours(near, far, "cosine")),
-        Clusters(topics, TOPICS, max(5, n // 1000)),
+        Clusters(topics, TOPICS),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )

@@ -532,8 +532,12 @@ def test_flags_have_no_type_in_help(run: Callable[..., Result], words: str):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("tune a --epochs ten", "--epochs must be a whole number.\n"),
-        ("tune a --learning-rate slow", "--learning-rate must be a number.\n"),
+        (
+            "tune a --epochs ten",
+            "The option “epochs” must be a whole number from 1 to 1000, not “ten”.\n",
+        ),
+        ("train table chunks c --labels a --epochs ten", "--epochs must be a whole number.\n"),
+        ("project a -o b.html --perplexity slow", "--perplexity must be a number.\n"),
         ("embed a.txt -o b.csv --limit 0", "--limit must be at least 1.\n"),
         ("app --port 99999", "--port must be at most 65535.\n"),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralviz.errors import SettingsError
 from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 
 TOPICS = {
@@ -38,7 +37,7 @@ def texts_of(topics: list[str], common: list[str], seed: int = 0) -> list[str]:
 def in_topics(sizes: dict[str, int]) -> tuple[list[str], Clusters]:
     topics = [topic for topic, size in sizes.items() for _ in range(size)]
     labels = np.repeat(np.arange(len(sizes)), list(sizes.values())).astype(np.int32)
-    return topics, Clusters(labels, len(sizes), 5)
+    return topics, Clusters(labels, len(sizes))
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -55,14 +54,6 @@ def test_clusters_are_numbered_by_size_and_points_far_off_are_in_none(dimensions
     np.testing.assert_array_equal(coordinates, before)
     np.testing.assert_array_equal(find_clusters(coordinates.astype(np.float32)).labels,
                                   clusters.labels)  # fmt: skip
-
-
-def test_the_smallest_cluster_has_the_size_asked_for():
-    coordinates = blobs(100, 80, 12)
-    assert find_clusters(coordinates, 5).n == 3
-    clusters = find_clusters(coordinates, 20)
-    assert (clusters.n, clusters.min_cluster_size) == (2, 20)
-    assert [find_clusters(blobs(n)).min_cluster_size for n in (50, 1200)] == [5, 12]
 
 
 def test_one_large_cloud_is_looked_into():
@@ -89,14 +80,8 @@ def test_points_at_one_place_are_a_cluster_and_never_torn() -> None:
 def test_of_very_many_points_the_clusters_are_those_of_a_sample():
     clusters = find_clusters(blobs(500, 900, 600, noise=4), most_points=400)
     expected = np.repeat([2, 0, 1, -1], [500, 900, 600, 4])
-    assert (clusters.n, clusters.min_cluster_size) == (3, 20)
+    assert clusters.n == 3
     assert (clusters.labels == expected)[:2000].mean() > 0.97
-
-
-@pytest.mark.parametrize("size", [1, 2.5, True])
-def test_a_smallest_cluster_that_makes_no_sense_is_said(size):
-    with pytest.raises(SettingsError, match="at least 2"):
-        find_clusters(blobs(30), size)
 
 
 @pytest.mark.parametrize("common", [ENGLISH, GERMAN], ids=["English", "German"])
@@ -112,7 +97,7 @@ def test_clusters_are_named_by_their_own_words_not_by_those_of_the_language(comm
 def test_the_order_is_that_of_class_tf_idf():
     """Shares 3/6, 2/6 and 1/6 … of 4-word clusters; ``rare`` stands in one text alone."""
     texts = ["alpha beta", "alpha beta", "alpha rare", "gamma delta", "gamma delta", "gamma delta"]
-    clusters = Clusters(np.array([0, 0, 0, 1, 1, 1], dtype=np.int32), 2, 2)
+    clusters = Clusters(np.array([0, 0, 0, 1, 1, 1], dtype=np.int32), 2)
     assert name_clusters(texts, clusters) == (("alpha", "beta"), ("delta", "gamma"))
     assert name_clusters(texts, clusters, n_words=1) == (("alpha",), ("delta",))
 
@@ -125,6 +110,6 @@ def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():
         ["हिन्दी भाषा", "सरल हिन्दी"],
         ["L’eau claire", "l'eau froide"],
     ]
-    clusters = Clusters(np.repeat(np.arange(5), 2).astype(np.int32), 5, 2)
+    clusters = Clusters(np.repeat(np.arange(5), 2).astype(np.int32), 5)
     names = name_clusters([text for group in groups for text in group], clusters)
     assert names == (("океан",), ("猫咪",), (), ("हिन्दी",), ("eau",))

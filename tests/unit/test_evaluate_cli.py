@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.plan import MeasureSettings

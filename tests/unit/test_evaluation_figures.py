@@ -69,12 +69,12 @@ def pairs_like_the_benchmark(benchmark: str = "stsb") -> ScoredData:
     return replace(data, benchmark=benchmark)
 
 
-def all_figures(results: Results) -> list[tuple[go.Figure, int]]:
+def all_figures(results: Results) -> list[go.Figure]:
     return [*proof_figures(results, 0), *other_figures(results, 0)]
 
 
 def titles(results: Results) -> list[str]:
-    return [figure.layout.title.text for figure, _ in all_figures(results)]
+    return [figure.layout.title.text for figure in all_figures(results)]
 
 
 def words_of(figure: go.Figure) -> str:
@@ -165,7 +165,7 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Cosines by mean",
         "Cosines by neural, exact",
     ]
-    first = next(iter(all_figures(results)))[0]
+    first = all_figures(results)[0]
     measured = results.measured(0, 0)
     assert measured is not None
     assert first.data[0].x[0] == measured.correlations.spearman
@@ -179,7 +179,7 @@ def test_a_row_that_failed_is_in_no_figure() -> None:
     results = filled(rows[:1], few_pairs())
     results = Results(EvaluationPlan(results.data, rows), cells=results.cells)
     results = results.having(Cell(0, 1, None, error=f"It has no model {EVIL}."))
-    for figure, _ in all_figures(results):
+    for figure in all_figures(results):
         assert "cls" not in words_of(figure)
     report = report_html(results)
     assert "cls: It has no model &lt;script&gt;" in report
@@ -284,7 +284,7 @@ def test_what_was_published_stands_beside_with_its_model() -> None:
     assert f"{neural}<td>0.478</td><td>0.482</td>{counts}" in table
     assert f"<td>mean</td><td>all-MiniLM-L6-v2</td>{paper}<td>0.820</td>" in table
     assert "sbert-wk" not in table
-    spearman = next(iter(all_figures(results)))[0]
+    spearman = all_figures(results)[0]
     assert spearman.data[-1].x == (0.820, 0.658)
     assert spearman.data[0].error_x.array is None  # no resamples, no interval
 

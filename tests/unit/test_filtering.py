@@ -1,37 +1,12 @@
-"""Texts are found by the words in them, filtered, and told apart by their labels."""
+"""Texts are filtered, and told apart by their labels."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from neuralviz.maps.filtering import TextFilter, category_names, find_words
+from neuralviz.maps.filtering import TextFilter, category_names
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-
-TEXTS = [text.casefold() for text in (
-    "The old bridge", "A bridge of old stone", "Straße im Regen", "42 % = half?", "",
-)]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("query", "rows"),
-    [
-        ("bridge", [0, 1]),
-        ("OLD Bridge", [0, 1]),
-        ('"old bridge"', [0]),
-        ("“old stone” a", [1]),
-        ("strasse", [2]),
-        ("idg", [0, 1]),
-        ("% =", [3]),
-        ("(.*", []),
-        ('"', []),
-        ("   ", []),
-        ("bridge nowhere", []),
-    ],
-)
-def test_words_are_found(query: str, rows: list[int]):
-    assert find_words(TEXTS, query).tolist() == rows
 
 
 def test_filters_combine_and_say_how_many_texts_are_shown() -> None:

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, StoreError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
@@ -26,10 +25,10 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import (
     find_imported,
     import_vectors,
-    imported_by_label,
     imported_label,
+    imported_specs,
 )
-from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.store.vectors import KeptEmbedder, text_keys
 from neuralviz.store.writing import write_vectors
 
 TEXTS = ("rain", "snow", "rain", "bread", "salt", "a choir", "a river")
@@ -171,18 +170,18 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     def place_of(spec: EmbedderSpec) -> KeptEmbedder:
         return find_imported([store.vectors], spec, store.keys(corpus))[1]
 
-    found = imported_by_label(CorpusStore(), corpus)
+    found = imported_specs(CorpusStore().vectors, store.keys(corpus))
     assert list(found) == ["file: rows.npy", "file: texts.parquet"]
     assert place_of(found["file: rows.npy"]) == by_row
     newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1)).kept
-    found = imported_by_label(store, corpus)  # both of the name are there
+    found = imported_specs(store.vectors, store.keys(corpus))  # both of the name are there
     assert list(found) == ["file: rows.npy", "file: texts.parquet", "file: rows.npy (2)"]
     assert place_of(found["file: rows.npy"]) == by_row
     assert place_of(found["file: rows.npy (2)"]) == newer
     assert imported_label(store, corpus, newer) == "file: rows.npy (2)"
     again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     assert imported_label(store, corpus, again) == "file: rows.npy"  # the same vectors
-    assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
+    assert imported_specs(store.vectors, text_keys(["x", "y"])) == {}
     keys = store.keys(corpus)
     store.delete(corpus)
     assert not store.vectors.has_vectors(by_row, keys).any()

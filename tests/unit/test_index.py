@@ -97,7 +97,6 @@ def test_a_small_corpus_among_others_is_searched_wider(
     assert recall(found, exact) >= 0.95
     monkeypatch.setattr(searching, "MOST_FETCHED", 1)
     found = nearest_in_corpus(store, small, embedder, queries, 6)
-    assert not found.is_approximate
     np.testing.assert_array_equal(found.indices, exact.indices)
 
 

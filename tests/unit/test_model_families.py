@@ -1,4 +1,8 @@
-"""Every family of text models that transformers can build: right vectors, or a sentence."""
+"""Families of text models that transformers can build: right vectors, or a sentence.
+
+Here all that predict masked tokens, and a third of the others, an eighth of them trained;
+``scripts/list_families.py`` checks and trains them all.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,8 @@ def documented_results() -> dict[str, tuple[str, str]]:
 
 
 RESULTS = documented_results()
+MASKED = sorted(family for family, (_, neural) in RESULTS.items() if neural != "—")
+SAMPLE = MASKED + sorted(RESULTS.keys() - set(MASKED))[::3]
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +51,9 @@ def test_every_family_is_documented() -> None:
     assert set(re.findall(r"`([^`]+)`", listed)) - {"AutoModel"} == left_out
 
 
-@pytest.mark.parametrize("family", sorted(RESULTS))
+@pytest.mark.parametrize("family", SAMPLE)
 def test_vectors_are_right_or_refused(family: str, checker: FamilyChecker) -> None:
-    finding = checker.check(family)
+    finding = checker.check(family, is_trained=family in SAMPLE[::8])
     assert finding.wrong == []
     assert (finding.vectors, finding.neural) == RESULTS[family]
 

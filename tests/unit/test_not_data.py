@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -131,28 +132,100 @@ def test_texts_in_html_and_markdown_with_html_are_texts() -> None:
     assert read_texts(Source("README.md", page)).texts
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"{\\rtf1\\ansi One}", "RTF"),
-        (pickle.dumps(["The river rose.", "Bread needs salt."]), "Python pickle"),
-        (b"PK\x03\x04 word/x.xml", "zip"),
-        (b"%PDF-1.7", "PDF"),
-    ],
-)
-@pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl", "json", "md"])
-def test_documents_of_other_kinds_are_named(ending: str, content: bytes, says: str) -> None:
-    with pytest.raises(TextError, match=f"looks like .*{says}"):
-        read_texts(Source(f"t.{ending}", content))
+BINARY = bytes(range(256)) * 20
+REFUSED = [
+    *((name, b"", "is empty") for name in ("a.txt", "t.json", "t.jsonl", "t.parquet", "t.xlsx")),
+    ("a.txt", b"\n \n", "is empty"),
+    ("a.csv", b"\xef\xbb\xbf\n", "is empty"),
+    ("a.csv", b"text\n \n", "no text"),
+    ("a.csv", b"a,b\n1,2,3,4\n", "as a table.* Put texts that contain “,” in quotation"),
+    ("a.csv", b'a,b\n1,2\n1,"open\n3,4\n', r"no word.* quotation mark \(line 3\)"),
+    ("a.csv", b'"a,b\n1,two\n', "as a table.* starts at line 1"),
+    ("a.csv", b'a,b\n1,"two\n', r"as a table.* quotation mark \(line 2\)"),
+    ("a.csv", b"x,y\n1,2.5\n3,1e5\n", "no column with texts: no words in “x”, “y”"),
+    ("a.csv", b"a\n" + BINARY, "is not a text file"),
+    ("a.txt", BINARY, "is not a text file"),
+    ("t.csv", b",".join([b"a"] * 3000), "more than 2,000 columns"),
+    ("t.csv", b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n", "Markdown table"),
+    ("t.csv", b"text|label\n:--|--:\nOne|a\n", "Markdown table"),
+    ("t.csv", b'[{"text": "One"}, {"text": "Two"}]', r"holds JSON.*\.jsonl"),
+    ("t.csv", b'{"text": "One"}\n{"text": "Two"}\n', r"holds JSON.*\.jsonl"),
+    ("t.csv", b'[\n{"a": 1}]', r"holds JSON.*\.jsonl"),
+    ("t.json", b'[{"text": "One"}', "incomplete or has an error in line 1"),
+    ("t.json", b'{\n "text": "One"\n}\n{\n "text": Two\n}\n', "has an error in line 5"),
+    ("t.json", b'{"text": "One"}', "does not contain a table"),
+    ("t.json", b'{"a": [1], "b": [1, 2]}', "does not contain a table"),
+    ("t.json", b"5", "does not contain a table"),
+    ("t.json", b"[[1, 2]]", "neither an object nor a string"),
+    ("t.json", b"[" * 100_000, "nested too deeply"),
+    ("t.json", json.dumps([dict.fromkeys(map(str, range(3000)), 1)]).encode(), "more than 2,0"),
+    ("t.json", b'{"data": [{"paragraphs": [{"context": "A", "qas": []}]}]}', "as SQuAD has"),
+    ("t.jsonl", b"One\nTwo\n", "Skipped 2 lines"),
+    ("t.parquet", b"PAR1 and so on PAR1", "damaged, or not a Parquet file"),
+    ("t.parquet", b"a,b\n1,2\n", "damaged, or not a Parquet file"),
+    ("t.xlsx", b"PK\x03\x04 and so on", "damaged, or not an Excel workbook"),
+    ("t.xlsx", b"a,b\n1,2\n", "damaged, or not an Excel workbook"),
+    *(
+        (f"t.{ending}", content, f"looks like .*{says}")
+        for ending in ("txt", "csv", "tsv", "jsonl", "json", "md")
+        for content, says in (
+            (b"{\\rtf1\\ansi One}", "RTF"),
+            (pickle.dumps(["The river rose.", "Bread needs salt."]), "Python pickle"),
+            (b"PK\x03\x04 word/x.xml", "an Excel workbook or another zip"),
+            (b"%PDF-1.7", "PDF"),
+        )
+    ),
+]
+OTHER_TEXTS = [  # which are read as one text each
+    ("a.txt", "id\ttext\n1\tOne\n2\tTwo\n", "each line has 2 fields between tabs. Rename it"),
+    ("a.txt", "#separator:tab\nA\tEin\nB\tZwei\nC\tDrei\n", "each line has 2 fields"),
+    ("a.txt", "id;text\n1;One\n", "with the columns id;text. Rename it to .csv"),
+    ("a.txt", '{"text": "One"}\n{"text": "Two"}\n', "holds JSON, not plain text"),
+    ("a.conllu", "# text = It.\n1\tIt\tit\tP\tPRP\t_\t2\tn\t_\t_\n" * 3, "treebank or CoNLL"),
+    ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", "treebank or CoNLL"),
+    ("a.txt", "__label__a One\n__label__b Two\n", "as fastText has it"),
+    ("tweets.js", "window.YTD.tweets.part0 = [ {", "of a Twitter archive"),
+    ("a.ipynb", '{\n "cells": [],\n "nbformat": 4\n}', "is a notebook"),
+]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b'[{"text": "One"}, {"text": "Two"}]', b'{"text": "One"}\n{"text": "Two"}\n', b'[\n{"a": 1}]'],
-)
-def test_json_is_no_delimited_text(content: bytes) -> None:
-    with pytest.raises(TextError, match=r"holds JSON.*\.jsonl"):
-        read_texts(Source("t.csv", content))
+@pytest.mark.parametrize(("name", "content", "says"), REFUSED)
+def test_what_cannot_be_read_is_refused_with_a_sentence(
+    name: str, content: bytes, says: str
+) -> None:
+    with pytest.raises(TextError, match=says):
+        read_texts(Source(name, content))
+
+
+@pytest.mark.parametrize(("name", "content", "says"), OTHER_TEXTS)
+def test_tables_and_json_called_plain_text_are_refused(name: str, content: str, says: str) -> None:
+    source = Source(name, content.encode())
+    with pytest.raises(TextError, match=says):
+        read_texts(source)
+    if not name.endswith(".ipynb"):
+        assert read_texts(source, mode="one").texts == (content.strip(),)
+
+
+def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("a.csv", r"^No such file: a\.csv\.$"), ("pipe", "not a regular file")):
+        with pytest.raises(TextError, match=says):
+            read_texts(Source(name, tmp_path / name))
+    with pytest.raises(TextError, match="is not a regular file"):
+        read_texts(Source("a.csv", tmp_path))
+
+
+def test_the_digest_of_a_source_is_of_its_name_and_what_it_holds_now(tmp_path: Path) -> None:
+    sources = [Source("a", b"One"), Source("a", b"Two"), Source("b", b"One"), Source("a\0O", b"ne")]
+    assert len({source.digest for source in [*sources, Source("a", b"One")]}) == 4
+    path = tmp_path / "a.txt"
+    path.write_text("One")
+    before = Source.from_path(path).digest
+    assert Source.from_path(path).digest == before
+    path.write_text("One more")
+    assert Source.from_path(path).digest != before
+    with pytest.raises(TextError, match=r"^No such file: nothing\.txt\.$"):
+        _ = Source.from_path(tmp_path / "nothing.txt").digest
 
 
 # --- Arrow ---------------------------------------------------------------------------------------
@@ -294,10 +367,7 @@ def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
     assert (
         table.column("text"),
         len(read_table(Source.from_path(saved / "plain"), max_rows=3)),
-    ) == (
-        TEXTS,
-        3,
-    )
+    ) == (TEXTS, 3)
     splits = read_folder(saved / "splits")
     assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
     assert splits.labels["folder"] == ("test", "test", *["train"] * 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks
 
-STEPS = 4
+STEPS = 2
 
 
 @pytest.fixture
@@ -38,13 +39,13 @@ def test_it_is_of_the_settings_that_the_page_begins_with(task: TrainOnCorpus) ->
 
 @pytest.mark.slow
 def test_it_begins_as_a_training_of_today_does(task: TrainOnCorpus) -> None:
-    """The first steps and what was measured before them; the script does all of them."""
+    """The first steps of its first training; the script does all of them."""
+    task = replace(task, settings=task.settings[:1], n_watched=50)
     lessons = task.start()
     events = task.events(lambda: False)
-    while not all(one.step >= STEPS and one.snapshots for one in lessons):
+    while lessons[0].step < STEPS:
         lessons = task.fold(lessons, [next(events)])
     events.close()
-    for found, was in zip(lessons, recorded_lessons(), strict=True):
-        np.testing.assert_allclose(found.loss[:STEPS], was.loss[:STEPS], atol=0.005)
-        assert found.snapshots[0].accuracy is not None
-        np.testing.assert_allclose(found.snapshots[0].accuracy, was.accuracy[0], atol=0.005)
+    np.testing.assert_allclose(
+        lessons[0].loss[:STEPS], recorded_lessons()[0].loss[:STEPS], atol=0.005
+    )

@@ -72,7 +72,6 @@ def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore
     queries = clouds(100, seed=1, dim=dim)
     found = nearest_in_corpus(store, corpus, embedder, queries, 10)
     exact = nearest(vectors, queries, 10)
-    assert found.is_approximate and found.first(3).is_approximate
     assert recall(found.indices, exact.indices) > 0.95
     same = found.indices == exact.indices
     np.testing.assert_allclose(found.distances[same], exact.distances[same], atol=1e-6)
@@ -109,7 +108,7 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
             exact = nearest(vectors, queries, 7, metric)
             np.testing.assert_array_equal(found.indices, exact.indices)
             np.testing.assert_array_equal(found.distances, exact.distances)
-            assert not found.is_approximate and found.metric == metric
+            assert found.metric == metric
         indexed(store.database, embedder)
 
 

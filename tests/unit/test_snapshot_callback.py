@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +17,9 @@ from sentence_transformers import SentenceTransformer
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training import smooth
-from neuralviz.training import SnapshotCallback, Watch, folders, read_folder
+from neuralviz.training import SnapshotCallback, Watch, read_folder, record
 from neuralviz.training.callback import MOST_SNAPSHOTS, _Layers
-from neuralviz.training.record import SnapshotRecord
+from neuralviz.training.record import RECORDING_FORMAT
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, save_trained
 
@@ -99,13 +99,11 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     assert lesson.accuracy.shape == (4, 4)
     np.testing.assert_allclose(lesson.loss, [1 / 2, 1 / 2, 1 / 4, 1 / 4, 1 / 6, 1 / 6])
     assert lesson.settings.batch_size == 4
-    assert begun.lesson.settings.pairs.kind == "dropout"
+    assert begun.lesson.settings.pairs == "dropout"
     ours = Watch(CORPUS, LABELS, n_texts=10).look(_Layers(model), 0)
     np.testing.assert_array_equal(lesson.snapshots[0].accuracy, ours.accuracy)
-    np.testing.assert_array_equal(
-        lesson.snapshots[0].nearest, SnapshotRecord.from_snapshot(ours).nearest
-    )
-    assert sorted(path.name for path in (home / "two").iterdir()) == ["texts.json", "training.npz"]
+    np.testing.assert_array_equal(lesson.snapshots[0].nearest, ours.nearest)
+    assert [path.name for path in (home / "two").iterdir()] == ["training.npz"]
 
 
 def test_numbers_are_labels_0_as_well(tiny: LanguageModel, home: Path) -> None:
@@ -212,20 +210,19 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
     assert "damaged" in said(folder)
     driven(SnapshotCallback(home / "good", CORPUS), encoder(tiny, home))
     good = home / "good"
-    texts = json.loads((good / "texts.json").read_text("utf-8"))
-    for spoilt in ({"texts": texts["texts"][:3]}, {"texts": 3}, {"labels": 7}, {"model": None}):
-        (good / "texts.json").write_text(json.dumps(texts | spoilt))
-        if spoilt == {"model": None}:
-            assert read_folder(good).texts
-        else:
-            assert "damaged" in said(good)
-    (good / "texts.json").unlink()
-    assert "Could not read" in said(good)
+    recorded = read_folder(good)
+    spoilt: list[dict[str, Any]] = [
+        {"texts": recorded.texts[:3]}, {"texts": 3}, {"labels": 7}, {"labels": ("a",)},
+        {"model": None}, {"lesson": replace(recorded.lesson, steps=-1)}, {"lesson": None},
+    ]  # fmt: skip
+    for changes in spoilt:
+        content = RECORDING_FORMAT.pack(replace(recorded, **changes))
+        (good / "training.npz").write_bytes(content)
+        assert "damaged" in said(good)
 
 
 def test_what_unpacks_to_too_much_is_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "MOST_BYTES", 10_000)
-    (home / "texts.json").write_text("{}")
+    monkeypatch.setattr(record, "MOST_BYTES", 10_000)
     with zipfile.ZipFile(home / "training.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("about.npy", b"\0" * 1_000_000)
     with pytest.raises(NeuralvizError, match="too large"):

@@ -19,7 +19,8 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.results import Results
-from neuralviz.plots.evaluation import broken_figure, correlation_figure, grid_figure, line_figure
+from neuralviz.evaluation.yardsticks import YARDSTICKS
+from neuralviz.plots.evaluation import grid_figure, line_figure, yardstick_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
@@ -97,17 +98,18 @@ def test_a_grid_has_every_value_at_its_place() -> None:
 
 
 def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
+    by_name = {yardstick.name: yardstick for yardstick in YARDSTICKS}
     learnt = filled(rows_of("epochs")[:6], some_pairs())
-    figure, _ = correlation_figure(learnt, 0, "spearman")
+    figure = yardstick_figure(learnt, 0, by_name["spearman"])
     line = next(one for one in figure.data if one.mode == "lines+markers")
     assert list(line.x) == [1, 2, 3, 4, 5, 6]
     assert list(line.y) == [learnt.measured(0, at).correlations.spearman for at in range(6)]
-    figure, _ = broken_figure(learnt, 0, "triplets")
+    figure = yardstick_figure(learnt, 0, by_name["triplets"])
     expected = [100 * learnt.measured(0, at).triplets.error for at in range(6)]
     assert list(figure.data[-1].y) == expected
     windows = filled(rows_of("sbert-wk-sweep"), some_pairs())
-    figure, n_rows = correlation_figure(windows, 0, "kendall_b")
-    assert (figure.data[0].type, n_rows) == ("heatmap", 7)
+    figure = yardstick_figure(windows, 0, by_name["kendall_b"])
+    assert (figure.data[0].type, figure.layout.height) == ("heatmap", 456)
     methods = filled(method_rows(["mean", "cls", "sep"], {}), some_pairs())
-    assert correlation_figure(methods, 0, "spearman")[0].data[0].type == "scatter"
-    assert len(correlation_figure(methods, 0, "spearman")[0].data) == 3
+    dots = yardstick_figure(methods, 0, by_name["spearman"]).data
+    assert [trace.type for trace in dots] == ["scatter"] * 3

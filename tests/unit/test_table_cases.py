@@ -27,11 +27,7 @@ TABLES: dict[str, tuple[str, list[Any], str]] = {
         [("1", "007", "1e3"), ("NA", "null", "2024-01-01"), ("TRUE", "nan", "1_000")],
         "not clear",
     ),
-    "empty marks at the end": (
-        'id,text\n1,One,""\n',
-        [("id", "text"), ("1", "One")],
-        "",
-    ),
+    "empty marks at the end": ('id,text\n1,One,""\n', [("id", "text"), ("1", "One")], ""),
     "names are made unique": (
         "a (3),a,a,\nOne,2,3,4\n",
         [("a (3)", "a", "a (3) (3)", "column 4"), ("One", "2", "3", "4")],

@@ -369,34 +369,6 @@ def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
     assert list(table.column("id")) == list(map(str, frame["id"]))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("t.json", b'[{"text": "One"}', "incomplete or has an error in line 1"),
-        ("t.json", b'{"text": "One"}', "does not contain a table"),
-        ("t.json", b'{"a": [1], "b": [1, 2]}', "does not contain a table"),
-        ("t.json", b"5", "does not contain a table"),
-        ("t.json", b"[[1, 2]]", "neither an object nor a string"),
-        ("t.json", b"[" * 100_000, "nested too deeply"),
-        ("t.csv", b",".join([b"a"] * 3000), "more than 2,000 columns"),
-        ("t.json", json.dumps([dict.fromkeys(map(str, range(3000)), 1)]).encode(), "more than 2,0"),
-        ("t.json", b'{\n "text": "One"\n}\n{\n "text": Two\n}\n', "has an error in line 5"),
-        ("t.json", b'{"data": [{"paragraphs": [{"context": "A", "qas": []}]}]}', "as SQuAD has"),
-        ("t.csv", b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n", "Markdown table"),
-        ("t.csv", b"text|label\n:--|--:\nOne|a\n", "Markdown table"),
-        ("t.jsonl", b"One\nTwo\n", "Skipped 2 lines"),
-        ("t.parquet", b"PAR1 and so on PAR1", "damaged, or not a Parquet file"),
-        ("t.parquet", b"a,b\n1,2\n", "damaged, or not a Parquet file"),
-        ("t.xlsx", b"PK\x03\x04 and so on", "damaged, or not an Excel workbook"),
-        ("t.xlsx", b"a,b\n1,2\n", "damaged, or not an Excel workbook"),
-        *((name, b"", "is empty") for name in ("t.json", "t.jsonl", "t.parquet", "t.xlsx")),
-    ],
-)
-def test_what_is_no_table_is_refused_with_a_sentence(name: str, content: bytes, says: str) -> None:
-    with pytest.raises(TextError, match=says):
-        read_table(Source(name, content))
-
-
 def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(json_tables, "MAX_WHOLE", 1000)
     with pytest.raises(TextError, match=r"larger than 1,000 bytes\. Save it as JSON Lines"):

@@ -92,7 +92,7 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str) -> N
     assert not end["diverged"]
     assert "Saved the encoder as “my-encoder”. Use it with --model my-encoder." in result.stderr
     about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
-    assert about["settings"]["pairs"]["kind"] == "masking"
+    assert about["settings"]["pairs"] == "masking"
     assert not any(kept.home().joinpath("trainings").iterdir())
 
 
@@ -330,7 +330,7 @@ def test_the_examples_are_there_where_the_app_was_never_opened() -> None:
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
     corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda _: True)
+    monkeypatch.setattr("neuralviz.training.checkpoints.has_diverged", lambda _: True)
     result = train("--json")
     assert result.exit_code == 0
     assert events_of(result)[-1]["diverged"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,15 @@ from neuralviz.training.learner import (
     pool_tokens,
 )
 from neuralviz.training.loop import Schedule, contrastive_loss, restore_training, train
-from neuralviz.training.pairs import chunks_of
+from neuralviz.training.pairs import PairSource, chunks_of
 from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.saving import save_encoder
-from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
+from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot, Watch
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
-SMALL = PairSettings(**SHORT_SENTENCES)
-FEW = TrainingSettings(pairs=SMALL, batch_size=4, epochs=2, learning_rate=1e-3)
+FEW = TrainingSettings(**SHORT_SENTENCES, batch_size=4, epochs=2, learning_rate=1e-3)
 
 
 def steps_of(model: LanguageModel, **options: Any) -> list[TrainingStep]:
@@ -100,10 +100,8 @@ def test_a_run_equals_a_plain_loop(tiny: LanguageModel) -> None:
     """Written plainly with transformers and torch, both sides of a batch in one padded input."""
     from transformers import get_linear_schedule_with_warmup
 
-    from neuralviz.training.pairs import PairSource
-
-    settings = TrainingSettings(pairs=SMALL, batch_size=4, epochs=3, learning_rate=1e-3)
-    source = PairSource(CORPUS, SMALL, settings.seed)
+    settings = replace(FEW, epochs=3)
+    source = PairSource(CORPUS, settings)
     learner = make_learner(tiny, settings)
     assert isinstance(learner, TransformerLearner)
     network = learner.network
@@ -136,9 +134,6 @@ def test_a_run_equals_a_plain_loop(tiny: LanguageModel) -> None:
 
 
 def without_dropout(model: LanguageModel) -> LanguageModel:
-    import copy
-    from dataclasses import replace
-
     network = copy.deepcopy(model.network)
     for module in network.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -172,7 +167,7 @@ def test_the_learning_rate_goes_as_transformers_has_it(
 def test_a_training_learns_and_leaves_the_model_as_it_was(tiny: LanguageModel, kind: str) -> None:
     before = {name: one.clone() for name, one in tiny.network.state_dict().items()}
     generator = torch.get_rng_state()
-    settings = with_options(
+    settings = replace(
         FEW, pairs=kind, start="random", epochs=30, learning_rate=3e-3, batch_size=12
     )
     (_, *steps, ended) = train(tiny, CORPUS, settings)
@@ -188,11 +183,10 @@ def test_a_training_learns_and_leaves_the_model_as_it_was(tiny: LanguageModel, k
 
 def test_alignment_and_uniformity_are_those_of_wang_and_isola(tiny: LanguageModel) -> None:
     from neuralviz.evaluation.measures import alignment_and_uniformity
-    from neuralviz.training.pairs import PairSource
 
     model = without_dropout(tiny)
-    (first, *_) = steps_of(model, settings=with_options(FEW, max_steps=1))
-    source = PairSource(CORPUS, SMALL, FEW.seed)
+    (first, *_) = steps_of(model, settings=replace(FEW, max_steps=1))
+    source = PairSource(CORPUS, FEW)
     pairs = next(source.batches(0, 4))
     learner = make_learner(model, FEW)
     with torch.no_grad():
@@ -208,13 +202,11 @@ def test_alignment_and_uniformity_are_those_of_wang_and_isola(tiny: LanguageMode
 
 
 def test_dropout_is_on_while_training_and_masks_differ_between_sides(tiny: LanguageModel) -> None:
-    (step, *_) = steps_of(tiny, settings=with_options(FEW, pairs="dropout"))
+    (step, *_) = steps_of(tiny, settings=replace(FEW, pairs="dropout"))
     assert step.alignment > 1e-4  # one chunk twice: only dropout tells them apart
-    (step, *_) = steps_of(
-        without_dropout(tiny), settings=with_options(FEW, pairs="masking", masked=0.5)
-    )
+    (step, *_) = steps_of(without_dropout(tiny), settings=replace(FEW, pairs="masking", masked=0.5))
     assert step.alignment > 1e-4
-    (step, *_) = steps_of(without_dropout(tiny), settings=with_options(FEW, pairs="dropout"))
+    (step, *_) = steps_of(without_dropout(tiny), settings=replace(FEW, pairs="dropout"))
     assert step.alignment < 1e-9
 
 
@@ -229,17 +221,17 @@ def test_masking_masks_two_different_crops(tiny: LanguageModel) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Learner, "vectors", vectors)
-        steps_of(tiny, settings=with_options(FEW, pairs="masking", max_steps=1))
+        steps_of(tiny, settings=replace(FEW, pairs="masking", max_steps=1))
     (anchors, *masks), (positives, *other_masks) = read
     assert all(one != other for one, other in zip(anchors, positives, strict=True))
-    assert {chunk for text in CORPUS for chunk in chunks_of(text, SMALL)} >= {*anchors, *positives}
+    assert {chunk for text in CORPUS for chunk in chunks_of(text, FEW)} >= {*anchors, *positives}
     assert masks[0] == other_masks[0] == 0.15
     assert masks[1] != other_masks[1]
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_frozen_blocks_and_all_below_them_stay(tiny: LanguageModel, n: int) -> None:
-    learner = result_of(tiny, settings=with_options(FEW, frozen_blocks=n)).learner
+    learner = result_of(tiny, settings=replace(FEW, frozen_blocks=n)).learner
     assert isinstance(learner, TransformerLearner)
     before = tiny.network.base_model.state_dict()
     moved = {
@@ -256,7 +248,7 @@ def test_frozen_blocks_of_every_family_give_the_same_vectors_as_before(
     small_model: Callable[[str], LanguageModel], family: str
 ) -> None:
     model = small_model(family)
-    learner = result_of(model, settings=with_options(FEW, frozen_blocks=1)).learner
+    learner = result_of(model, settings=replace(FEW, frozen_blocks=1)).learner
     before = make_learner(model, FEW).eval()
     with torch.no_grad():
         was, now = (one.of_layers(CORPUS[:3]) for one in (before, learner.eval()))
@@ -282,7 +274,7 @@ def test_the_table_alone_is_the_mean_of_token_embeddings(tiny: LanguageModel) ->
     ids = tiny.encoder.encode(SENTENCES[0], add_special_tokens=False).ids
     vectors = learner.vectors([SENTENCES[0], SENTENCES[1] + SENTENCES[2]])
     torch.testing.assert_close(vectors[0], table[ids].mean(0))
-    settings = with_options(FEW, part="table", learning_rate=0.05, epochs=5)
+    settings = replace(FEW, part="table", learning_rate=0.05, epochs=5)
     result = result_of(tiny, settings=settings)
     assert result.loss[-1] < result.loss[0]
 
@@ -302,7 +294,7 @@ def test_texts_of_any_length_come_back_in_order_and_are_cut_at_the_window(
     tiny: LanguageModel, pooling: str
 ) -> None:
     texts = [" ".join(SENTENCES[: i % 5 + 1]) for i in range(37)] + ["?"]
-    learner = make_learner(tiny, with_options(TrainingSettings(), pooling=pooling)).eval()
+    learner = make_learner(tiny, TrainingSettings(pooling=pooling)).eval()
     with torch.no_grad():
         together = learner.vectors(texts)
         alone = torch.cat([learner.vectors([text]) for text in texts])
@@ -319,7 +311,7 @@ def test_a_text_is_measured_whole_as_plain_transformers_reads_its_chunks(
     """A text of three sentences of which two never fit into one window of 40 tokens."""
     text = " ".join(SENTENCES[i] for i in (0, 5, 2))
     assert len(tiny.tokenizer(text)["input_ids"]) > 2 * tiny.window
-    settings = with_options(TrainingSettings(), pooling=pooling)
+    settings = TrainingSettings(pooling=pooling)
     (found,) = make_learner(tiny, settings).of_layers([text])[-1]
     with torch.no_grad():
         chunks = [
@@ -346,7 +338,7 @@ def test_less_than_the_whole_model_is_measured_against_it(
 
     texts = [*CORPUS, *SENTENCES, " "]
     labels = [str(i % 3) for i in range(len(texts))]
-    settings = with_options(TrainingSettings(), **options)
+    settings = TrainingSettings(**options)
     watch, store = Watch(texts, labels, k=3), kept_vectors(tmp_path)
     found = measure_untrained(tiny, settings, watch, store)
 
@@ -374,7 +366,7 @@ def test_a_stopped_training_goes_on_and_ends_bit_for_bit_as_an_undisturbed_one(
     tiny: LanguageModel, tmp_path: Path, stop_after: int, part: str
 ) -> None:
     rate = 0.05 if part == "table" else 1e-3
-    settings = with_options(FEW, part=part, learning_rate=rate)
+    settings = replace(FEW, part=part, learning_rate=rate)
     whole = result_of(tiny, settings=settings)
     asked = iter(range(stop_after))
     stopped = result_of(
@@ -414,7 +406,7 @@ def test_what_a_stopped_training_left_can_be_had_without_going_on(
 def test_a_folder_of_another_training_is_refused(tiny: LanguageModel, tmp_path: Path) -> None:
     result_of(tiny, folder=tmp_path)
     with pytest.raises(NeuralvizError, match="another model, other texts or other settings"):
-        steps_of(tiny, settings=with_options(FEW, seed=1), folder=tmp_path)
+        steps_of(tiny, settings=replace(FEW, seed=1), folder=tmp_path)
     with pytest.raises(NeuralvizError, match="another model, other texts or other settings"):
         list(train(tiny, [*CORPUS, *CORPUS[:2]], FEW, folder=tmp_path))
     (newest,) = tmp_path.glob("step-*")
@@ -432,14 +424,14 @@ def test_a_folder_that_cannot_be_written_to_is_explained(
 
 
 def test_a_learning_rate_that_is_far_too_high_keeps_the_best_weights(tiny: LanguageModel) -> None:
-    settings = with_options(FEW, learning_rate=1e6, epochs=3)
+    settings = replace(FEW, learning_rate=1e6, epochs=3)
     result = result_of(tiny, settings=settings)
     assert result.diverged
     assert all(torch.isfinite(one).all() for one in result.learner.state_dict().values())
     start = make_learner(tiny, settings).state_dict()
     assert same(start, dict(result.learner.state_dict()))
     with pytest.raises(SettingsError, match="at 0 nothing would be learnt"):
-        with_options(FEW, learning_rate=0.0)
+        replace(FEW, learning_rate=0.0)
 
 
 def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: LanguageModel) -> None:
@@ -460,7 +452,7 @@ def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: Language
 
 def test_any_family_can_be_trained(small_model: Callable[[str], LanguageModel]) -> None:
     for family in ("roberta", "distilbert", "albert", "modernbert"):
-        result = result_of(small_model(family), settings=with_options(FEW, max_steps=2))
+        result = result_of(small_model(family), settings=replace(FEW, max_steps=2))
         assert result.step == 2
 
 
@@ -481,9 +473,7 @@ def test_any_family_can_be_trained(small_model: Callable[[str], LanguageModel]) 
 )
 def test_settings_are_checked(options: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        with_options(TrainingSettings(), **options)
-    with pytest.raises(TypeError, match="Unknown setting: speed"):
-        with_options(TrainingSettings(), speed=1)
+        TrainingSettings(**options)
 
 
 def test_what_a_training_has_learnt_is_kept_when_nobody_listens_any_more(

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from neuralviz.plots.training import accuracy_by_layer_figure, accuracy_by_step_figure
-from neuralviz.training.record import Lesson, SnapshotRecord
+from neuralviz.training.record import Lesson
 from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.snapshots import Snapshot
 
 NEAR = np.zeros((4, 3), int)
 
@@ -17,7 +18,7 @@ NEAR = np.zeros((4, 3), int)
 def lesson(*accuracies: list[float]) -> Lesson:
     """One with a snapshot every 10 steps, with an accuracy at each layer."""
     seen = [
-        SnapshotRecord(10 * at, np.array(values), np.ones(4, bool), NEAR)
+        Snapshot(10 * at, np.array(values), np.ones(4, bool), NEAR)
         for at, values in enumerate(accuracies)
     ]
     return Lesson(

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.training.record import Lesson, SnapshotRecord, kept_neighbours, new_neighbours
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.record import Lesson, kept_neighbours, new_neighbours
+from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.snapshots import Snapshot
 
 N = 200
 NEAR = (np.arange(N)[:, None] + np.arange(1, 11)) % N  # the ten that follow
@@ -17,15 +18,13 @@ FAR = (np.arange(N)[:, None] + np.arange(101, 111)) % N
 def lesson(*shares: float, nearest: np.ndarray = NEAR, **settings: Any) -> Lesson:
     """One that is over: a snapshot every 12 steps, at which so many texts are right."""
     seen = [
-        SnapshotRecord(
-            12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR
-        )
+        Snapshot(12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR)
         for at, share in enumerate(shares)
     ]
     n = 12 * max(len(shares) - 1, 1)
     loss = np.linspace(2.0, 0.2, n)
     return Lesson(
-        with_options(TrainingSettings(), **settings), n_pairs=64, steps=n, loss=loss,
+        TrainingSettings(**settings), n_pairs=64, steps=n, loss=loss,
         snapshots=tuple(seen), is_over=True,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.training.pairs import PairSource, chunks_of, sentences_of
-from neuralviz.training.settings import PairSettings
+from neuralviz.training.settings import TrainingSettings
 
 WORDS = "The quick harbour lies still in the early morning and nobody wakes".split()
 
@@ -29,25 +29,26 @@ texts = st.lists(
     st.lists(sentences, min_size=2, max_size=8).map(" ".join) | st.text(max_size=80), max_size=8
 )
 pair_settings = st.builds(
-    PairSettings,
-    kind=st.sampled_from(["crops", "dropout", "masking"]),
+    TrainingSettings,
+    pairs=st.sampled_from(["crops", "dropout", "masking"]),
     sentences=st.integers(1, 3),
     shortest=st.integers(1, 100),
     longest=st.integers(150, 300),
     splitting=st.sampled_from(["sentencex", "full-stops"]),
+    seed=st.integers(0, 3),
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(texts, pair_settings, st.integers(0, 3), st.integers(2, 5))
 def test_pairs_obey_their_definition(
-    corpus: list[str], how: PairSettings, epoch: int, batch_size: int
+    corpus: list[str], how: TrainingSettings, epoch: int, batch_size: int
 ) -> None:
     if sum(len(chunks_of(one, how)) >= 2 for one in corpus) < 2:
         with pytest.raises(NeuralvizError):
             PairSource(corpus, how)
         return
-    source = PairSource(corpus, how, seed=epoch)
+    source = PairSource(corpus, how)
     pairs = [source.pair(*row) for row in source.epoch(epoch)]
 
     assert sorted(pair.text for pair in pairs) == source.used.tolist()  # one a text and epoch
@@ -57,7 +58,7 @@ def test_pairs_obey_their_definition(
         assert len(set(chunks)) == len(chunks) >= 2
         assert pair.anchor in chunks
         assert pair.positive in chunks
-        assert (pair.anchor == pair.positive) == (how.kind == "dropout")
+        assert (pair.anchor == pair.positive) == (how.pairs == "dropout")
     batches = list(source.batches(epoch, batch_size))
     flat = [pair for batch in batches for pair in batch]
     assert flat == pairs[: len(flat)]
@@ -71,7 +72,7 @@ def test_pairs_obey_their_definition(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(sentences, max_size=8).map(" ".join), pair_settings)
 def test_sentences_have_the_lengths_asked_for_and_come_in_order(
-    whole: str, how: PairSettings
+    whole: str, how: TrainingSettings
 ) -> None:
     found = sentences_of(whole, how)
     assert all(how.shortest <= len(one) <= how.longest for one in found)
@@ -82,11 +83,11 @@ def test_sentences_have_the_lengths_asked_for_and_come_in_order(
 
 def test_splitting_at_full_stops_breaks_abbreviations_and_keeps_questions_together() -> None:
     whole = "Why did Dr. Miller leave the old harbour so early? Nobody knows."
-    how = PairSettings(shortest=1, sentences=1, splitting="full-stops")
+    how = TrainingSettings(shortest=1, sentences=1, splitting="full-stops")
     assert chunks_of(whole, how) == [
         "Why did Dr.", "Miller leave the old harbour so early? Nobody knows."
     ]  # fmt: skip
-    how = PairSettings(shortest=1, sentences=1)
+    how = TrainingSettings(shortest=1, sentences=1)
     assert len(chunks_of(whole, how)) == 2
     assert re.match("Why did Dr. Miller", chunks_of(whole, how)[0])
 
@@ -94,7 +95,7 @@ def test_splitting_at_full_stops_breaks_abbreviations_and_keeps_questions_togeth
 def test_every_kind_of_pairs_has_the_same_anchors_in_the_same_batches() -> None:
     corpus = [text(20 + i, 21 + i, 22 + i, 23 + i) for i in range(9)]
     crops, dropout, masking = (
-        PairSource(corpus, PairSettings(kind=kind), seed=3).preview(9)
+        PairSource(corpus, TrainingSettings(pairs=kind, seed=3)).preview(9)
         for kind in ("crops", "dropout", "masking")
     )
     assert [pair.anchor for pair in crops] == [pair.anchor for pair in dropout]
@@ -104,14 +105,14 @@ def test_every_kind_of_pairs_has_the_same_anchors_in_the_same_batches() -> None:
 
 def test_texts_that_are_too_short_are_counted_and_it_is_said_what_helps() -> None:
     corpus = [text(10, 10, 10), text(11, 11, 11), LONG, LONG + LONG[9:]]
-    source = PairSource(corpus, PairSettings())
+    source = PairSource(corpus, TrainingSettings())
     assert source.skipped.tolist() == [0, 1]
     assert source.skipped_in_words() == (
         "2 texts of 4 are too short and left out: a pair needs 3 sentences of 100 to 250 "
         "characters."
     )
     with pytest.raises(NeuralvizError) as caught:
-        PairSource([corpus[0]] * 5, PairSettings())
+        PairSource([corpus[0]] * 5, TrainingSettings())
     assert str(caught.value) == (
         "No text of 5 is long enough for a pair, which needs 3 different sentences of 100 to 250 "
         "characters. What helps: sentences of 20 to 1,000 characters (100% of the texts can be "
@@ -131,13 +132,13 @@ def test_texts_that_are_too_short_are_counted_and_it_is_said_what_helps() -> Non
 )
 def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str) -> None:
     with pytest.raises(NeuralvizError, match=says):
-        PairSource(corpus, PairSettings())
+        PairSource(corpus, TrainingSettings())
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"kind": "magic"}, "Unknown pairs “magic”"),
+        ({"pairs": "magic"}, "Unknown pairs “magic”"),
         ({"splitting": "magic"}, "Unknown way to split"),
         ({"sentences": 0}, "must be a whole number from 1"),
         ({"shortest": 0}, "shortest sentence must be"),
@@ -147,4 +148,4 @@ def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str)
 )
 def test_settings_of_pairs_are_checked(options: dict[str, object], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        PairSettings(**options)
+        TrainingSettings(**options)

@@ -17,8 +17,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
-from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
-from neuralviz.training.settings import with_options
+from neuralviz.training.record import LESSONS_FORMAT, Lesson, list_changes, read_lessons
 from neuralviz.training.snapshots import Watch
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
@@ -28,7 +27,8 @@ LABELS = ["odd" if i % 2 else "even" for i in range(12)]
 
 @pytest.fixture(scope="module")
 def events(tiny: LanguageModel) -> list:
-    return list(train(tiny, CORPUS, FEW, watch=Watch(CORPUS, LABELS), watch_every=2))
+    watched = train(tiny, CORPUS, FEW, watch=Watch(CORPUS, LABELS), watch_every=2)
+    return [change for event in watched for change in list_changes(event)]
 
 
 def same(first: Lesson, second: Lesson) -> bool:
@@ -50,7 +50,8 @@ def test_events_fold_together_or_one_after_the_other(events: list) -> None:
 def test_a_training_that_goes_on_knows_the_loss_before(tiny: LanguageModel, tmp_path: Path) -> None:
     asked = iter(range(2))
     list(train(tiny, CORPUS, FEW, folder=tmp_path, should_stop=lambda: next(asked, None) is None))
-    lesson = Lesson(FEW).having(list(train(tiny, CORPUS, FEW, folder=tmp_path)))
+    resumed = train(tiny, CORPUS, FEW, folder=tmp_path)
+    lesson = Lesson(FEW).having([change for event in resumed for change in list_changes(event)])
     assert lesson.first == 3
     assert len(lesson.loss) == len(lesson.alignment) == 6
     assert np.isnan(lesson.alignment).tolist() == [True] * 3 + [False] * 3
@@ -114,7 +115,7 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS), labels={"kind": tuple(LABELS)}))
-    settings = (FEW, with_options(FEW, pairs="dropout"))
+    settings = (FEW, replace(FEW, pairs="dropout"))
     task = TrainOnCorpus(ModelRef.from_id(str(bert_folder)), corpus.id, "kind", settings, 10, 3)
 
     seen = []

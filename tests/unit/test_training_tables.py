@@ -28,14 +28,14 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.learner import make_learner
-from neuralviz.training.settings import PairSettings, TrainingSettings
+from neuralviz.training.settings import TrainingSettings
 
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
 TEXTS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
 TEXTS += [f"We sell the {n}. She buys a {n} in town. All pay for the {n}." for n in NOUNS]
 LABELS = ["waits"] * 12 + ["trade"] * 12
 FEW = TrainingSettings(
-    pairs=PairSettings(sentences=1, shortest=5, longest=400),
+    sentences=1, shortest=5, longest=400,
     batch_size=8, epochs=2, learning_rate=1e-3,
 )  # fmt: skip
 

@@ -2,72 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
 
 import pandas as pd
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.jobs.mapping import MakeMaps
+from neuralviz.jobs import Run
+from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
-from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts, split_pasted
-from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
-from neuralviz.store.corpora import MAX_NAME
+from neuralviz.reading.source import WITHOUT_NAMES, Source
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ENDINGS, ReadVectors, has_vectors, read_vectors
+from neuralviz.store.corpora import MAX_NAME, Corpus
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.choices import ROW_HEIGHT, choose_header
+from neuralviz.ui.choices import BY_DIGEST, ROW_HEIGHT, choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import SessionRuns
+from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
-
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.mapping import MapsState
-    from neuralviz.reading.texts import Mode
-    from neuralviz.reading.vectors import ReadVectors
-    from neuralviz.store.corpora import Corpus
 
 RUNS = SessionRuns("corpus-maps")
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
 CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
-KEPT_SECONDS = 600  # how long the texts of an upload are cached
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _IN_ADDRESS = "corpus-in-address"  # that the page put there
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page
 _UPLOADS = "corpus-uploads"  # sources of files by id
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
-TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-GUESSED = "detect automatically"
-_MODES: dict[Mode, str] = {
-    "line": "One text per line",
-    "blank line": "Blank line between texts",
-    "one": "A single text",
-}
 
-_cache = partial(
-    st.cache_data,
-    ttl=KEPT_SECONDS,
-    show_spinner="Reading …",
-    hash_funcs={Source: lambda source: source.digest},
+_read_files = st.cache_data(max_entries=1, ttl=600, show_spinner="Reading …", hash_funcs=BY_DIGEST)(
+    read_files
 )
-_read_file = _cache(max_entries=2)(read_texts)
-_read_files = _cache(max_entries=1)(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
@@ -179,16 +158,8 @@ def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
 
 
 def _read_pasted() -> _NewCorpus:
-    mode = _choose_mode(list(_MODES)[:2], "corpus-paste-mode")
-    pasted = st.text_area(
-        "Texts", height=220, placeholder="Paste your texts here", key="corpus-paste"
-    )
-    read = split_pasted(pasted, mode)
+    read = ask_pasted("corpus", ("line", "blank line"), height=220)
     return _NewCorpus(read, shorten(read.texts[0], 30) if read.texts else "")
-
-
-def _choose_mode(modes: Sequence[Mode], key: str) -> Mode:
-    return st.radio("Format", modes, format_func=_MODES.__getitem__, horizontal=True, key=key)
 
 
 def _read_upload() -> _NewCorpus:
@@ -248,22 +219,9 @@ def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
 
 def _read_single(source: Source, arrays: Sequence[Source]) -> _NewCorpus:
     """The texts of one file, with the columns that are chosen for them."""
-    name, key = PurePosixPath(source.name).stem, f"{source.name}-{source.digest}"
     vectors = arrays[0] if arrays else source if has_vectors(source) else None
-    if not source.is_table:
-        mode = _choose_mode(list(_MODES), "corpus-file-mode")
-        return _NewCorpus(_read_file(source, mode=mode), name, vectors)
-    text_box, id_box, header_box = st.columns(3)
-    source = choose_header(source, f"corpus-header-{key}", header_box)
-    read = _read_file(source)
-    columns = list(read.columns)
-    if len(columns) > 1:
-        place = columns.index(cast("str", read.column))
-        column = text_box.selectbox("Text column", columns, place, key=f"corpus-column-{key}")
-        ids = id_box.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{key}")
-        read = _read_file(source, column, id_column=None if ids == GUESSED else ids)
-    note = read.describe_header(source.name)
-    return _NewCorpus(replace(read, notes=(note, *read.notes)) if note else read, name, vectors)
+    read = ask_texts_of_file(f"corpus-{source.digest}", source, with_ids=True)
+    return _NewCorpus(read, PurePosixPath(source.name).stem, vectors)
 
 
 def _read_several(sources: Sequence[Source], name: str) -> _NewCorpus:

@@ -1,24 +1,36 @@
-"""What the page shows below the maps: the chosen text, and lists of texts and clusters."""
+"""What the page says of the maps: their headline, lists of texts and clusters, k-NN accuracy."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.headlines.corpus import describe_landing
-from neuralviz.jobs.mapping import FindNeighbours
+from neuralviz.embedders.specs import method_labels
+from neuralviz.headlines.corpus import (
+    describe_agreement,
+    describe_clusters,
+    describe_labels,
+    describe_landing,
+)
+from neuralviz.jobs.mapping import FindNeighbours, SampledNeighbours
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
-from neuralviz.maps.neighbourhoods import K, suggest_k
-from neuralviz.maps.projection import MOST_WHOLE
-from neuralviz.maps.searching import INDEXED
+from neuralviz.maps.neighbourhoods import K, common_neighbours, suggest_k
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projection import MOST_WHOLE, REDUCERS, SETTING_NAMES
+from neuralviz.maps.searching import INDEXED, SAMPLED
+from neuralviz.maps.shares import wilson_interval
+from neuralviz.plots.evaluation import label_accuracy_figure
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one, show_choosable_table
-from neuralviz.ui.corpus.labels import describe_themes, share_neighbours, spoken_labels
+from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap, open_other_maps
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -29,27 +41,24 @@ from neuralviz.ui.corpus.search import (
     SELECTED_BY,
     SELECTION,
     SENTENCE,
+    MapView,
     choose_row,
     clear_selection,
-    current_selection,
-    row_to_read,
     select,
+    short_method_labels,
     show_background_run,
 )
-from neuralviz.ui.figures import download_table
+from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, show_headline, slide
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_only_on_stage, slide
 from neuralviz.words import many, percent
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from neuralviz.jobs.mapping import PlacedSentence
-    from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
-    from neuralviz.ui.corpus.show import Maps
-
+MOST_LABELS = 4  # columns of labels in the figure of accuracies
+IN_SENTENCE = 2  # columns of labels in the headline
+FEWEST_LABELLED = 2  # texts that are measured
+ACCURACY_HEIGHT = 340  # px
+PATIENCE = 0.05  # seconds
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
@@ -59,239 +68,497 @@ NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
 
-def show_lists(
-    page_maps: Maps, placed: dict[str, PlacedSentence], within: np.ndarray | None
-) -> None:
-    """Show one list at a time: the list of the user's last action comes first.
+# --- neighbours ----------------------------------------------------------------------------------
 
-    Args:
-        page_maps: one map or two of a corpus.
-        placed: what is near the sentence that is searched for, by the id of the map.
-        within: [text] whether a text is shown; None where all are.
+
+def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
+    """The texts that a map is measured by; None while those of a large corpus are not known."""
+    sample = open_map.sample()
+    if sample is not None:
+        return sample
+    runs, task = _sample_run(open_map)
+    run = runs.find(task)
+    return open_map.sample(run.result.neighbours if run is not None and run.result else None)
+
+
+def find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
+    """The same texts and their neighbours by each map; None until all are known."""
+    samples = [sample for open_map in maps if (sample := _find_sample(open_map)) is not None]
+    return samples if len(samples) == len(maps) else None
+
+
+def search_samples(maps: Sequence[OpenMap]) -> None:
+    """Start finding the neighbours of a sample of a large corpus, and show the progress.
+
+    When they are found, the page runs again: figures above this place use them.
     """
-    lists = _Lists(page_maps, within)
-    views: dict[str, Callable[[], None]] = {}
-    if len(page_maps.maps) > 1:
-        views[DIFFERENT] = lists.show_disagreement
-    views[CLUSTERS] = lists.show_clusters
-    views[CHOSEN_TEXT] = lists.show_text
-    views[SELECTION] = lists.show_selected
+    missing = [open_map for open_map in maps if _find_sample(open_map) is None]
+    for open_map in missing:
+        runs, task = _sample_run(open_map)
+        sentence = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
+        show_background_run(runs, runs.start(task), sentence, PATIENCE)
+    if any(_find_sample(open_map) is not None for open_map in missing):
+        st.rerun()
+
+
+def _sample_run(open_map: OpenMap) -> tuple[SessionRuns, FindNeighbours]:
+    task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
+    return SessionRuns(f"corpus-sampling-{open_map.kept.id}"), task
+
+
+def _find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
+    """The neighbours of a text by a map; None while they are not known.
+
+    Where finding them compares all vectors, a button starts a run, which can be stopped.
+    """
+    near = open_map.near(row, K)
+    if near is not None:
+        return near
+    corpus, map_id = open_map.corpus.corpus, open_map.kept.id
+    runs, task = SessionRuns(f"corpus-near-{map_id}"), FindNeighbours(corpus.id, map_id, K, row)
+    run, last = runs.find(task), runs.last()
+    if run is None and last is not None and not last.is_over:
+        run = last  # of another text: it can be stopped
+    if run is None:
+        metric = open_map.kept.settings.metric
+        reason = "No index finds them"
+        if metric != INDEXED:
+            reason = f"No index serves the {metric} distance"
+        is_chosen = row == st.session_state.get(ROW)
+        advice = "" if is_chosen else " Click the text first."
+        work = f"finding neighbours compares all {many(corpus.n_distinct, 'different text')}"
+        st.caption(plain(f"{reason}: {work}.{advice}"))
+        if not is_chosen or not st.button("Find neighbours", key=f"corpus-find-{map_id}"):
+            return None
+        run = runs.start(task)
+    sentence = f"Finding the neighbours by {open_map.label} …"
+    show_background_run(runs, run, sentence, stopped="Stopped before the neighbours were found.")
+    if run.task != task or run.result is None or run.result.neighbours is None:
+        return None
+    return open_map.near(row, K, run.result.neighbours.near)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """How many neighbours of a text two maps have in common."""
+
+    rows: np.ndarray  # [text] row numbers
+    first: Neighbours  # of these texts on the first map
+    second: Neighbours
+    k: int  # neighbours that are compared
+    shares: np.ndarray  # [text] of them that are shared, 0 … 1
+
+
+def share_neighbours(view: MapView) -> Shared | None:
+    """Compare two maps: by the vectors, or on the maps where the vectors are the same.
+
+    None for maps of a large corpus until their neighbours are known, or by the same vectors.
+    """
+    samples, is_same = find_samples(view.maps), len(view.methods) == 1
+    if samples is None or (is_same and view.corpus.is_large):
+        return None
+    first, second = (sample.near for sample in samples)
+    if is_same:
+        first, second = (open_map.neighbours_on_map for open_map in view.maps)
+    shares = common_neighbours(first, second, K)
+    return Shared(samples[0].rows, first, second, min(K, first.k, second.k), shares)
+
+
+# --- headline and accuracy -----------------------------------------------------------------------
+
+
+def _spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
+    """The names of the maps' methods as a sentence uses them, as markdown."""
+    return list(map(plain, short_method_labels(maps)))
+
+
+def _describe_themes(open_map: OpenMap) -> str:
+    """The themes of a corpus by one map, as a sentence of markdown."""
+    names = [plain(name) for name, _ in open_map.named_clusters]
+    (method,) = _spoken_labels([open_map])
+    sizes = open_map.cluster_sizes.tolist()
+    return describe_clusters(method, names, sizes, open_map.corpus.n_texts)
+
+
+def describe_maps(view: MapView) -> str:
+    """What the maps show, in one or two sentences of markdown.
+
+    With labels: how often neighbours guess them. Without: how far two maps agree, or the themes of
+    one map. All texts count, whatever the filter; of a large corpus, a sample.
+    """
+    corpus, methods = view.corpus, view.methods
+    samples = find_samples(methods)
+    if samples is None:
+        return _describe_themes(view.maps[0])
+    everything = "" if view.within is None else f"all {many(corpus.n_texts, 'text')}"
+    names = _list_labels(corpus, samples[0], IN_SENTENCE)
+    if names:
+        if everything and any((corpus.codes(name)[0] < 0).any() for name in names):
+            everything = "all texts with a label"  # the others do not count
+        scores = _score_labels(methods, names)
+        if corpus.is_large:
+            return scores.describe(origin=" drawn at random")
+        return scores.describe(everything)
+    shared = share_neighbours(view) if len(methods) > 1 else None
+    if shared is None:
+        return _describe_themes(view.maps[0])
+    texts = everything or "these texts"
+    if corpus.is_large:
+        texts = f"{many(len(shared.rows), 'text')} drawn at random"
+    return describe_agreement(_spoken_labels(methods), float(shared.shares.mean()), shared.k, texts)
+
+
+def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> list[str]:
+    """The first columns of labels that at least two of the texts that are measured have."""
+    return [
+        name
+        for name in corpus.label_names[:limit]
+        if (corpus.codes(name)[0][sample.rows] >= 0).sum() >= FEWEST_LABELLED
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """How often neighbours vote for a text's own label."""
+
+    methods: Sequence[OpenMap]
+    k: int  # neighbours that vote
+    # by column of labels and by method: [labelled text] whether they do
+    hits: dict[str, list[np.ndarray]]
+    baselines: dict[str, float]  # by column, the share of all texts with the most frequent label
+
+    def describe(self, texts: str = "", origin: str = "") -> str:
+        """The headline on the first columns, as of `describe_labels`."""
+        hits = {plain(name): self.hits[name] for name in list(self.hits)[:IN_SENTENCE]}
+        baselines = {plain(name): share for name, share in self.baselines.items()}
+        labels = _spoken_labels(self.methods)
+        return describe_labels(labels, hits, baselines, self.k, texts, origin)
+
+
+def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
+    sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
+    samples = find_samples(methods) or ()
+    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in samples))
+    hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
+    return _Scores(methods, k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
+
+
+def show_accuracy(view: MapView) -> None:
+    """How often neighbours share labels: all methods on one scale, those of the maps first."""
+    corpus, methods = view.corpus, view.methods
+    samples = find_samples(methods)
+    names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
+    if samples is None or not names:
+        return
+    counted = "All methods with a map of this corpus are shown, those of the maps above first."
+    if corpus.is_large:
+        counted = (
+            f"Measured on {many(len(samples[0].rows), 'text')} drawn at random, with approximate "
+            "neighbours among all texts. The methods of the maps above are shown."
+        )
+    else:
+        methods = methods + open_other_maps(corpus.corpus, methods)
+    scores = _score_labels(methods, names)
+    labels = method_labels([open_map.spec for open_map in methods])
+    if not any(right.any() for by_method in scores.hits.values() for right in by_method):
+        st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
+        return
+    table = pd.DataFrame(
+        {
+            "label": name,
+            "method": method,
+            "accuracy": right.mean(),
+            "low": interval[0],
+            "high": interval[1],
+            "k": scores.k,
+            "texts": len(right),
+            "majority baseline": scores.baselines[name],
+        }
+        for name in names
+        for method, right in zip(labels, scores.hits[name], strict=True)
+        for interval in [wilson_interval(int(right.sum()), len(right))]
+    )
+    bars = {
+        name: table.loc[table["label"] == name, ["accuracy", "low", "high"]].to_numpy()
+        for name in names
+    }
+    title = f"{scores.k}-NN accuracy"
+    provenance = {
+        "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
+        "methods": "; ".join(labels),
+    }
+    with slide("accuracy"):
+        is_above_maps = len(methods) == len(view.methods)
+        with show_only_on_stage("accuracy-headline") if is_above_maps else nullcontext():
+            show_headline(scores.describe(), key="accuracy")
+        show_figure(
+            label_accuracy_figure(labels, bars, scores.baselines, title=title),
+            key="corpus-accuracy",
+            numbers=table,
+            name=f"{corpus.corpus.name} knn-accuracy",
+            height=ACCURACY_HEIGHT,
+            provenance=About(title, provenance),
+        )
+        st.caption(
+            "Share of texts whose label is the most frequent one among their "
+            f"{many(scores.k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
+            f"higher is better. {counted}"
+        )
+
+
+def describe_view(view: MapView, maps: Sequence[OpenMap], n_drawn: int) -> About:
+    """Title and settings of some of the maps, for what is downloaded."""
+    corpus = view.corpus.corpus
+    settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
+    if n_drawn < corpus.n_texts:
+        settings["drawn"] = f"a random sample of {n_drawn:,}"
+    for number, open_map in enumerate(maps, 1):
+        name = "map" if len(maps) == 1 else f"map {number}"
+        models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
+        models_note = f" ({', '.join(models)})" if models else ""
+        settings[name] = f"{open_map.label}{models_note}, {_describe_projection(open_map)}"
+    labels = " and ".join(open_map.label for open_map in maps)
+    return About(f"{corpus.name}: {labels}", settings)
+
+
+def _describe_projection(open_map: OpenMap) -> str:
+    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
+    relevant = dict(open_map.kept.settings.relevant())
+    reducer = REDUCERS[str(relevant.pop("reducer"))]
+    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
+        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
+    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
+    return ", ".join([reducer, *named])
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def show_lists(view: MapView) -> None:
+    """Show one list at a time: the list of the user's last action comes first."""
+    lists: dict[str, Callable[[MapView], None]] = {}
+    if len(view.maps) > 1:
+        lists[DIFFERENT] = _show_disagreement
+    lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
     if st.session_state.get(SENTENCE):
-        views[NEAREST] = lambda: lists.show_nearest(placed)
-    if st.session_state.get(LIST, CLUSTERS) not in views:
+        lists[NEAREST] = _show_nearest
+    if st.session_state.get(LIST, CLUSTERS) not in lists:
         del st.session_state[LIST]
     chosen = choose_one(
         st.segmented_control,
         "List",
-        list(views),
+        list(lists),
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
     )
-    views[chosen]()
+    lists[chosen](view)
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """The lists of the texts that a filter lets through."""
+def _show_text(view: MapView) -> None:
+    """The text under the pointer, or the chosen one, with its neighbours on each map."""
+    corpus, row = view.corpus, view.row_to_read
+    if row is None:
+        st.caption("Click a point to read its text and see its neighbours.")
+        return
+    (text,) = corpus.texts_at([row])
+    with st.container(height=CARD_HEIGHT if len(text) > 700 else "content"):
+        st.text(text)
+        details = [f"ID {corpus.store.ids(corpus.corpus, [row])[0]}"]
+        for column in corpus.corpus.columns:
+            value = corpus.store.labels(corpus.corpus, column.name, [row])[0]
+            value = f"{value:g}" if isinstance(value, float) else str(value)
+            if value and value != "nan":
+                details.append(f"{column.name}: {shorten(value, 60)}")
+        st.caption(plain(" · ".join(details)))
+    for place, open_map in view.columns():
+        with place:
+            st.caption(plain(f"Neighbours by {open_map.label}"))
+            near = _find_neighbours(open_map, row)
+            if near is not None:
+                _show_near(view, open_map, near.first(SHOWN_NEIGHBOURS), "row")
 
-    page_maps: Maps
-    within: np.ndarray | None
 
-    @property
-    def corpus(self) -> OpenCorpus:
-        return self.page_maps.corpus
+def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) -> None:
+    """A table of the neighbours of something, with how near they are."""
+    rows, values = near.indices[0], near.distances[0]
+    if view.within is not None:
+        is_shown = view.within[rows]
+        rows, values = rows[is_shown], values[is_shown]
+    name = open_map.kept.settings.metric
+    if name == "cosine":
+        values = 1 - values
+    values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
+    config = {name: st.column_config.NumberColumn(format="%.3f", width=80)}
+    _show_table(view.corpus, rows, f"corpus-near-{kind}-{open_map.kept.id}", {name: values}, config)
 
-    def filter_rows(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of texts that are shown, in their order."""
-        return rows if self.within is None else rows[self.within[rows]]
 
-    def show_text(self) -> None:
-        """The text under the pointer, or the chosen one, with its neighbours on each map."""
-        corpus, row = self.corpus, row_to_read(self.corpus.corpus.n_texts)
-        if row is None:
-            st.caption("Click a point to read its text and see its neighbours.")
+def _show_nearest(view: MapView) -> None:
+    """The texts nearest to the sentence that was searched for."""
+    corpus, sentence = view.corpus, st.session_state[SENTENCE]
+    maps = [open_map for open_map in view.maps if open_map.kept.id in view.placed]
+    near = [view.placed[open_map.kept.id].near for open_map in maps]
+    with slide("sentence"):
+        for name in corpus.label_names[:1]:
+            k = suggest_k([list(corpus.sizes(name).values())])
+            labels = [
+                list(map(plain, corpus.labels_at(name, texts.indices[0][:k]))) for texts in near
+            ]
+            quoted = plain(shorten(sentence, 60))
+            headline = describe_landing(quoted, _spoken_labels(maps), labels, plain(name))
+            show_headline(headline, key="sentence")
+        for open_map, texts in zip(maps, near, strict=True):
+            _show_first(open_map, view.filter_rows(texts.indices[0])[:READ_NEIGHBOURS])
+        if not maps:
             return
-        (text,) = corpus.texts_at([row])
-        with st.container(height=CARD_HEIGHT if len(text) > 700 else "content"):
-            st.text(text)
-            details = [f"ID {corpus.store.ids(corpus.corpus, [row])[0]}"]
-            for name in (column.name for column in corpus.corpus.columns):
-                value = corpus.store.labels(corpus.corpus, name, [row])[0]
-                value = f"{value:g}" if isinstance(value, float) else str(value)
-                if value and value != "nan":
-                    details.append(f"{name}: {shorten(value, 60)}")
-            st.caption(plain(" · ".join(details)))
-        for column, open_map in zip(
-            st.columns(len(self.page_maps.maps)), self.page_maps.maps, strict=True
+        with (
+            hide_on_stage("sentence"),
+            st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
         ):
-            with column:
-                st.caption(plain(f"Neighbours by {open_map.label}"))
-                near = find_neighbours(open_map, row)
-                if near is not None:
-                    near = near.first(SHOWN_NEIGHBOURS)
-                    self.show_near(open_map, near.indices[0], near.distances[0], "row")
-
-    def show_near(
-        self, open_map: OpenMap, rows: np.ndarray, distances: np.ndarray, kind: str
-    ) -> None:
-        """A table of the neighbours of something, with how near they are."""
-        is_shown = slice(None) if self.within is None else self.within[rows]
-        rows, values = rows[is_shown], distances[is_shown]
-        name = open_map.kept.settings.metric
-        if name == "cosine":
-            values = 1 - values
-        values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
-        config = {name: st.column_config.NumberColumn(format="%.3f", width=80)}
-        key = f"corpus-near-{kind}-{open_map.kept.id}"
-        _show_table(self.corpus, rows, key, {name: values}, config)
-
-    def show_nearest(self, placed: dict[str, PlacedSentence]) -> None:
-        """The texts nearest to the sentence that was searched for."""
-        corpus, sentence = self.corpus, st.session_state[SENTENCE]
-        maps = [open_map for open_map in self.page_maps.maps if open_map.kept.id in placed]
-        near = [placed[open_map.kept.id].near for open_map in maps]
-        with slide("sentence"):
-            for name in corpus.label_names[:1]:
-                k = suggest_k([list(corpus.sizes(name).values())])
-                labels = [
-                    list(map(plain, corpus.labels_at(name, texts.indices[0][:k]))) for texts in near
-                ]
-                quoted = plain(shorten(sentence, 60))
-                headline = describe_landing(quoted, spoken_labels(maps), labels, plain(name))
-                show_headline(headline, key="sentence")
-            for open_map, texts in zip(maps, near, strict=True):
-                self._show_first(open_map, self.filter_rows(texts.indices[0])[:READ_NEIGHBOURS])
-            if not maps:
-                return
-            with (
-                hide_on_stage("sentence"),
-                st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
-            ):
-                for column, open_map, texts in zip(st.columns(len(maps)), maps, near, strict=True):
-                    with column:
-                        st.caption(plain(f"By {open_map.label}"))
-                        rows, distances = texts.indices[0], texts.distances[0]
-                        self.show_near(open_map, rows, distances, "sentence")
-
-    def _show_first(self, open_map: OpenMap, rows: np.ndarray) -> None:
-        """The first neighbours of a sentence by one method, readable on the stage."""
-        if not len(rows):
-            st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
-            return
-        texts = self.corpus.texts_at(rows)
-        head = f"**Nearest by {plain(open_map.label)}**"
-        table = {head: [plain(shorten(text, READ_LENGTH)) for text in texts]}
-        for name in self.corpus.label_names[:READ_LABELS]:
-            values = self.corpus.labels_at(name, rows)
-            table[plain(name)] = [plain(shorten(str(value), 30)) for value in values]
-        st.table(pd.DataFrame(table), hide_index=True)
-
-    def show_selected(self) -> None:
-        """The selected texts."""
-        corpus = self.corpus.corpus
-        chosen = current_selection(corpus.n_texts, self.within)
-        if chosen is None:
-            st.caption(
-                "Nothing is selected. Select points with the lasso, search for words, or select a "
-                "cluster. All maps share the selection."
-            )
-            return
-        n, rows = len(chosen), chosen.rows()[:MOST_TAKEN]
-        listed = f", showing the first {LISTED:,}" if n > LISTED else ""
-        if n > len(rows):
-            listed += f"; downloads hold the first {MOST_TAKEN:,}"
-        row = st.container(horizontal=True, vertical_alignment="center")
-        row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
-        row.button("Clear", icon=":material/close:", on_click=clear_selection, key="corpus-clear")
-        with row:
-            download_table(
-                "Selected texts",
-                lambda: corpus_table(self.corpus.store, corpus, rows=rows).to_pandas(),
-                f"{corpus.name} selected",
-                key="corpus-take-selected",
-                provenance=self.page_maps.describe(self.page_maps.maps, corpus.n_texts),
-            )
-        _show_table(
-            self.corpus, rows, f"corpus-selected-{len(self.page_maps.maps)}-{chosen.digest}"
-        )
-
-    def show_clusters(self) -> None:
-        """The clusters of each map, with their words."""
-        if not any(open_map.clusters.n for open_map in self.page_maps.maps):
-            st.caption("There are no clusters to list.")
-            return
-        with slide("clusters"):
-            themes = dict.fromkeys(map(describe_themes, self.page_maps.maps))
-            show_headline("\n\n".join(themes), key="clusters")
-            st.caption(
-                "Dense groups of points on the map, with the words that distinguish their texts. "
-                "Select a row to select its texts."
-            )
-            columns = st.columns(len(self.page_maps.maps))
-            for place, (column, open_map) in enumerate(
-                zip(columns, self.page_maps.maps, strict=True)
-            ):
+            for column, open_map, texts in zip(st.columns(len(maps)), maps, near, strict=True):
                 with column:
-                    _show_clusters(open_map, place)
+                    st.caption(plain(f"By {open_map.label}"))
+                    _show_near(view, open_map, texts, "sentence")
 
-    def show_disagreement(self) -> None:
-        """The texts whose neighbours on two maps differ most, and those of the chosen one."""
-        maps = first, second = self.page_maps.maps[0], self.page_maps.maps[1]
-        is_same = first.kept.embedder == second.kept.embedder
-        if is_same and self.corpus.is_large:
-            st.caption(
-                "Both maps show the same embeddings. The neighbours on two such maps are compared "
-                f"for up to {MOST_WHOLE:,} texts."
-            )
-            return
-        shared = share_neighbours(maps)
-        if shared is None:
-            return
-        sample = f"Of a random sample of {many(len(shared.rows), 'text')}: on"
-        st.markdown(
-            plain(
-                f"{sample if self.corpus.is_large else 'On'} average, “{first.label}” and "
-                f"“{second.label}” share {percent(shared.shares.mean())} of a text's {shared.k} "
-                f"neighbours ({'on the maps' if is_same else 'by embedding'}). Texts with the "
-                "fewest shared neighbours come first."
-            )
-        )
-        order = np.argsort(shared.shares, kind="stable")
-        if self.within is not None:
-            order = order[self.within[shared.rows[order]]]
-        _show_table(
-            self.corpus,
-            shared.rows[order],
-            f"corpus-different-{first.kept.id}-{second.kept.id}",
-            {"shared": 100 * shared.shares[order]},
-            {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
-        )
-        row = row_to_read(self.corpus.corpus.n_texts)
-        if row is None:
-            return
-        if is_same:
-            near = [shared.first.indices[row], shared.second.indices[row]]
-        else:
-            found = [find_neighbours(open_map, row) for open_map in maps]
-            near = [neighbours.indices[0] for neighbours in found if neighbours is not None]
-        if len(near) == len(maps):
-            self._compare_neighbours(row, near)
 
-    def _compare_neighbours(self, row: int, near: Sequence[np.ndarray]) -> None:
-        """The neighbours of one text on both maps, with shared neighbours marked."""
-        common = np.intersect1d(near[0][:K], near[1][:K])
-        st.text(self.corpus.texts_at([row])[0])
-        for column, open_map, rows in zip(st.columns(2), self.page_maps.maps, near, strict=True):
+def _show_first(open_map: OpenMap, rows: np.ndarray) -> None:
+    """The first neighbours of a sentence by one method, readable on the stage."""
+    if not len(rows):
+        st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
+        return
+    corpus = open_map.corpus
+    head = f"**Nearest by {plain(open_map.label)}**"
+    table = {head: [plain(shorten(text, READ_LENGTH)) for text in corpus.texts_at(rows)]}
+    for name in corpus.label_names[:READ_LABELS]:
+        values = corpus.labels_at(name, rows)
+        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values]
+    st.table(pd.DataFrame(table), hide_index=True)
+
+
+def _show_selected(view: MapView) -> None:
+    """The selected texts."""
+    corpus, chosen = view.corpus.corpus, view.selection
+    if chosen is None:
+        st.caption(
+            "Nothing is selected. Select points with the lasso, search for words, or select a "
+            "cluster. All maps share the selection."
+        )
+        return
+    n, rows = len(chosen), chosen.rows()[:MOST_TAKEN]
+    listed = f", showing the first {LISTED:,}" if n > LISTED else ""
+    if n > len(rows):
+        listed += f"; downloads hold the first {MOST_TAKEN:,}"
+    row = st.container(horizontal=True, vertical_alignment="center")
+    row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
+    row.button("Clear", icon=":material/close:", on_click=clear_selection, key="corpus-clear")
+    with row:
+        download_table(
+            "Selected texts",
+            lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
+            f"{corpus.name} selected",
+            key="corpus-take-selected",
+            provenance=describe_view(view, view.maps, corpus.n_texts),
+        )
+    _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
+
+
+def _show_clusters(view: MapView) -> None:
+    """The clusters of each map, with their words."""
+    if not any(open_map.clusters.n for open_map in view.maps):
+        st.caption("There are no clusters to list.")
+        return
+    with slide("clusters"):
+        themes = dict.fromkeys(map(_describe_themes, view.maps))
+        show_headline("\n\n".join(themes), key="clusters")
+        st.caption(
+            "Dense groups of points on the map, with the words that distinguish their texts. "
+            "Select a row to select its texts."
+        )
+        for place, (column, open_map) in enumerate(view.columns()):
             with column:
-                st.caption(plain(f"Neighbours by {open_map.label}; ● marks shared ones"))
-                _show_table(
-                    self.corpus,
-                    rows[:K],
-                    f"corpus-beside-{open_map.kept.id}-{row}",
-                    {"shared": np.where(np.isin(rows[:K], common), "●", "")},
-                    {"shared": st.column_config.TextColumn(width=70)},
-                )
+                _show_clusters_table(open_map, f"corpus-clusters-{place}-{open_map.kept.id}")
+
+
+def _show_clusters_table(open_map: OpenMap, key: str) -> None:
+    sizes, n_texts = open_map.cluster_sizes, open_map.corpus.n_texts
+    names = [name for name, _ in open_map.named_clusters]
+    if not names:
+        return
+    n_none = n_texts - int(sizes.sum())
+    note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
+    st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
+
+    def choose(cluster: int) -> None:
+        chosen = Selection.from_rows(open_map.cluster_rows(cluster), n_texts)
+        select(chosen, f"in cluster {names[cluster]}", show=False)
+
+    words = [", ".join(words) for words in open_map.kept.cluster_words]
+    show_choosable_table(
+        {"cluster": np.arange(1, len(sizes) + 1), "texts": sizes, "words": words},
+        key,
+        choose,
+        {"words": st.column_config.TextColumn(width="large")},
+    )
+
+
+def _show_disagreement(view: MapView) -> None:
+    """The texts whose neighbours on two maps differ most, and those of the chosen one."""
+    first, second = view.maps
+    is_same = len(view.methods) == 1
+    if is_same and view.corpus.is_large:
+        st.caption(
+            "Both maps show the same embeddings. The neighbours on two such maps are compared "
+            f"for up to {MOST_WHOLE:,} texts."
+        )
+        return
+    shared = share_neighbours(view)
+    if shared is None:
+        return
+    sample = f"Of a random sample of {many(len(shared.rows), 'text')}: on"
+    st.markdown(
+        plain(
+            f"{sample if view.corpus.is_large else 'On'} average, “{first.label}” and "
+            f"“{second.label}” share {percent(shared.shares.mean())} of a text's {shared.k} "
+            f"neighbours ({'on the maps' if is_same else 'by embedding'}). Texts with the "
+            "fewest shared neighbours come first."
+        )
+    )
+    order = np.argsort(shared.shares, kind="stable")
+    if view.within is not None:
+        order = order[view.within[shared.rows[order]]]
+    _show_table(
+        view.corpus,
+        shared.rows[order],
+        f"corpus-different-{first.kept.id}-{second.kept.id}",
+        {"shared": 100 * shared.shares[order]},
+        {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
+    )
+    row = view.row_to_read
+    if row is None:
+        return
+    if is_same:
+        near = [shared.first.indices[row], shared.second.indices[row]]
+    else:
+        found = [_find_neighbours(open_map, row) for open_map in view.maps]
+        near = [neighbours.indices[0] for neighbours in found if neighbours is not None]
+    if len(near) == len(view.maps):
+        _compare_neighbours(view, row, near)
+
+
+def _compare_neighbours(view: MapView, row: int, near: Sequence[np.ndarray]) -> None:
+    """The neighbours of one text on both maps, with shared neighbours marked."""
+    common = np.intersect1d(near[0][:K], near[1][:K])
+    st.text(view.corpus.texts_at([row])[0])
+    for (column, open_map), rows in zip(view.columns(), near, strict=True):
+        with column:
+            st.caption(plain(f"Neighbours by {open_map.label}; ● marks shared ones"))
+            _show_table(
+                view.corpus,
+                rows[:K],
+                f"corpus-beside-{open_map.kept.id}-{row}",
+                {"shared": np.where(np.isin(rows[:K], common), "●", "")},
+                {"shared": st.column_config.TextColumn(width=70)},
+            )
 
 
 def _show_table(
@@ -311,61 +578,3 @@ def _show_table(
     show_choosable_table(
         table, key, lambda place: choose_row(int(listed[place]), show=False), columns
     )
-
-
-def _show_clusters(open_map: OpenMap, place: int) -> None:
-    sizes, n_texts = open_map.cluster_sizes, open_map.corpus.n_texts
-    names = [name for name, _ in open_map.named_clusters]
-    if not names:
-        return
-    n_none = n_texts - int(sizes.sum())
-    note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
-    st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
-
-    def choose(cluster: int) -> None:
-        chosen = Selection.from_rows(open_map.cluster_rows(cluster), n_texts)
-        select(chosen, f"in cluster {names[cluster]}", show=False)
-
-    words = [", ".join(words) for words in open_map.kept.cluster_words]
-    show_choosable_table(
-        {"cluster": np.arange(1, len(sizes) + 1), "texts": sizes, "words": words},
-        f"corpus-clusters-{place}-{open_map.kept.id}",
-        choose,
-        {"words": st.column_config.TextColumn(width="large")},
-    )
-
-
-def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
-    """The neighbours of a text by a map; None while they are not known.
-
-    Where finding them compares all vectors, a button starts a run, which can be stopped.
-    """
-    near = open_map.near(row, K)
-    if near is not None:
-        return near
-    runs = SessionRuns(f"corpus-near-{open_map.kept.id}")
-    task = FindNeighbours(open_map.corpus.id, open_map.kept.id, K, row)
-    run, last = runs.find(task), runs.last()
-    if run is None and last is not None and not last.is_over:
-        run = last  # of another text: it can be stopped
-    if run is None:
-        metric, n = open_map.kept.settings.metric, open_map.corpus.n_distinct
-        reason = "No index finds them"
-        if metric != INDEXED:
-            reason = f"No index serves the {metric} distance"
-        is_chosen = row == st.session_state.get(ROW)
-        advice = "" if is_chosen else " Click the text first."
-        work = f"finding neighbours compares all {many(n, 'different text')}"
-        st.caption(plain(f"{reason}: {work}.{advice}"))
-        if not is_chosen or not st.button("Find neighbours", key=f"corpus-find-{open_map.kept.id}"):
-            return None
-        run = runs.start(task)
-    show_background_run(
-        runs,
-        run,
-        f"Finding the neighbours by {open_map.label} …",
-        stopped="Stopped before the neighbours were found.",
-    )
-    if run.task != task or run.result is None or run.result.neighbours is None:
-        return None
-    return open_map.near(row, K, run.result.neighbours.near)

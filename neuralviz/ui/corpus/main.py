@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.embedders import FOR_CORPORA
-from neuralviz.embedders.making import make_embedder
-from neuralviz.embedders.specs import labels_by_spec, list_models
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec
+from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.mapping import MakeMaps, MapChoice
+from neuralviz.jobs import Run
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
 from neuralviz.maps.projection import (
@@ -29,27 +30,25 @@ from neuralviz.maps.projection import (
 )
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import FILE, imported_by_label
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
-from neuralviz.ui.corpus.labels import describe_maps, search_samples, show_accuracy
-from neuralviz.ui.corpus.lists import show_lists
-from neuralviz.ui.corpus.opened import open_corpus, open_maps
+from neuralviz.ui.corpus.lists import describe_maps, search_samples, show_accuracy, show_lists
+from neuralviz.ui.corpus.opened import OpenMap, open_maps
 from neuralviz.ui.corpus.search import (
-    choose_row,
-    chosen_row,
+    MapView,
     forget_selection,
     name_nearest,
     place_sentence,
-    read_new_value,
+    read_chosen_text,
     show_search,
-    write_value,
+    write_chosen_text,
 )
-from neuralviz.ui.corpus.show import Maps, list_colours, show_maps
+from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.pace import WARMING
@@ -58,19 +57,6 @@ from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.mapping import MapsState
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.store.corpora import Corpus
-
-TEXT = "text"  # in the address: the number of the chosen text, from 1
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
 _LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
 COLOUR_WIDTH = 150  # px
@@ -90,18 +76,18 @@ _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
     "seed": ("Seed", 0, SEEDS - 1, 1, "The same seed gives the same map."),
 }  # fmt: skip
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_LOST = {
-    "crashed": "The server ended while it was working on this corpus.",
-    "not begun": "Work on this corpus did not begin.",
-    "stopped": "Work on this corpus was stopped.",
-    "failed": "Work on this corpus failed.",
-    "cut off": "The process that worked on this corpus ended suddenly.",
-}
 _SAVED = "The embeddings that were finished are saved. Press the button above to make the rest."
-_ELSEWHERE = (
-    "Another server of this machine is working on this corpus. Reload the page later to see the "
-    "map."
-)
+_LOST = {
+    "crashed": f"The server ended while it was working on this corpus. {_SAVED}",
+    "not begun": f"Work on this corpus did not begin. {_SAVED}",
+    "stopped": f"Work on this corpus was stopped. {_SAVED}",
+    "failed": f"Work on this corpus failed. {_SAVED}",
+    "cut off": f"The process that worked on this corpus ended suddenly. {_SAVED}",
+    "elsewhere": (
+        "Another server of this machine is working on this corpus. Reload the page later to see "
+        "the map."
+    ),
+}
 _OUTDATED = " (the model has changed since the saved map was made)"
 
 
@@ -112,21 +98,17 @@ def show() -> None:
         ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
         corpora = sorted(corpus_store().corpora(), key=lambda saved: ranks.get(saved.name, -1))
         corpus = choose_corpus(corpora)
-        if corpus is None:
-            _offer_example()
-        else:
+        if corpus is not None:
             _show_corpus(corpus)
+        else:
+            st.info("No corpora yet. Add one, or open the example.")
+            if st.button("Open the example", type="primary"):
+                add_example(CorpusStore())
+                st.rerun()
     except NeuralvizError as error:
         show_error(error)
     if is_served():
         WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
-
-
-def _offer_example() -> None:
-    st.info("No corpora yet. Add one, or open the example.")
-    if st.button("Open the example", type="primary"):
-        add_example(CorpusStore())
-        st.rerun()
 
 
 def _show_corpus(corpus: Corpus) -> None:
@@ -135,14 +117,14 @@ def _show_corpus(corpus: Corpus) -> None:
         forget_selection()
     st.session_state[_LAST_CORPUS] = corpus.id
     is_new = st.session_state.pop(ADDED, None) == corpus.id
-    places = choose_maps(imported_by_label(CorpusStore(), corpus))
+    store = CorpusStore()
+    places = choose_maps(imported_specs(store.vectors, store.keys(corpus)))
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}
     kept = {place: found for place in places if (found := saved[place.choice].map) is not None}
-    opened, maps = open_corpus(corpus), open_maps(corpus, list(kept.values()))
-    options = list_colours(opened, maps)
-    page_maps = Maps(opened, maps, [choose_colour(place, options) for place in kept])
+    maps = open_maps(corpus, list(kept.values()))
+    colours = [choose_colour(place, list_colours(maps)) for place in kept]
     make_missing(corpus, saved, is_new=is_new)
     names = labels_by_spec(choice.spec for choice in saved)
     for choice, state in saved.items():
@@ -154,37 +136,33 @@ def _show_corpus(corpus: Corpus) -> None:
                 )
             )
     if maps:
-        _explore(page_maps)
+        _explore(maps, colours)
 
 
 @st.fragment
-def _explore(page_maps: Maps) -> None:
+def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
-        corpus, maps, n_texts = page_maps.corpus, page_maps.maps, page_maps.corpus.corpus.n_texts
-        linked = read_new_value(TEXT)
-        if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
-            choose_row(int(linked) - 1, show=False)
+        view = MapView(maps, colours)
+        read_chosen_text(view.corpus.n_texts)
         with slide("maps"):
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
-            within, named = show_search(corpus)
+            view, named = show_search(view)
             nearest_area = st.container()
         with headline_area:
-            show_headline(describe_maps(corpus, maps, is_filtered=within is not None), key="maps")
+            show_headline(describe_maps(view), key="maps")
         with map_area:
-            placed = place_sentence(maps)
+            view = replace(view, placed=place_sentence(maps))
         with nearest_area:
-            name_nearest(corpus, maps, placed, within)
+            name_nearest(view)
         accuracy_area = st.container()
-        # before the maps: a text can be read while they are drawn
-        show_lists(page_maps, placed, within)
+        show_lists(view)  # before the maps: a text can be read while they are drawn
         with map_area:
-            show_maps(page_maps, placed, within, named=named)
+            show_maps(view, named=named)
         with accuracy_area:
             search_samples(maps)
-            show_accuracy(corpus, maps)
-        row = chosen_row(n_texts)
-        write_value(TEXT, "" if row is None else str(row + 1))
+            show_accuracy(view)
+        write_chosen_text(view)
     except NeuralvizError as error:  # for example, deleted in another window
         show_error(error)
 
@@ -201,12 +179,11 @@ class Place:
     row: DeltaGenerator
 
 
-def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
+def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
     """Widgets for one map or two; None where a setting is not valid, which the page shows.
 
-    Args:
-        imported: vectors that can be chosen beside the methods, by label; those that came last are
-            the first map at the start.
+    Vectors that were ``imported``, by label, can be chosen beside the methods; those that came last
+    are the first map at the start.
     """
     chosen: list[Place] = []
     is_valid = True
@@ -235,8 +212,8 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
         return None
     if len({place.choice for place in chosen}) < len(chosen):
         st.caption("Both maps are the same. Change the method or settings of one.")
-        return tuple(chosen[:1])
-    return tuple(chosen)
+        return chosen[:1]
+    return chosen
 
 
 def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
@@ -248,38 +225,30 @@ def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) ->
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
-    """The colours of a map's points; at first, those of the first label, on both maps.
-
-    Args:
-        place: of the map.
-        options: names of the ways to colour, by key.
-    """
-    key = f"colour-{place.key}"
-    first = next((option for option in options if option.startswith("label:")), next(iter(options)))
+    """The colours of a map's points, as of `list_colours`; at first, those of the first label."""
+    key, keys = f"colour-{place.key}", list(options)
+    first = next((option for option in keys if option.startswith("label:")), keys[0])
     if st.session_state.get(key, first) not in options:
         del st.session_state[key]
     return place.row.selectbox(
         "Colour by",
-        list(options),
-        index=list(options).index(first),
-        format_func=lambda option: options[option],
+        keys,
+        index=keys.index(first),
+        format_func=options.__getitem__,
         key=key,
         bind="query-params",
         width=COLOUR_WIDTH,
     )
 
 
-def _find_reducer(key: str) -> str:
-    """The projection that a box shows; before it is there, the address has its title."""
-    title = st.query_params.get(key)
-    linked = next((name for name in REDUCERS if REDUCERS[name] == title), "umap")
-    return st.session_state.get(key) or linked
-
-
 def _choose_projection(place: str) -> ProjectionSettings:
     key = f"map-{place}"
+    # before the box is there, the address has the title of the projection that it will show
+    linked = {title: name for name, title in REDUCERS.items()}.get(
+        st.query_params.get(f"{key}-reducer", ""), "umap"
+    )
     with st.popover(
-        REDUCERS[_find_reducer(f"{key}-reducer")],
+        REDUCERS[st.session_state.get(f"{key}-reducer") or linked],
         icon=":material/scatter_plot:",
         help="Projection settings",
         key=f"{key}-projection",
@@ -287,7 +256,7 @@ def _choose_projection(place: str) -> ProjectionSettings:
         reducer = st.selectbox(
             "Projection",
             list(REDUCERS),
-            format_func=lambda name: REDUCERS[name],
+            format_func=REDUCERS.__getitem__,
             key=f"{key}-reducer",
             bind="query-params",
             help=(
@@ -303,18 +272,18 @@ def _choose_projection(place: str) -> ProjectionSettings:
         values["metric"] = st.selectbox(
             "Distance", METRICS, key=f"{key}-metric", bind="query-params"
         )
-        for name in [name for name in _NUMBER_BOXES if name in values]:
-            label, low, high, step, help_ = _NUMBER_BOXES[name]
-            values[name] = st.number_input(
-                label,
-                low,
-                high,
-                values[name],
-                step,
-                key=f"{key}-{name}",
-                bind="query-params",
-                help=help_,
-            )
+        for name, (label, low, high, step, help_) in _NUMBER_BOXES.items():
+            if name in values:
+                values[name] = st.number_input(
+                    label,
+                    low,
+                    high,
+                    values[name],
+                    step,
+                    key=f"{key}-{name}",
+                    bind="query-params",
+                    help=help_,
+                )
     return ProjectionSettings.from_dict(values)
 
 
@@ -323,18 +292,12 @@ def _choose_projection(place: str) -> ProjectionSettings:
 
 @dataclass(frozen=True)
 class Saved:
-    """The saved map for chosen settings.
+    """The saved map for chosen settings."""
 
-    Attributes:
-        map: None where there is none; the last one where no model is in memory to compare with.
-        is_outdated: whether there is only a map by a model that has changed since.
-        may_be_outdated: whether the map is by a model of a folder or the Hub, which may have
-            changed since: that is not known before it is loaded. Of an encoder that was trained
-            here it is known.
-    """
-
+    # None where there is none; the last one where no model is in memory to compare with
     map: KeptMap | None
-    is_outdated: bool = False
+    is_outdated: bool = False  # there is only a map by a model that has changed since
+    # by a model of a folder or the Hub that is not loaded: nobody knows whether it has changed
     may_be_outdated: bool = False
 
 
@@ -390,8 +353,9 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
     if run is None:
-        if missing:
-            _tell_lost_run(corpus)
+        status = find_status(_name_work(corpus)) if missing else None
+        if status in _LOST:
+            st.info(_LOST[status])
         return
     is_met = is_of_others(run)
     makes_missing = any(choice in _get_task(run).choices for choice in missing)
@@ -415,15 +379,6 @@ def _find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> 
         return list(missing)
     under_way = _get_task(run).choices
     return [choice for choice in missing if is_of_others(run) and choice not in under_way]
-
-
-def _tell_lost_run(corpus: Corpus) -> None:
-    """Say what became of a lost run that the address names."""
-    status = find_status(_name_work(corpus))
-    if status == "elsewhere":
-        st.info(_ELSEWHERE)
-    elif status in _LOST:
-        st.info(f"{_LOST[status]} {_SAVED}")
 
 
 def _name_work(corpus: Corpus) -> str:

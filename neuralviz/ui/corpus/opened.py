@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import streamlit as st
@@ -16,45 +19,36 @@ from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.lazy import Lazy
-from neuralviz.maps.clusters import cluster_centres
+from neuralviz.maps.clusters import Clusters, cluster_centres
 from neuralviz.maps.filtering import category_names
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.map_points import MapPoints, group_rows
 from neuralviz.maps.neighbourhoods import sampled_right
-from neuralviz.maps.neighbours import neighbours_of_points
+from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
 from neuralviz.maps.projection import SCORED_NEIGHBOURS, is_large
 from neuralviz.maps.searching import find_embedder, neighbours_at_once
 from neuralviz.plots.point_colours import cluster_names
-from neuralviz.store.corpora import CorpusStore, are_whole
+from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
+from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from neuralviz.maps.clusters import Clusters
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
-
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_FILTERS = 8  # columns of labels, and as many columns of numbers
 HELD = 12  # cached columns of a large corpus, or colours and views of a map: 40 MB for 10 million
 CENTRE = 2000  # texts that place the name of a cluster
 
 
-class Shared(Generic[T]):
-    """A property that is computed once, for all sessions, when the first of them needs it."""
+def shared(compute: F) -> F:
+    """A method that computes a value once, for all sessions, when the first of them needs it."""
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self.__doc__ = compute.__doc__
+    @wraps(compute)
+    def find(opened: Any, *arguments: Any) -> Any:
+        name = compute.__name__, *arguments
+        return opened.parts.get(name, lambda: compute(opened, *arguments))
 
-    def __get__(self, opened: Any, _: type) -> T:
-        return opened.parts.get(self._compute.__name__, lambda: self._compute(opened))
+    return cast("F", find)
 
 
 @dataclass(frozen=True)
@@ -76,11 +70,16 @@ class OpenCorpus:
     columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
     @property
+    def n_texts(self) -> int:
+        return self.corpus.n_texts
+
+    @property
     def is_large(self) -> bool:
         """Whether it has too many texts to hold them all in memory."""
-        return is_large(self.corpus.n_texts)
+        return is_large(self.n_texts)
 
-    @Shared
+    @property
+    @shared
     def texts(self) -> tuple[str, ...]:
         """All texts; not of a large corpus."""
         return tuple(self.store.texts(self.corpus))
@@ -91,11 +90,6 @@ class OpenCorpus:
             return self.store.texts(self.corpus, rows)
         return [self.texts[row] for row in rows]
 
-    @Shared
-    def lengths(self) -> np.ndarray:
-        """[text] characters; not of a large corpus."""
-        return np.array([len(text) for text in self.texts])
-
     def numbers(self, name: str) -> np.ndarray:
         """[text] a column of numbers."""
         return self.columns.get(("numbers", name), lambda: self.store.labels(self.corpus, name))
@@ -105,7 +99,8 @@ class OpenCorpus:
         """Names of the columns of numbers."""
         return tuple(column.name for column in self.corpus.columns if column.kind == "number")
 
-    @Shared
+    @property
+    @shared
     def label_names(self) -> tuple[str, ...]:
         """Names of the columns that tell texts apart; of a large corpus found by a sample."""
         return category_names(self.store, self.corpus)
@@ -119,27 +114,21 @@ class OpenCorpus:
         codes, names = self.codes(name)
         return np.array([*names, ""], dtype=object)[codes[rows]]
 
+    @shared
     def sizes(self, name: str) -> Mapping[str, int]:
         """How many texts have each name of `codes`, in their order."""
+        codes, names = self.codes(name)
+        sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+        return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
-        def count() -> Mapping[str, int]:
-            codes, names = self.codes(name)
-            sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
-            return MappingProxyType(dict(zip(names, sizes, strict=True)))
-
-        return self.parts.get(("sizes", name), count)
-
+    @shared
     def span(self, name: str) -> Span | None:
         """The range of a column of numbers; None where it has no number."""
-
-        def find() -> Span | None:
-            values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
-            finite = values[np.isfinite(values)]
-            if not len(finite):
-                return None
-            return Span(float(finite.min()), float(finite.max()), are_whole(finite))
-
-        return self.parts.get(("span", name), find)
+        values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return None
+        return Span(float(finite.min()), float(finite.max()), are_whole(finite))
 
     @property
     def filters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -166,24 +155,23 @@ class OpenCorpus:
 
 @dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A saved map in memory; ``name`` tells its method apart from those of maps beside it."""
+    """A saved map in memory; ``label`` tells its method apart from those of maps beside it."""
 
-    store: CorpusStore
-    corpus: Corpus
+    corpus: OpenCorpus
     kept: KeptMap
-    name: str = ""
+    label: str = ""
     parts: Lazy = field(default_factory=Lazy, repr=False)
     recent: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
     @property
-    def is_large(self) -> bool:
-        """Whether its corpus is large: see `OpenCorpus`."""
-        return is_large(self.corpus.n_texts)
+    def maps(self) -> KeptMaps:
+        return KeptMaps(self.corpus.store)
 
-    @Shared
+    @property
+    @shared
     def points(self) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] the points; and which cluster each text is in."""
-        return KeptMaps(self.store).points(self.kept)
+        return self.maps.points(self.kept)
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -195,12 +183,19 @@ class OpenMap:
         """Which cluster each text is in."""
         return self.points[1]
 
-    @Shared
+    @property
+    def is_drawn_by_parts(self) -> bool:
+        """Whether the browser gets a sample of the visible points, and the density of all."""
+        return self.corpus.is_large and self.coordinates.shape[1] == 2
+
+    @property
+    @shared
     def plane(self) -> MapPoints:
         """The points of a map in two dimensions, for questions about parts of it."""
         return MapPoints.from_coordinates(self.coordinates)
 
-    @Shared
+    @property
+    @shared
     def grouped(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows by cluster, the largest first and none last; and where each cluster begins."""
         labels, n = self.clusters.labels, self.clusters.n
@@ -216,7 +211,8 @@ class OpenMap:
         """[cluster] texts."""
         return np.diff(self.grouped[1])[:-1]
 
-    @Shared
+    @property
+    @shared
     def named_clusters(self) -> tuple[tuple[str, np.ndarray], ...]:
         """The name of each cluster, the largest first, and its place on the map."""
         points, clusters = self.points
@@ -227,12 +223,14 @@ class OpenMap:
         centres = cluster_centres(sampled, replace(clusters, labels=labels))
         return tuple(zip(cluster_names(self.kept.cluster_words), centres, strict=True))
 
-    @Shared
+    @property
+    @shared
     def neighbours(self) -> Neighbours:
         """The neighbours of every text in the space that was projected; not of a large map."""
-        return KeptMaps(self.store).neighbours(self.kept)
+        return self.maps.neighbours(self.kept)
 
-    @Shared
+    @property
+    @shared
     def neighbours_on_map(self) -> Neighbours:
         """The neighbours of every text on the map itself; not of a large map."""
         return neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
@@ -242,7 +240,7 @@ class OpenMap:
 
         None for a large map until somebody has ``found`` their neighbours.
         """
-        if not self.is_large:
+        if not self.corpus.is_large:
             return SampledNeighbours(np.arange(self.corpus.n_texts), self.neighbours)
         if found is not None:
             return self.parts.get("sample", lambda: found)
@@ -262,49 +260,43 @@ class OpenMap:
         if found is not None:
             return self.recent.get(("near", row, k), lambda: found)
         known = self.recent.peek(("near", row, k))
-        return known or neighbours_at_once(self.store, self.corpus, self.kept, row, k)
+        store, corpus = self.corpus.store, self.corpus.corpus
+        return known or neighbours_at_once(store, corpus, self.kept, row, k)
 
-    def hits(self, name: str, codes: np.ndarray, k: int) -> np.ndarray:
+    @shared
+    def hits(self, name: str, k: int) -> np.ndarray:
         """[labelled text of `sample`] whether ``k`` neighbours vote for its own label."""
+        sample = self.sample()
+        assert sample is not None
+        return sampled_right(sample.near, self.corpus.codes(name)[0], sample.rows, k)
 
-        def vote() -> np.ndarray:
-            sample = self.sample()
-            assert sample is not None
-            return sampled_right(sample.near, codes, sample.rows, k)
-
-        return self.parts.get(("hits", name, k), vote)
-
-    @Shared
+    @property
+    @shared
     def embedder(self) -> KeptEmbedder:
-        """The embedder of the vectors.
+        """The embedder of the vectors; a StoreError where these are gone."""
+        return find_embedder(self.corpus.store, self.kept)
 
-        Raises:
-            StoreError: the vectors are gone.
-        """
-        return find_embedder(self.store, self.kept)
-
-    @Shared
+    @property
+    @shared
     def spec(self) -> EmbedderSpec:
         """The settings that make the embedder again."""
         return EmbedderSpec.from_json(self.embedder.spec)
 
     @property
-    def label(self) -> str:
-        """Name of the method, different from those of the other maps on the page."""
-        return self.name or labels_by_spec([self.spec])[self.spec]
-
-    @Shared
+    @shared
     def axes(self) -> tuple[str, ...] | None:
         """Names of the axes; None where they mean nothing."""
         if self.kept.settings.reducer != "pca":
             return None
-        shares = KeptMaps(self.store).fitted(self.kept)["explained_variance_ratio"]
+        shares = self.maps.fitted(self.kept)["explained_variance_ratio"]
         return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
 
-    @Shared
+    @property
+    @shared
     def losses(self) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where the method does not learn."""
-        return self.store.vectors.losses(self.embedder, self.store.keys(self.corpus))
+        store = self.corpus.store
+        return store.vectors.losses(self.embedder, store.keys(self.corpus.corpus))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -319,16 +311,16 @@ def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
-    store = CorpusStore(folder)
-    corpus = store.corpus(corpus_id)
-    opened = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
+    corpus = _open_corpus(folder, corpus_id)
+    opened = OpenMap(corpus, KeptMaps(corpus.store).by_id(corpus.corpus, map_id))
     _ = opened.points  # read now, before anything deletes the map
     return opened
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
     """A saved corpus in memory."""
-    return _open_corpus(CorpusStore().folder, corpus.id)
+    opened = _open_corpus(CorpusStore().folder, corpus.id)
+    return replace(opened, corpus=corpus)  # it may have another name now
 
 
 def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
@@ -337,9 +329,10 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     Raises:
         StoreError: one is gone.
     """
-    maps = [_open_map(CorpusStore().folder, corpus.id, kept_map.id) for kept_map in kept]
-    names = labels_by_spec(opened.spec for opened in maps)
-    return [replace(opened, name=names[opened.spec]) for opened in maps]
+    opened = open_corpus(corpus)
+    maps = [_open_map(opened.store.folder, corpus.id, kept_map.id) for kept_map in kept]
+    labels = labels_by_spec(saved.spec for saved in maps)
+    return [replace(saved, corpus=opened, label=labels[saved.spec]) for saved in maps]
 
 
 def open_other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> list[OpenMap]:
@@ -360,7 +353,7 @@ def open_ahead() -> None:
             kept = KeptMaps(CorpusStore()).list_maps(corpus) if is_large(corpus.n_texts) else ()
             if kept:
                 (newest,) = open_maps(corpus, [max(kept, key=lambda saved: saved.created)])
-                open_corpus(corpus).read_colours()
+                newest.corpus.read_colours()
                 if newest.coordinates.shape[1] == 2:
                     _ = newest.plane
                 return

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
-from neuralviz.jobs.mapping import PlaceSentence
+from neuralviz.jobs import Run
+from neuralviz.jobs.mapping import PlacedSentence, PlaceSentence
 from neuralviz.maps.filtering import Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
 from neuralviz.ui.method_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-
-    from neuralviz.jobs import Run, Task
-    from neuralviz.jobs.mapping import PlacedSentence
-    from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
 
 # keys of the session state
 ROW, HOVERED = "corpus-row", "corpus-hovered"  # the clicked text; the one under the pointer
@@ -31,11 +29,12 @@ SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # the box; the search that was made last
 SENTENCE = "corpus-sentence"  # that is placed on the maps
 LIST = "corpus-list"  # the list below the maps
-_WRITTEN = "corpus-written"
+_WRITTEN = "corpus-written"  # the last two values of TEXT that the page wrote
 
+TEXT = "text"  # in the address: the number of the chosen text, from 1
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
-MODE = "corpus-how"
 WORDS, MEANING = "By words", "By meaning"
 REMEMBERED = 50  # placed sentences that the session keeps
 MOST_SEARCHED = 500  # characters
@@ -44,6 +43,61 @@ MOST_TERMS = 4  # words of a search that a sentence quotes
 PATIENCE = 0.3  # seconds: enough for most maps
 LONGEST_NAME = 60  # characters, in a filter
 MOST_VALUES = 1000  # of a column, in a filter
+
+
+@dataclass(frozen=True, eq=False)
+class MapView:
+    """The maps of a corpus as the page shows them: their colours, what is selected and found."""
+
+    maps: Sequence[OpenMap]  # one or two
+    colours: Sequence[str]  # of each map, as of `list_colours`
+    within: np.ndarray | None = None  # [text] whether the filter shows a text; None where all are
+    # where the sentence that was searched for lands, by the id of a map
+    placed: Mapping[str, PlacedSentence] = field(default_factory=dict)
+
+    @property
+    def corpus(self) -> OpenCorpus:
+        return self.maps[0].corpus
+
+    @property
+    def methods(self) -> list[OpenMap]:
+        """One map of each method: two maps of the same vectors have the same neighbours."""
+        return list({open_map.kept.embedder: open_map for open_map in self.maps}.values())
+
+    def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
+        """The maps side by side, each with its column of the page."""
+        return zip(st.columns(len(self.maps)), self.maps, strict=True)
+
+    def filter_rows(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of texts that the filter shows, in their order."""
+        return rows if self.within is None else rows[self.within[rows]]
+
+    @property
+    def chosen_row(self) -> int | None:
+        """The row of the chosen text, if the corpus has it."""
+        row = st.session_state.get(ROW)
+        return row if row is not None and row < self.corpus.n_texts else None
+
+    @property
+    def row_to_read(self) -> int | None:
+        """The row of the text under the pointer, else of the chosen one."""
+        row = st.session_state.get(HOVERED)
+        return row if row is not None and row < self.corpus.n_texts else self.chosen_row
+
+    @property
+    def selection(self) -> Selection | None:
+        """The selected texts that the filter shows; None where nothing is selected."""
+        selection: Selection | None = st.session_state.get(SELECTED)
+        if not selection or selection.n_texts != self.corpus.n_texts:
+            return None
+        if self.within is None:
+            return selection
+        return Selection.from_mask(selection.mask() & self.within)
+
+
+def short_method_labels(maps: Sequence[OpenMap]) -> list[str]:
+    """The names of the maps' methods as a sentence uses them."""
+    return list(short_labels(method_labels([open_map.spec for open_map in maps])))
 
 
 def choose_row(row: int, *, show: bool = True) -> None:
@@ -61,31 +115,11 @@ def hover_row(row: int) -> None:
         st.session_state[LIST] = CHOSEN_TEXT
 
 
-def chosen_row(n_texts: int) -> int | None:
-    """The row of the chosen text, if the corpus has it."""
-    row = st.session_state.get(ROW)
-    return row if row is not None and row < n_texts else None
-
-
-def row_to_read(n_texts: int) -> int | None:
-    """The row of the text under the pointer, else of the chosen one."""
-    row = st.session_state.get(HOVERED)
-    return row if row is not None and row < n_texts else chosen_row(n_texts)
-
-
 def select(chosen: Selection, reason: str, *, show: bool = True) -> None:
     """Select texts on all maps, with ``reason`` to show, such as ``in cluster ice, snow``."""
     st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, reason
     if show and len(chosen):
         st.session_state[LIST] = SELECTION
-
-
-def current_selection(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
-    """The selected texts that the filter shows; None where nothing is selected."""
-    selection: Selection | None = st.session_state.get(SELECTED)
-    if not selection or selection.n_texts != n_texts:
-        return None
-    return selection if within is None else Selection.from_mask(selection.mask() & within)
 
 
 def forget_selection() -> None:
@@ -100,37 +134,39 @@ def clear_selection() -> None:
     st.session_state[SEARCH] = ""
 
 
-def read_new_value(name: str) -> str:
-    """The value of a name in an address that was just opened; empty where it is not new.
+def read_chosen_text(n_texts: int) -> None:
+    """Choose the text that an address names which was just opened.
 
-    The last two values that the page wrote are not new: a click that was on its way when the
-    address changed comes with the old one.
+    The last two that the page wrote are not new: a click that was on its way when the address
+    changed comes with the old one.
     """
-    value = st.query_params.get(name, "")
-    return "" if value in st.session_state.get(_WRITTEN, {}).get(name, ()) else value
+    linked = st.query_params.get(TEXT, "")
+    is_new = linked not in st.session_state.get(_WRITTEN, ())
+    if is_new and _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
+        choose_row(int(linked) - 1, show=False)
 
 
-def write_value(name: str, value: str) -> None:
-    """Put a value into the address; an empty one takes the name out of it."""
-    written = st.session_state.setdefault(_WRITTEN, {})
-    last = written.get(name, ("",))[0]
+def write_chosen_text(view: MapView) -> None:
+    """Let the address name the chosen text."""
+    row = view.chosen_row
+    value = "" if row is None else str(row + 1)
+    last = st.session_state.get(_WRITTEN, ("",))[0]
     if value != last:
-        written[name] = value, last
+        st.session_state[_WRITTEN] = value, last
     if value:
-        st.query_params[name] = value
+        st.query_params[TEXT] = value
     else:
-        st.query_params.pop(name, None)
+        st.query_params.pop(TEXT, None)
 
 
 # --- searching -----------------------------------------------------------------------------------
 
 
-def show_search(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
+def show_search(view: MapView) -> tuple[MapView, bool]:
     """Widgets for a search, a filter and the clusters' names, all in the address.
 
     Returns:
-        [text] whether a text is shown, None where all are; and whether the clusters' names stand on
-        the maps.
+        The maps with what the filter shows; and whether the clusters' names stand on them.
     """
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
@@ -139,7 +175,7 @@ def show_search(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         row.segmented_control,
         "Search mode",
         [WORDS, MEANING],
-        key=MODE,
+        key="corpus-how",
         label_visibility="collapsed",
         persist_state="session",
     )
@@ -153,16 +189,18 @@ def show_search(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         placeholder=hint if mode == WORDS else "Enter a sentence to see where it lands",
     )
     query = (query or "").strip()
-    _search(corpus, mode, query)
+    _search(view.corpus, mode, query)
     with row:
-        within = _choose_filter(corpus)
+        text_filter = _choose_filter(view.corpus)
         named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
-    if within is not None:
-        st.markdown(plain(within[1]))
-    mask = None if within is None else within[0]
+    if text_filter:
+        corpus, n = view.corpus, view.corpus.n_texts
+        within = text_filter.within(corpus.codes, corpus.numbers, n)
+        view = replace(view, within=within)
+        st.markdown(plain(text_filter.describe(int(within.sum()), n)))
     if query and mode == WORDS:
-        st.caption(plain(_describe_search(corpus, query, mask)))
-    return mask, named
+        st.caption(plain(_describe_search(view, query)))
+    return view, named
 
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
@@ -176,7 +214,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
         st.session_state[LIST] = NEAREST
     elif query:
         rows = corpus.store.rows_with_words(corpus.corpus, query)
-        select(Selection.from_rows(rows, corpus.corpus.n_texts), _quote_query(query))
+        select(Selection.from_rows(rows, corpus.n_texts), _quote_query(query))
     elif st.session_state.get(SELECTED_BY) == _quote_query(before[1]):
         for name in (SELECTED, SELECTED_BY):
             st.session_state.pop(name, None)
@@ -192,12 +230,12 @@ def _quote_query(query: str) -> str:
     return f"containing {joined(quoted)}"
 
 
-def _describe_search(corpus: OpenCorpus, query: str, within: np.ndarray | None) -> str:
+def _describe_search(view: MapView, query: str) -> str:
     """What a search by words found; empty once something else is selected."""
     quoted = _quote_query(query)
     if st.session_state.get(SELECTED_BY) != quoted:
         return ""
-    chosen = current_selection(corpus.corpus.n_texts, within)
+    chosen = view.selection
     if chosen is None:
         return f"Found no text {quoted}."
     if not chosen:
@@ -208,8 +246,8 @@ def _describe_search(corpus: OpenCorpus, query: str, within: np.ndarray | None) 
 # --- filters -------------------------------------------------------------------------------------
 
 
-def _choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray, str] | None:
-    """[text] whether a text is shown, and a sentence on it; None where all are shown.
+def _choose_filter(corpus: OpenCorpus) -> TextFilter | None:
+    """The filter that is chosen, if any.
 
     What a large corpus has to offer takes seconds to find: only once the filter is opened.
     """
@@ -231,22 +269,17 @@ def _choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray, str] | None:
         values = {name: _choose_values(corpus, name, keys[name]) for name in labels}
         ranges = {name: _choose_range(corpus, name, keys[name]) for name in numbers}
         st.caption("Filters combine: a text must meet all of them. Nothing chosen shows all texts.")
-    chosen = TextFilter(
+    return TextFilter(
         {name: allowed for name, allowed in values.items() if allowed},
         {name: ends for name, ends in ranges.items() if ends is not None},
     )
-    if not chosen:
-        return None
-    n = corpus.corpus.n_texts
-    within = chosen.within(corpus.codes, corpus.numbers, n)
-    return within, chosen.describe(int(within.sum()), n)
 
 
 def _choose_values(corpus: OpenCorpus, name: str, key: str) -> tuple[str, ...]:
     """The chosen values of a column, of which the most frequent come first; ``""`` is none."""
     sizes = corpus.sizes(name)
     values = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
-    if sum(sizes.values()) < corpus.corpus.n_texts:
+    if sum(sizes.values()) < corpus.n_texts:
         values.append("")
     chosen = st.multiselect(
         shorten(name, LONGEST_NAME),
@@ -300,9 +333,8 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             )
             continue
         runs = SessionRuns(f"corpus-placing-{map_id}", kept=REMEMBERED)
-        task: Task[Any, PlacedSentence | None] = PlaceSentence(
-            open_map.corpus.id, map_id, spec, sentence, list_models((spec,)), WAIT
-        )
+        models = list_models((spec,))
+        task = PlaceSentence(open_map.corpus.corpus.id, map_id, spec, sentence, models, WAIT)
         if runs.find(task) is None and needs_asking((spec,)):
             st.info(plain(f"The model of “{open_map.label}” is not loaded."))
             if not st.button("Load the model", key=f"corpus-load-{map_id}"):
@@ -314,26 +346,16 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
     return placements
 
 
-def name_nearest(
-    corpus: OpenCorpus,
-    maps: Sequence[OpenMap],
-    placed: dict[str, PlacedSentence],
-    within: np.ndarray | None,
-) -> None:
-    """Name the shown text that is nearest to the sentence by each map's method."""
-    specs = list(dict.fromkeys(open_map.spec for open_map in maps))
-    names = dict(zip(specs, short_labels(method_labels(specs)), strict=True))
+def name_nearest(view: MapView) -> None:
+    """Name the shown text that is nearest to the sentence by each method."""
     methods: dict[str, list[str]] = {}
-    for open_map in maps:
-        if open_map.kept.id in placed:
-            near = placed[open_map.kept.id].near.indices[0]
-            visible = (near if within is None else near[within[near]])[:1]
-            for text in corpus.texts_at(visible):
-                methods.setdefault(text, []).append(names[open_map.spec])
+    for open_map, name in zip(view.methods, short_method_labels(view.methods), strict=True):
+        if (placed := view.placed.get(open_map.kept.id)) is not None:
+            for text in view.corpus.texts_at(view.filter_rows(placed.near.indices[0])[:1]):
+                methods.setdefault(text, []).append(name)
     nearest = [
-        f"“{shorten(text, 120)}”"
-        + (f" by {joined(list(dict.fromkeys(text_methods)))}" * (len(specs) > 1))
-        for text, text_methods in methods.items()
+        f"“{shorten(text, 120)}”" + f" by {joined(names)}" * (len(view.methods) > 1)
+        for text, names in methods.items()
     ]
     if nearest:
         st.caption(plain(f"The nearest text is {joined(nearest)}. See “{NEAREST}” below the map."))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
+from neuralviz.jobs.mapping import PlacedSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.map_points import Window
 from neuralviz.maps.neighbourhoods import K, is_apart, label_agreement
-from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
+from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
@@ -26,32 +30,20 @@ from neuralviz.plots.corpus_map import (
     map_figure,
 )
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import colour_by_code, colour_by_number, scale_ends
-from neuralviz.plots.standalone import About
-from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.corpus.labels import share_neighbours
-from neuralviz.ui.corpus.search import (
-    SENTENCE,
-    choose_row,
-    chosen_row,
-    current_selection,
-    hover_row,
-    select,
+from neuralviz.plots.point_colours import (
+    PointColour,
+    colour_by_code,
+    colour_by_number,
+    scale_ends,
 )
+from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
+from neuralviz.ui.corpus.lists import describe_view, share_neighbours
+from neuralviz.ui.corpus.opened import OpenMap
+from neuralviz.ui.corpus.search import SENTENCE, MapView, choose_row, hover_row, select
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
-from neuralviz.words import many, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-    import plotly.graph_objects as go
-
-    from neuralviz.jobs.mapping import PlacedSentence
-    from neuralviz.plots.point_colours import PointColour
-    from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
+from neuralviz.words import percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
 HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
@@ -69,11 +61,12 @@ Sides = tuple[float, float, float, float]
 # --- colours -------------------------------------------------------------------------------------
 
 
-def list_colours(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
+def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
     """Ways to colour the points, by key, with their names; labels come first.
 
     A large corpus has none that needs all texts or the neighbours of all texts.
     """
+    corpus = maps[0].corpus
     options = {f"label:{name}": name for name in corpus.label_names}
     options[CLUSTERS] = "Clusters"
     options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
@@ -92,84 +85,33 @@ def list_colours(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     return options
 
 
-@dataclass(frozen=True)
-class Maps:
-    """A corpus with the maps that are shown of it, and the colours of each."""
-
-    corpus: OpenCorpus
-    maps: Sequence[OpenMap]
-    colours: Sequence[str]
-
-    def find_colour(self, option: str, open_map: OpenMap) -> PointColour:
-        """The colours of the points of one of the maps."""
-        key = (option, *(drawn_map.kept.id for drawn_map in self.maps if option == COMMON))
-        return open_map.recent.get(key, lambda: self._make_colour(option, open_map))
-
-    def _make_colour(self, option: str, open_map: OpenMap) -> PointColour:
-        corpus = self.corpus
-        kind, _, name = option.partition(":")
-        if kind == "label":
-            return colour_by_code(name, *corpus.codes(name))
-        if kind == "number":
-            values = corpus.numbers(name)
-            ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
-            return replace(colour_by_number(name, values), ends=ends)
-        if kind == "agreement":
-            labels = corpus.labels_at(name, np.arange(corpus.corpus.n_texts)).tolist()
-            shares = label_agreement(open_map.neighbours, labels, K)
-            return colour_by_number(f"neighbours with the same {name}", shares)
-        if kind == LENGTH:
-            return colour_by_number("length, characters", corpus.lengths)
-        if kind in LOSSES:
-            return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
-        if kind == COMMON and (shared := share_neighbours(self.maps)) is not None:
-            return colour_by_number("shared neighbours", shared.shares)
-        names = [name for name, _ in open_map.named_clusters]
-        return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
-
-    def describe(self, maps: Sequence[OpenMap], n_drawn: int) -> About:
-        """Title and settings of some of the maps, for what is downloaded."""
-        corpus = self.corpus.corpus
-        settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
-        if n_drawn < corpus.n_texts:
-            settings["drawn"] = f"a random sample of {n_drawn:,}"
-        for number, open_map in enumerate(maps, 1):
-            name = "map" if len(maps) == 1 else f"map {number}"
-            models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
-            models_note = f" ({', '.join(models)})" if models else ""
-            settings[name] = f"{open_map.label}{models_note}, {_describe_projection(open_map)}"
-        labels = " and ".join(open_map.label for open_map in maps)
-        return About(f"{corpus.name}: {labels}", settings)
-
-    def make_page(self, drawn: np.ndarray) -> str:
-        """A standalone page with all shown maps, each with its chosen colours at first."""
-        options = list_colours(self.corpus, self.maps)
-        pages = []
-        for first, open_map in zip(self.colours, self.maps, strict=True):
-            portable = (option for option in options if option.startswith(IN_PAGE))
-            colours = {
-                options[option]: self.find_colour(option, open_map).select(drawn)
-                for option in dict.fromkeys([first, *portable])
-            }
-            points, names = open_map.coordinates[drawn], open_map.named_clusters
-            pages.append(PageMap(_make_title(open_map), points, colours, names, open_map.axes))
-        texts = self.corpus.texts_at(drawn)
-        return map_page(pages, texts, self.describe(self.maps, len(drawn)))
+def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
+    """The colours of the points of one of the maps."""
+    key = (option, *(drawn_map.kept.id for drawn_map in view.maps if option == COMMON))
+    return open_map.recent.get(key, lambda: _make_colour(view, option, open_map))
 
 
-def _describe_projection(open_map: OpenMap) -> str:
-    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
-    relevant = dict(open_map.kept.settings.relevant())
-    reducer = REDUCERS[str(relevant.pop("reducer"))]
-    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
-        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
-    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
-    return ", ".join([reducer, *named])
-
-
-def _make_title(open_map: OpenMap) -> str:
-    settings = open_map.kept.settings
-    return f"{open_map.label} · {REDUCERS[settings.reducer]}" + " 3-D" * (settings.dimensions == 3)
+def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
+    corpus = view.corpus
+    kind, _, name = option.partition(":")
+    if kind == "label":
+        return colour_by_code(name, *corpus.codes(name))
+    if kind == "number":
+        values = corpus.numbers(name)
+        ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
+        return replace(colour_by_number(name, values), ends=ends)
+    if kind == "agreement":
+        labels = corpus.labels_at(name, np.arange(corpus.n_texts)).tolist()
+        shares = label_agreement(open_map.neighbours, labels, K)
+        return colour_by_number(f"neighbours with the same {name}", shares)
+    if kind == LENGTH:
+        return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
+    if kind in LOSSES:
+        return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
+    if kind == COMMON and (shared := share_neighbours(view)) is not None:
+        return colour_by_number("shared neighbours", shared.shares)
+    names = [name for name, _ in open_map.named_clusters]
+    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -177,48 +119,33 @@ def _make_title(open_map: OpenMap) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LargeView:
-    """What is drawn of a large map: a sample of the points in a window, and the density of all.
+    """What is drawn of a large map: some points in a window, and the density of all."""
 
-    Attributes:
-        points: some of those in the window that a filter lets through.
-        n: of which they are some.
-        sides: of the window: left, right, bottom, top; None for the whole map.
-    """
-
-    points: LargePoints
-    n: int
-    sides: Sides | None
+    points: LargePoints  # some of those in the window that a filter lets through
+    n: int  # of which they are some
+    sides: Sides | None  # of the window: left, right, bottom, top; None for the whole map
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """A map as it is drawn: the figure, the rows of its points, the view of a large map."""
+    """A map as it is drawn: the figure, the rows of its points, what is drawn of a large map."""
 
     figure: go.Figure
     rows: np.ndarray
-    view: LargeView | None = None
+    large: LargeView | None = None
 
 
-def show_maps(
-    page_maps: Maps,
-    placed: Mapping[str, PlacedSentence],
-    within: np.ndarray | None,
-    *,
-    named: bool,
-) -> None:
+def show_maps(view: MapView, *, named: bool) -> None:
     """Show the maps side by side, with one selection on all of them.
 
     Args:
-        page_maps: one map or two.
-        placed: where a sentence lands, by the id of the map.
-        within: [text] whether a text is shown; None where all are.
+        view: one map or two.
         named: whether the clusters' names stand on the maps.
     """
-    corpus, maps = page_maps.corpus, page_maps.maps
-    n = corpus.corpus.n_texts
+    n = view.corpus.n_texts
     drawn = drawn_rows(n)
-    if corpus.is_large:
-        st.caption(plain(" ".join(map(describe_fit, maps))))
+    if view.corpus.is_large:
+        st.caption(plain(" ".join(map(_describe_fit, view.maps))))
     elif len(drawn) < n:
         st.caption(
             f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
@@ -228,92 +155,75 @@ def show_maps(
         if st.toggle(f"Draw all {n:,} points", key="corpus-all", help=help_):
             drawn = np.arange(n)
     drawings = []
-    for open_map, colour in zip(maps, page_maps.colours, strict=True):
-        placement = placed.get(open_map.kept.id)
-        standout = _find_standout(open_map, placement, within, named=named)
-        point_colour = page_maps.find_colour(colour, open_map)
-        if corpus.is_large and open_map.coordinates.shape[1] == 2:
-            view = select_view(open_map, colour, point_colour, within)
-            drawings.append(_draw_large(open_map, view, standout, within))
+    for open_map, option in zip(view.maps, view.colours, strict=True):
+        standout = _find_standout(view, open_map, named=named)
+        colour = find_colour(view, option, open_map)
+        if open_map.is_drawn_by_parts:
+            large = _select_points(view, open_map, option, colour)
+            drawings.append(_draw_large(view, open_map, large, standout))
         else:
-            drawings.append(_draw(corpus, open_map, point_colour, standout, drawn, within))
+            drawings.append(_draw(view, open_map, colour, standout, drawn))
     even_out([drawing.figure for drawing in drawings])
-    columns = st.columns(len(maps))
-    for place, (column, open_map, drawing) in enumerate(zip(columns, maps, drawings, strict=True)):
+    for place, ((column, open_map), drawing) in enumerate(
+        zip(view.columns(), drawings, strict=True)
+    ):
         with column:
-            _show_map(page_maps, open_map, drawing, place)
-            if (placement := placed.get(open_map.kept.id)) is not None:
+            _show_map(view, open_map, drawing, place)
+            if (placement := view.placed.get(open_map.kept.id)) is not None:
                 _explain_star(open_map, placement)
 
 
-def _find_standout(
-    open_map: OpenMap,
-    placement: PlacedSentence | None,
-    within: np.ndarray | None,
-    *,
-    named: bool,
-) -> Standout:
+def _find_standout(view: MapView, open_map: OpenMap, *, named: bool) -> Standout:
     """What stands out on a map: the selection, the chosen text, a placed sentence, names."""
-    n = open_map.corpus.n_texts
     lands, near_it = [], []
+    placement, points = view.placed.get(open_map.kept.id), open_map.coordinates
     if placement is not None and placement.position is not None:
         lands = [(st.session_state.get(SENTENCE, ""), placement.position[0])]
-        near_it = [open_map.coordinates[placement.near.first(K).indices[0]]]
-    row = chosen_row(n)
+        near_it = [points[placement.near.first(K).indices[0]]]
+    row, chosen = view.chosen_row, view.selection
     # one set of lines at a time: those of two points look the same
     near = None if row is None or lands else open_map.near(row, K)
-    chosen = current_selection(n, within)
-    is_in_columns = open_map.is_large and open_map.coordinates.shape[1] == 2
     return Standout(
-        None if chosen is None or is_in_columns else chosen.rows(),
+        None if chosen is None or open_map.is_drawn_by_parts else chosen.rows(),
         row,
-        None if near is None else open_map.coordinates[near.indices[0]],
+        None if near is None else points[near.indices[0]],
         lands,
         near_it,
         open_map.named_clusters if named else (),
     )
 
 
+def _make_title(open_map: OpenMap) -> str:
+    settings = open_map.kept.settings
+    return f"{open_map.label} · {REDUCERS[settings.reducer]}" + " 3-D" * (settings.dimensions == 3)
+
+
 def _draw(
-    corpus: OpenCorpus,
-    open_map: OpenMap,
-    colour: PointColour,
-    standout: Standout,
-    drawn: np.ndarray,
-    within: np.ndarray | None,
+    view: MapView, open_map: OpenMap, colour: PointColour, standout: Standout, drawn: np.ndarray
 ) -> _Drawing:
-    n = corpus.corpus.n_texts
+    n = view.corpus.n_texts
     figure = map_figure(
         open_map.coordinates[drawn],
         drawn,
         colour.select(drawn) if len(drawn) < n else colour,
         title=_make_title(open_map),
         standout=standout,
-        texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
-        within=None if within is None else within[drawn],
+        texts=view.corpus.texts_at(drawn) if n <= MOST_SENT else None,
+        within=None if view.within is None else view.within[drawn],
         axes=open_map.axes,
         uirevision=open_map.kept.id,
     )
-    return _Drawing(figure, drawn if within is None else drawn[within[drawn]])
+    return _Drawing(figure, view.filter_rows(drawn))
 
 
-def select_view(
-    open_map: OpenMap, option: str, colour: PointColour, within: np.ndarray | None
-) -> LargeView:
-    """The points and the density of the visible part of a large map.
-
-    Args:
-        open_map: the map.
-        option: names the colour.
-        colour: of all points.
-        within: [text] whether a filter lets them through; None where all are.
-    """
+def _select_points(view: MapView, open_map: OpenMap, option: str, colour: PointColour) -> LargeView:
+    """What is drawn of the visible part of a large map; ``option`` names the colour."""
     window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
     def make() -> LargeView:
         plane = open_map.plane
         part = None if window is None or window.holds(plane.bounds) else window
-        rows, n = plane.sample(part, MOST_DRAWN, within)
+        rows, n = plane.sample(part, MOST_DRAWN, view.within)
         counts, covered = plane.counts(part and part.grown(AROUND), DENSITY_BINS)
         points = large_points(
             open_map.coordinates[rows],
@@ -326,7 +236,7 @@ def select_view(
         )
         return LargeView(points, n, None if window is None else _get_sides(window))
 
-    passed = None if within is None else Selection.from_mask(within).digest
+    passed = None if view.within is None else Selection.from_mask(view.within).digest
     return open_map.recent.get((window, option, passed), make)
 
 
@@ -334,7 +244,7 @@ def _get_sides(window: Window) -> Sides:
     return window.left, window.right, window.bottom, window.top
 
 
-def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
+def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
     """Show a part of a map; the whole map if ``sides`` is None or bounds no part."""
     windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
     windows.pop(open_map.kept.id, None)
@@ -345,18 +255,15 @@ def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
             return
 
 
-def _draw_large(
-    open_map: OpenMap, view: LargeView, standout: Standout, within: np.ndarray | None
-) -> _Drawing:
+def _draw_large(view: MapView, open_map: OpenMap, large: LargeView, standout: Standout) -> _Drawing:
     """The figure of a large map without its points, which the browser gets as columns."""
-    rows, extra = view.points.columns.rows, None
-    chosen = current_selection(open_map.corpus.n_texts, within)
+    rows, extra, chosen = large.points.columns.rows, None, view.selection
     if chosen is not None and len(chosen) <= MOST_BESIDE:
         undrawn = np.setdiff1d(chosen.rows(), rows)
         extra = undrawn, open_map.coordinates[undrawn]
     row = standout.highlighted
     figure = large_map_figure(
-        view.points,
+        large.points,
         title=_make_title(open_map),
         bounds=_get_sides(open_map.plane.bounds),
         selected=None if chosen is None else chosen.is_selected(rows),
@@ -366,16 +273,16 @@ def _draw_large(
         axes=open_map.axes,
         uirevision=open_map.kept.id,
     )
-    return _Drawing(figure, rows, view)
+    return _Drawing(figure, rows, large)
 
 
 # --- a map on the page ---------------------------------------------------------------------------
 
 
-def _show_map(page_maps: Maps, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
+def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
     """A map with its handlers, downloads and captions."""
-    corpus, view = page_maps.corpus, drawing.view
-    kept, n = corpus.corpus, corpus.corpus.n_texts
+    corpus, large = view.corpus, drawing.large
+    store, kept, n = corpus.store, corpus.corpus, corpus.n_texts
 
     def choose(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
@@ -388,17 +295,17 @@ def _show_map(page_maps: Maps, open_map: OpenMap, drawing: _Drawing, place: int)
         select(Selection.from_mask(open_map.plane.inside(areas)), "selected")
 
     def export_points(ending: str) -> bytes:
-        table = corpus_table(corpus.store, kept, open_map.embedder, open_map.kept)
+        table = corpus_table(store, kept, open_map.embedder, open_map.kept)
         mark = BYTE_ORDER_MARK.encode() if ending == ".csv" else b""  # for spreadsheets
         return mark + table_bytes(ending, table)
 
     def export_numbers() -> pd.DataFrame:
         rows = drawing.rows if corpus.is_large else None
-        return corpus_table(corpus.store, kept, None, open_map.kept, rows).to_pandas()
+        return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else "ignore")
-    if view is not None:
-        window = partial(look_at, open_map)
+    if large is not None:
+        window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
     downloads = [
         Download(f"Points and embeddings ({name})", partial(export_points, f".{ending}"), ending)
@@ -409,19 +316,34 @@ def _show_map(page_maps: Maps, open_map: OpenMap, drawing: _Drawing, place: int)
         key=f"corpus-map-{place}",
         numbers=export_numbers,
         name=f"{kept.name} {open_map.label}",
-        height=HEIGHTS[len(page_maps.maps)],
+        height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        provenance=page_maps.describe([open_map], len(drawing.rows)),
-        page=lambda: page_maps.make_page(drawing.rows),
+        provenance=describe_view(view, [open_map], len(drawing.rows)),
+        page=lambda: _make_page(view, drawing.rows),
         downloads=() if corpus.is_large else downloads,
-        columns=None if view is None else view.points.columns,
-        window=None if view is None else view.sides,
+        columns=None if large is None else large.points.columns,
+        window=None if large is None else large.sides,
     )
     if corpus.is_large:
-        st.caption(_describe_points(open_map, drawing))
+        st.caption(_describe_points(n, drawing))
     for note in open_map.kept.notes:
         st.caption(plain(note))
+
+
+def _make_page(view: MapView, drawn: np.ndarray) -> str:
+    """A standalone page with all shown maps, each with its chosen colours at first."""
+    options = list_colours(view.maps)
+    pages = []
+    for first, open_map in zip(view.colours, view.maps, strict=True):
+        portable = (option for option in options if option.startswith(IN_PAGE))
+        colours = {
+            options[option]: find_colour(view, option, open_map).select(drawn)
+            for option in dict.fromkeys([first, *portable])
+        }
+        points, names = open_map.coordinates[drawn], open_map.named_clusters
+        pages.append(PageMap(_make_title(open_map), points, colours, names, open_map.axes))
+    return map_page(pages, view.corpus.texts_at(drawn), describe_view(view, view.maps, len(drawn)))
 
 
 def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
@@ -429,9 +351,9 @@ def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
     if placement.position is None:
         return
     points, near = open_map.coordinates, placement.near.first(K).indices[0]
-    if open_map.is_large:  # a sample says as much
-        sample = drawn_rows(len(points))
-        points, near = points[np.concatenate([near, sample])], np.arange(len(near))
+    if open_map.corpus.is_large:  # a sample says as much
+        points = points[np.concatenate([near, drawn_rows(len(points))])]
+        near = np.arange(len(near))
     if is_apart(placement.position[0], points, near):
         st.caption(
             "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
@@ -439,7 +361,7 @@ def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
         )
 
 
-def describe_fit(open_map: OpenMap) -> str:
+def _describe_fit(open_map: OpenMap) -> str:
     """How many texts a large map was fitted on, and the recall of its neighbours; plain text."""
     n, fitted, recall = open_map.corpus.n_texts, open_map.kept.n_fitted, open_map.kept.recall
     facts = []
@@ -450,17 +372,17 @@ def describe_fit(open_map: OpenMap) -> str:
     return f"Map by {open_map.label}: {'; '.join(facts)}." if facts else ""
 
 
-def _describe_points(open_map: OpenMap, drawing: _Drawing) -> str:
+def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
-    view, n_drawn = drawing.view, len(drawing.rows)
-    n = open_map.corpus.n_texts if view is None else view.n
-    part = "" if view is None or view.sides is None else " in this part"
+    large, n_drawn = drawing.large, len(drawing.rows)
+    n = n_texts if large is None else large.n
+    part = "" if large is None or large.sides is None else " in this part"
     points = f"a random sample of {n_drawn:,} of the {n:,} texts{part}."
     if n_drawn == n:
         points = f"all {n:,} texts{part}."
-    elif view is None:
+    elif large is None:
         points += " Lists and searches cover all of them."
     else:
         points += " Zoom in to see more. A lasso selects all texts within it, drawn or not."
-    shades = "" if view is None else " Grey shades: how many of all texts lie there (log scale)."
+    shades = "" if large is None else " Grey shades: how many of all texts lie there (log scale)."
     return f"Points: {points}{shades}"

@@ -31,7 +31,7 @@ from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.choices import choose_one, choose_precision
+from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
@@ -40,7 +40,7 @@ from neuralviz.ui.model_choice import may_load, offline_models, trained_names
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage
-from neuralviz.ui.tables import BY_DIGEST, MAX_ROWS, open_upload, read_uploaded, upload_table
+from neuralviz.ui.tables import MAX_ROWS, open_upload, read_uploaded, upload_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.probing_tasks import ProbingTask
+    from neuralviz.micro_tuning.settings import Precision
     from neuralviz.reading.source import Source
 
 KEY = "evaluation"
@@ -58,10 +59,15 @@ SAVED_EMBEDDINGS = "Saved embeddings"
 LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
 CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets": "groups"}
 NO_PROBE, LABELS = "none", "labels"
-_PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
-_PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
-_PROBE_LINES = {"Labels": "the labels of the data."}
-_PROBE_LINES |= {task.title: task.line for task in TASKS.values()}
+PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
+PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
+PROBE_HELP = "\n".join(
+    [
+        "A small network learns to tell something from the embeddings of the texts.\n",
+        "- **Labels**: the labels of the data.",
+        *(f"- **{task.title}**: {task.line}" for task in TASKS.values()),
+    ]
+)
 _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
@@ -70,26 +76,11 @@ _TABLE_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class DataChoice:
-    """The data that are chosen.
-
-    Attributes:
-        data: embeddings are evaluated on them.
-        corpus: id of their saved corpus; empty for other data.
-        kept: specs of the embeddings that the saved corpus already has.
-    """
+    """The data that are chosen, and of a saved corpus its id and the embeddings that it has."""
 
     data: DataSet
     corpus: str = ""
     kept: tuple[EmbedderSpec, ...] = ()
-
-
-@dataclass(frozen=True)
-class _MethodSettings:
-    """What the methods have in common."""
-
-    precision: str = "exact"
-    options: str = ""
-    model: str | None = None
 
 
 def choose_evaluation() -> tuple[Evaluate | None, bool]:
@@ -109,18 +100,16 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
             show_error(error)
     with right_column:
         kept = choice.kept if choice is not None else ()
-        imported = {} if choice is None or _is_example() else find_imported(choice.data)
         table = _choose_table(bool(kept))
-        names = _choose_methods(table, kept, imported)
+        specs = _list_specs(table, choice)
+        names = _choose_methods(table, specs)
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
-        settings = _MethodSettings()
         try:
             with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
                 k, data = _choose_measuring(choice)
-                if table != SAVED_EMBEDDINGS:
-                    settings = _choose_method_settings(table)
-            rows = _build_rows(table, names, kept, imported, settings)
+                shared = _choose_shared_options(table)
+            rows = _build_rows(table, names, specs, *shared)
             if data is None or choice is None or not rows:
                 return None, pressed
             measuring = MeasureSettings(measures, k=k)
@@ -264,11 +253,10 @@ def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
     task = st.selectbox(
         "Probe",
         [NO_PROBE, *[LABELS] * is_labelled, *TASKS],
-        format_func=_PROBE_NAMES.__getitem__,
+        format_func=PROBE_NAMES.__getitem__,
         key="probe-of-labels" if is_labelled else "probe",
         bind="query-params",
-        help="A small network learns to tell something from the embeddings of the texts.\n\n"
-        + "\n".join(f"- **{title}**: {line}" for title, line in _PROBE_LINES.items()),
+        help=PROBE_HELP,
     )
     if task == LABELS:
         return choice, (*data.by_default, "probe")
@@ -286,6 +274,15 @@ def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask
 
 
 # --- methods -----------------------------------------------------------------------------------
+
+
+def _list_specs(table: str, choice: DataChoice | None) -> Mapping[str, EmbedderSpec]:
+    """By label, the embeddings that exist already: of a saved corpus, or imported vectors."""
+    if choice is None:
+        return {}
+    if table == SAVED_EMBEDDINGS:
+        return dict(zip(method_labels(choice.kept), choice.kept, strict=True))
+    return {} if _is_example() else find_imported(choice.data)
 
 
 def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
@@ -311,15 +308,13 @@ def _choose_table(has_saved: bool) -> str:
     )
 
 
-def _choose_methods(
-    table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
-) -> Sequence[str]:
+def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec]) -> Sequence[str]:
     """Ask for methods, or for embeddings of a corpus; empty for an experiment."""
     if table in EXPERIMENTS:
         st.caption(EXPERIMENTS[table].line)
         return ()
     if table == SAVED_EMBEDDINGS:
-        labels = method_labels(kept)
+        labels = list(specs)
         return st.multiselect(
             "Embeddings",
             labels,
@@ -331,7 +326,7 @@ def _choose_methods(
     encoders = [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
     return st.multiselect(
         "Methods",
-        [*METHODS, *JOINED, *encoders, *imported],
+        [*METHODS, *JOINED, *encoders, *specs],
         default=list(FIRST_METHODS),
         key="methods",
         bind="query-params",
@@ -341,7 +336,10 @@ def _choose_methods(
     )
 
 
-def _choose_method_settings(table: str) -> _MethodSettings:
+def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
+    """Ask for precision, options and model of all methods; saved embeddings have theirs."""
+    if table == SAVED_EMBEDDINGS:
+        return "exact", "", None
     precision = choose_precision("Precision", "precision", "exact")
     options = st.text_input(
         "Options",
@@ -364,15 +362,16 @@ def _choose_method_settings(table: str) -> _MethodSettings:
         placeholder="each method's default",
         help=MODEL_HELP,
     )
-    return _MethodSettings(precision, options or "", (model or "").strip() or None)
+    return precision, options or "", (model or "").strip() or None
 
 
 def _build_rows(
     table: str,
     names: Sequence[str],
-    kept: Sequence[EmbedderSpec],
-    imported: Mapping[str, EmbedderSpec],
-    settings: _MethodSettings,
+    specs: Mapping[str, EmbedderSpec],
+    precision: Precision,
+    options: str,
+    model: str | None,
 ) -> tuple[Row, ...]:
     """The rows of the plan; none, with a message, while something is missing.
 
@@ -383,20 +382,19 @@ def _build_rows(
         st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
         return ()
     if table == SAVED_EMBEDDINGS:
-        specs = dict(zip(method_labels(kept), kept, strict=True))
         return spec_rows([specs[name] for name in names])
-    typed = split_options(split_at_commas(settings.options))
-    if table in LAYER_TABLES and not may_load(settings.model or BUNDLED):
+    typed = split_options(split_at_commas(options))
+    if table in LAYER_TABLES and not may_load(model or BUNDLED):
         return ()
 
     def make_rows(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
-            return method_rows(names, options, settings.model, imported)
-        return experiment_rows(table, options, settings.model, _read_head_layers, _count_blocks)
+            return method_rows(names, options, model, specs)
+        return experiment_rows(table, options, model, _read_head_layers, _count_blocks)
 
     rows = make_rows(typed)
-    if settings.precision != "exact" and any(row.spec.learns for row in rows):
-        rows = make_rows({"precision": settings.precision} | typed)
+    if precision != "exact" and any(row.spec.learns for row in rows):
+        rows = make_rows({"precision": precision} | typed)
     for part in (part for row in rows for part in row.spec.singles):
         check_may_load(part.model_id)
     return rows

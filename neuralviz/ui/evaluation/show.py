@@ -1,4 +1,4 @@
-"""The evaluation page below its title: the verdict first, then its proof, and the downloads."""
+"""The evaluation page below its title: verdict, proof, numbers, and where methods fail."""
 
 from __future__ import annotations
 
@@ -11,20 +11,52 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.results import EMPTY_CELL
-from neuralviz.evaluation.yardsticks import compute_leads, explain_measures, yardsticks_of
-from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
+from neuralviz.evaluation.yardsticks import (
+    best_first,
+    compute_leads,
+    explain_measures,
+    worst_cases,
+    worst_in_words,
+    yardsticks_of,
+)
+from neuralviz.headlines.evaluation import (
+    describe_followed_quality,
+    describe_other_winner,
+    describe_pairs,
+    describe_separation,
+    describe_shared_errors,
+    describe_verdict,
+    short_name,
+)
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import EXAMPLES, Evaluate, EvaluationState, recorded_results
-from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
+from neuralviz.plots.evaluation import (
+    common_figures,
+    confusion_figures,
+    histograms,
+    lead_of_best,
+    quality_figures,
+    yardstick_figure,
+)
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.standalone import About, file_name
+from neuralviz.plots.theme import escape
 from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.choose import KEY, choose_evaluation
-from neuralviz.ui.evaluation.views import method_name, show_views, show_worst
-from neuralviz.ui.figures import download, show_figure
+from neuralviz.ui.figures import (
+    allow_swiping,
+    download,
+    download_table,
+    list_worst,
+    open_downloads,
+    quote,
+    show_figure,
+)
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import SessionRuns, find_visible_run, show_visible_run
@@ -33,15 +65,21 @@ from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Yardstick
+    from neuralviz.evaluation.yardsticks import Cases, Yardstick
+
+    Write = Callable[[str], None]
+    Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
+MAX_DRAWN_METHODS = 6  # with more, the user picks one
+UNKNOWN = (np.nan, np.nan)  # an interval
 
 
 def show() -> None:
@@ -54,20 +92,15 @@ def show() -> None:
         if pressed:
             put_upload_in_address(KEY)
         view = corpus_view(task.corpus) if task.corpus else result_view_id(KEY)
-        _describe_task(task)
+        (data,) = task.plan.data
+        size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
+        st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
     recorded = next((run for run in _load_recorded_runs().values() if run.task == task), None)
     visible = find_visible_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if visible is None:
         return
     related = _load_recorded_runs() if visible.is_recorded else {}
     show_visible_run(RUNS, visible, "Evaluate", partial(_show_state, related=related))
-
-
-def _describe_task(task: Evaluate) -> None:
-    """Describe the data and how much there is to embed."""
-    (data,) = task.plan.data
-    size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
-    st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -93,7 +126,16 @@ def _show_state(
     results = state.results
     if not results.cells:
         return
-    provenance = _describe_provenance(results)
+    data = results.data[0]
+    provenance = About(
+        f"Evaluation: {data.name}",
+        {
+            "data": data.describe(),
+            "methods": "; ".join(row.label for row in results.rows),
+            "model": results.models(),
+            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
+        },
+    )
     related_results = {name: run.result.results for name, run in related.items()}
     with slide("evaluation-verdict"):
         yardstick = _show_verdict(results, related_results, live=live)
@@ -110,22 +152,8 @@ def _show_state(
     if results.finished(0):
         _offer_downloads(results, provenance)
     if yardstick is not None:
-        show_worst(results, yardstick, provenance)
-        show_views(results, yardstick, provenance)
-
-
-def _describe_provenance(results: Results) -> About:
-    """The data, methods and model that downloaded figures name."""
-    data = results.data[0]
-    return About(
-        f"Evaluation: {data.name}",
-        {
-            "data": data.describe(),
-            "methods": "; ".join(row.label for row in results.rows),
-            "model": results.models(),
-            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
-        },
-    )
+        _show_worst(results, yardstick, provenance)
+        _show_views(results, yardstick, provenance)
 
 
 def _show_verdict(
@@ -146,12 +174,17 @@ def _show_verdict(
         )
         yardstick = yardsticks.get(chosen, yardstick)
     sentences = [
-        describe_verdict(results, 0, yardstick, name=method_name, quote=plain),
-        describe_other_winner(results, related_results, name=method_name),
+        describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
+        describe_other_winner(results, related_results, name=_name_method),
     ]
     with headline_place:
         show_headline(" ".join(filter(None, sentences)), key="evaluation")
     return yardstick
+
+
+def _name_method(label: str) -> str:
+    """The label of a method in a sentence."""
+    return f"**{plain(label)}**"
 
 
 def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
@@ -159,31 +192,28 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
     chart = yardstick_figure(results, 0, yardstick)
     if chart is None:
         return False
-    drawings = {"": chart}
-    tables = {"": _tabulate_values}
+    drawings = [("", chart, _tabulate_values)]
     if (lead := lead_of_best(results, 0, yardstick)) is not None:
-        drawings["lead in "] = lead
-        tables["lead in "] = _tabulate_leads
-    height = rows_height(max(n_rows for _, n_rows in drawings.values()))
+        drawings.append(("lead in ", lead, _tabulate_leads))
+    height = max(figure.layout.height for _, figure, _ in drawings)
     columns = st.columns(len(drawings), gap="large")
-    for column, (name, (figure, _)) in zip(columns, drawings.items(), strict=True):
+    for column, (name, figure, tabulate) in zip(columns, drawings, strict=True):
         with column:
             show_figure(
                 figure,
+                f"{provenance.title} {name}{yardstick.title}",
+                partial(tabulate, results, yardstick),
+                provenance,
                 key=f"evaluation-{name.replace(' ', '-')}{yardstick.name}",
-                numbers=partial(tables[name], results, yardstick),
-                name=f"{provenance.title} {name}{yardstick.title}",
                 height=height,
-                provenance=provenance,
             )
     return True
 
 
 def _tabulate_values(results: Results, yardstick: Yardstick) -> pd.DataFrame:
     """A measure of every method with its interval."""
-    unknown = (np.nan, np.nan)
     rows = [
-        (label, value, *(yardstick.interval(measured) or unknown))
+        (label, value, *(yardstick.interval(measured) or UNKNOWN))
         for _, label, measured in results.finished(0)
         if np.isfinite(value := yardstick.read(measured))
     ]
@@ -192,9 +222,8 @@ def _tabulate_values(results: Results, yardstick: Yardstick) -> pd.DataFrame:
 
 def _tabulate_leads(results: Results, yardstick: Yardstick) -> pd.DataFrame:
     """How far each method is ahead of each that is not better, with intervals."""
-    unknown = (np.nan, np.nan)
     rows = [
-        (lead.first, lead.second, lead.value, *(lead.interval or unknown), lead.is_decided)
+        (lead.first, lead.second, lead.value, *(lead.interval or UNKNOWN), lead.is_decided)
         for lead in compute_leads(results, 0, yardstick)
     ]
     title = f"lead of A in {yardstick.title}"
@@ -232,10 +261,217 @@ def _offer_downloads(results: Results, provenance: About) -> None:
         record = results.as_record()
         return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False)
 
-    with st.popover(
-        "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
-    ):
+    with open_downloads(KEY, "Download the results"):
         download("Report (HTML)", lambda: report_html(results), f"{name}.html", key=KEY)
         download("Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", key=KEY)
         download("Results (JSON)", write_json, f"{name}.json", key=KEY)
         st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
+
+
+# --- the worst cases ---------------------------------------------------------------------------
+
+
+def _pick_method(
+    results: Results,
+    yardstick: Yardstick,
+    key: str,
+    among: Collection[str] | None = None,
+    label: str = "Method",
+) -> tuple[str, Measured]:
+    """Ask for a method; other results or another measure select the best one again.
+
+    Args:
+        among: labels to choose from, at least one; by default all.
+    """
+    measured_by_label = {
+        name: measured
+        for name, measured in best_first(results, 0, yardstick)
+        if among is None or name in among
+    }
+    context = (results.data[0].digest, yardstick.name, tuple(measured_by_label))
+    if st.session_state.get(f"{key}-for") != context:
+        st.session_state[f"{key}-for"] = context
+        st.session_state[key] = next(iter(measured_by_label))
+    chosen = st.selectbox(label, list(measured_by_label), key=key)
+    return chosen, measured_by_label[chosen]
+
+
+def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Show the worst case of a method as a sentence, and its worst cases as a table."""
+    data, name = results.data[0], short_name(results, _name_method)
+    sentences = {
+        label: sentence
+        for _, label, measured in results.finished(0)
+        if (sentence := worst_in_words(data, measured, name(label), quote))
+    }
+    if not sentences:
+        return
+    with slide("evaluation-worst") as write_headline:
+        label, measured = _pick_method(
+            results, yardstick, "evaluation-worst-of", sentences, "Errors of"
+        )
+        write_headline(sentences[label])
+        kinds = worst_cases(data, measured)
+        for cases in kinds[:1]:
+            _show_cases(cases, "0", label, provenance)
+    for place, cases in enumerate(kinds[1:], 1):  # they do not fit on the stage
+        _show_cases(cases, f"{place}", label, provenance)
+
+
+def _show_cases(cases: Cases, place: str, label: str, provenance: About) -> None:
+    """The table of one kind of cases, the worst first, and its download."""
+    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+    st.markdown(f"**{cases.title}**")
+    list_worst(frame, f"evaluation-worst-{place}")
+    key = f"evaluation-errors-{place}"
+    with open_downloads(key):
+        name = f"{provenance.title} errors of {label}"
+        download_table("Errors", frame, name, key=key, provenance=provenance)
+
+
+# --- other views -------------------------------------------------------------------------------
+
+
+def _show_views(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Ask for a view that has something to show, and draw it; the yardstick ranks methods."""
+    finished = [measured for _, _, measured in results.finished(0)]
+    has_content = {
+        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
+        "Similar and dissimilar": any(len(m.same) and len(m.diff) for m in finished),
+        "Confused labels": any(True for _ in confusion_figures(results, 0)),
+        "Shared errors": any(True for _ in common_figures(results, 0)),
+        "Controlled paraphrases": any(measured.paraphrases for measured in finished),
+    }
+    views = [view for view, is_there in has_content.items() if is_there]
+    if not views:
+        return
+    st.subheader("More ways to look at it", anchor=False)
+    view = choose_one(
+        st.segmented_control,
+        "View",
+        views,
+        default=views[0],
+        key=f"view-{results.data[0].kind}",  # the first view depends on the kind
+        label_visibility="collapsed",
+    )
+    draw = partial(show_figure, provenance=provenance)
+    with slide("evaluation-view") as write_headline:
+        _DRAW[view if view in views else views[0]](results, yardstick, write_headline, draw)
+
+
+def _draw_pair_by_pair(
+    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
+) -> None:
+    data = results.data[0]
+    assert isinstance(data, ScoredData)
+    label, measured = _pick_method(results, yardstick, "evaluation-pairs-of")
+    write_headline(describe_pairs(data, measured, short_name(results, _name_method)(label)))
+    firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
+    table = pd.DataFrame(
+        {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
+    )
+    title = f"Human score and cosine similarity by {escape(label)}"
+    sentences = list(zip(firsts, seconds, strict=True))
+    draw(
+        scatter_figure(measured.products, data.scores, sentences, None, title),
+        "pairs",
+        table,
+        height=520,
+    )
+
+
+def _draw_histograms(
+    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
+) -> None:
+    write_headline(describe_separation(results, 0, yardstick, name=_name_method))
+    figures = {results.rows[row].label: (row, figure) for row, figure in histograms(results, 0)}
+    if len(figures) > MAX_DRAWN_METHODS:
+        label, _ = _pick_method(results, yardstick, "evaluation-histograms-of", figures)
+        figures = {label: figures[label]}
+
+    def tabulate(row: int) -> pd.DataFrame:
+        measured = results.measured(0, row)
+        assert measured is not None
+        products = {"similar": measured.same, "dissimilar": measured.diff}
+        return pd.concat(pd.DataFrame({"kind": k, "product": v}) for k, v in products.items())
+
+    n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
+    places = [place for _ in figures for place in st.columns(n_columns)]
+    for place, (row, figure) in zip(places, figures.values(), strict=False):
+        with place:
+            key = f"evaluation-histogram-{row}"
+            draw(figure, "products", partial(tabulate, row), key=key)
+    st.caption(
+        "The less the two distributions overlap, the better the method separates similar "
+        "from dissimilar texts. At most 20,000 pairs of each kind are shown."
+    )
+
+
+def _draw_shared_errors(
+    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
+) -> None:
+    write_headline(describe_shared_errors(results, 0, name=_name_method))
+    compared = results.compared[0]
+    labels = [results.rows[row].label for row in compared.rows]
+    for name, figure in common_figures(results, 0):
+        frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
+        frame.insert(0, "method", labels)
+        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+            draw(figure, f"{name}-shared-errors", frame)
+    st.caption(
+        "The number of triplets or comparisons that both methods break, divided by the number "
+        "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
+        "different errors, so combining them may help. A cell is empty if one of the two makes "
+        f"no errors. {results.left_out(0)}"
+    )
+
+
+def _draw_confusions(
+    results: Results, yardstick: Yardstick, _write_headline: Write, draw: Draw
+) -> None:
+    drawings = list(confusion_figures(results, 0))
+    labels = {results.rows[row].label for row, *_ in drawings}
+    label, _ = _pick_method(results, yardstick, "evaluation-confused-by", labels)
+    for row, measure, confusion, figure in drawings:
+        if results.rows[row].label == label:
+            frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+            frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+            draw(figure, f"{measure}-confused-labels", frame)
+    st.caption(
+        "Each row shows which labels the texts of one label get, as shares of these texts. "
+        "Macro-F1 and balanced accuracy, in the table, count every label alike, however rare."
+    )
+
+
+def _draw_paraphrases(
+    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
+) -> None:
+    write_headline(describe_followed_quality(results, 0, yardstick, _name_method, plain))
+    drawings = list(quality_figures(results, 0))
+    labels = {results.rows[row].label for row, *_ in drawings}
+    label, measured = _pick_method(results, yardstick, "evaluation-paraphrases-by", labels)
+
+    def tabulate() -> pd.DataFrame:
+        columns = ["quality", "fixed1", "fixed2", "tau-c", "n"]
+        rows = [
+            (quality.quality, first, second, quality.kendall_c[i, j], quality.n[i, j])
+            for quality in measured.paraphrases
+            for i, first in enumerate(quality.fixed1)
+            for j, second in enumerate(quality.fixed2)
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    for row, kind, figure in drawings:
+        if results.rows[row].label == label:
+            with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
+                draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
+    st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
+
+
+_DRAW = {
+    "Pair by pair": _draw_pair_by_pair,
+    "Similar and dissimilar": _draw_histograms,
+    "Confused labels": _draw_confusions,
+    "Shared errors": _draw_shared_errors,
+    "Controlled paraphrases": _draw_paraphrases,
+}

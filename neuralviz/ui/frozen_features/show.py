@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.ladder_results import (
-    PUBLISHED_OF,
-    best_result,
-    best_rung,
-    ladder_lines,
-    worst_predictions,
-)
-from neuralviz.headlines.ladder import (
-    PAPERS_PAIR,
-    describe_errors,
-    describe_ladder,
-    describe_layer_shares,
-    describe_layers,
-    describe_two_texts,
-    describe_worst,
-    warn_of_rung,
-)
+from neuralviz.evaluation import ladder_results as ladders
+from neuralviz.headlines import ladder as headlines
 from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, make_similarity_models
 from neuralviz.paths import similarity_models_folder
-from neuralviz.plots.ladder import (
-    autoencoder_figure,
-    curves_figure,
-    ladder_figure,
-    ladder_height,
-    layer_shares_figure,
-    pair_scores_figure,
-    predictions_figure,
-    qq_figure,
-    residual_figure,
-)
+from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import check_free_name, model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES
-from neuralviz.ui.choices import choose_one
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.choices import choose_one, save_by_name
+from neuralviz.ui.figures import list_worst, quote, show_figure
 from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
@@ -57,29 +32,21 @@ from neuralviz.ui.runs import (
     show_run_panel,
     show_visible_run,
 )
-from neuralviz.ui.saving import save_by_name
-from neuralviz.ui.stage import hide_on_stage, show_headline, show_on_stage, slide
+from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
 from neuralviz.ui.tables import put_upload_in_address
-from neuralviz.ui.worst_cases import list_worst, quote
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import plotly.graph_objects as go
-
-    from neuralviz.evaluation.ladder_results import (
-        Curve,
-        Ladder,
-        LadderLine,
-        Prediction,
-        RungResult,
-    )
+    from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
     from neuralviz.jobs import Run
     from neuralviz.jobs.ladder import TwoScores
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
+
+    Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
 TWO_TEXTS = SessionRuns(f"{KEY}-two", kept=8)
@@ -110,23 +77,10 @@ def show() -> None:
             _ask_two_texts(visible.run)
 
 
-def _draw(
-    figure: go.Figure,
-    name: str,
-    numbers: Callable[[], pd.DataFrame],
-    model_id: str,
-    settings: Mapping[str, str] | None = None,
-    *,
-    key: str = "",
-    height: int = HEIGHT,
-    alt: str = "",
-) -> None:
-    """Draw a figure; ``name`` is that of its downloads, and the key by default."""
-    provenance = About("Frozen features", {"model": model_id, **(settings or {})}, (model_id,))
-    key = key or f"{KEY}-{name}"
-    show_figure(
-        figure, key=key, numbers=numbers, name=name, height=height, alt=alt, provenance=provenance
-    )
+def _drawing(model_id: str, **settings: str) -> Draw:
+    """`show_figure` with the settings that all figures of a model name."""
+    provenance = About("Frozen features", {"model": model_id, **settings}, (model_id,))
+    return partial(show_figure, provenance=provenance, height=HEIGHT)
 
 
 # --- the ladder and the layers -----------------------------------------------------------------
@@ -134,41 +88,44 @@ def _draw(
 
 def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     """Show the main finding, the ladder, and the rungs' learning curves."""
-    lines, rungs, model_id = ladder_lines(ladder), run.task.settings.rungs, run.task.model.id
-    height = ladder_height(len(rungs) + N_BASELINES)
-    with slide("frozen-ladder"):
-        sentence = describe_ladder(ladder, is_whole=not live)
-        waiting = "Small models learn people's scores from all layers, rung by rung."
-        show_headline(sentence or waiting, key="frozen-ladder")
+    lines, rungs, curves = ladders.ladder_lines(ladder), run.task.settings.rungs, ladder.curves
+    height = 120 + 40 * (len(rungs) + N_BASELINES)  # px, from the start on
+    draw = partial(_drawing(run.task.model.id), height=height)
+
+    def tabulate_curves() -> pd.DataFrame:
+        return pd.DataFrame(
+            {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
+            for (rung, seed), curve in curves.items()
+            for epoch, (loss, dev) in enumerate(zip(curve.losses, curve.dev, strict=True), 1)
+        )
+
+    sentence = headlines.describe_ladder(ladder, is_whole=not live)
+    waiting = "Small models learn people's scores from all layers, rung by rung."
+    with slide("frozen-ladder", sentence or waiting):
         left_column, right_column = wide_columns([7, 5], "frozen-ladder")
         with left_column:
-            _draw(
-                ladder_figure(lines, rungs), "ladder", lambda: _tabulate_ladder(lines), model_id,
-                key=f"{KEY}-{run.id}-ladder", height=height,
-            )  # fmt: skip
+            figure, key = plots.ladder_figure(lines, rungs), f"{KEY}-{run.id}-ladder"
+            draw(figure, "ladder", lambda: _tabulate_ladder(lines), key=key)
         with right_column:
-            _draw(
-                curves_figure(ladder.curves), "learning-curves",
-                lambda: _tabulate_curves(ladder.curves), model_id,
-                key=f"{KEY}-{run.id}-curves", height=height,
-                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
-            )  # fmt: skip
+            figure, key = plots.curves_figure(curves), f"{KEY}-{run.id}-curves"
+            alt = "How the rungs learn: Spearman on the dev pairs, and the loss, by epoch"
+            draw(figure, "learning-curves", tabulate_curves, key=key, alt=alt)
 
 
 def _show_layers(looking: Run[Ladder]) -> None:
     """Show how well the cosine at each layer follows human scores, before anything is learnt."""
-    model_id = looking.task.model.id
+    draw_layers = partial(_draw_layers, looking.task.model.id)
     if looking is load_recorded_run():
-        _draw_layers(model_id, looking.result, live=False)
+        draw_layers(looking.result, live=False)
         return
-    show_run_panel(LOOKS, looking, partial(_draw_layers, model_id), sentences=_SILENT)
+    show_run_panel(LOOKS, looking, draw_layers, sentences=_SILENT)
     if any(len(layers.scores) == LOOKED_AT for layers in looking.result.layers.values()):
         st.caption(f"The first {many(LOOKED_AT, 'train pair')}.")
 
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
     layers = ladder.layers
-    sentence, best = describe_layers(layers, is_whole=not live)
+    sentence, best = headlines.describe_layers(layers, is_whole=not live)
     values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
@@ -184,15 +141,16 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
         ]
         return pd.DataFrame(rows, columns=columns)
 
-    with slide(f"{KEY}-layers"):
-        waiting = "Every text is read once, for its vectors at all layers."
-        show_headline(sentence or waiting, key=f"{KEY}-layers")
-        _draw(figure, "correlation-by-layer", tabulate_layers, model_id, height=HEIGHT + 40)
+    with slide(
+        f"{KEY}-layers", sentence or "Every text is read once, for its vectors at all layers."
+    ):
+        draw = _drawing(model_id)
+        draw(figure, "correlation-by-layer", tabulate_layers, height=HEIGHT + 40)
 
 
 def _show_numbers(ladder: Ladder) -> None:
     """Show all numbers of the ladder as a table, and the numbers of pairs."""
-    test, numbers = ladder.test, _tabulate_ladder(ladder_lines(ladder))
+    test, numbers = ladder.test, _tabulate_ladder(ladders.ladder_lines(ladder))
     assert test is not None
     with hide_on_stage("frozen-numbers"):
         sizes = (
@@ -204,34 +162,21 @@ def _show_numbers(ladder: Ladder) -> None:
             table = numbers.dropna(axis="columns", how="all").round(3)
             st.dataframe(table, hide_index=True, key="frozen-table")
             if "published Spearman" in table:
-                st.caption(f"*Published*: {PUBLISHED_OF} on these test pairs, those of STS-B.")
+                papers = ladders.PUBLISHED_OF
+                st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")
 
 
 def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
     """A row per baseline and rung."""
-    unknown = (np.nan, np.nan)
-    intervals = [line.interval or unknown for line in lines]
-    return pd.DataFrame(
-        {
-            "name": [line.name for line in lines],
-            "dev Spearman": [line.dev for line in lines],
-            "Spearman": [line.spearman for line in lines],
-            "low": [low for low, _ in intervals],
-            "high": [high for _, high in intervals],
-            "Pearson": [line.pearson for line in lines],
-            "seeds": [max(1, len(line.seeds)) for line in lines],
-            "published Spearman": [line.published for line in lines],
-        }
-    )
-
-
-def _tabulate_curves(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
-    """A row per rung, seed and epoch."""
-    return pd.DataFrame(
-        {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
-        for (rung, seed), curve in curves.items()
-        for epoch, (loss, dev) in enumerate(zip(curve.losses, curve.dev, strict=True), 1)
-    )
+    columns = ("name", "dev Spearman", "Spearman", "low", "high", "Pearson", "seeds")
+    rows = [
+        (
+            line.name, line.dev, line.spearman, *(line.interval or (np.nan, np.nan)),
+            line.pearson, max(1, len(line.seeds)), line.published,
+        )
+        for line in lines
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=[*columns, "published Spearman"])
 
 
 # --- a rung --------------------------------------------------------------------------------------
@@ -241,7 +186,7 @@ def _show_rung(run: Run[Ladder]) -> None:
     """Show what one rung has learnt and its errors, and offer to save it."""
     ladder = run.result
     rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
-    best = best_rung(ladder) or rungs[0]
+    best = ladders.best_rung(ladder) or rungs[0]
     st.subheader("A rung looked at closer", anchor=False)
     with hide_on_stage("frozen-rung"):
         rung: Rung = choose_one(
@@ -249,19 +194,15 @@ def _show_rung(run: Run[Ladder]) -> None:
             key=f"{KEY}-rung-{best}",  # another best rung resets it
             label_visibility="collapsed",
         )  # fmt: skip
-    result = best_result(ladder, rung)
-    draw = partial(
-        _draw, model_id=run.task.model.id,
-        settings={"rung": RUNG_NAMES[rung], "seed": str(result.seed)},
-    )  # fmt: skip
+    result = ladders.best_result(ladder, rung)
+    draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(result.seed))
     _show_layer_shares(ladder, result, draw)
     _show_predictions(ladder, result, draw)
-    _show_errors(ladder, result, draw)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)
 
 
-def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
+def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
     """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
     shares = result.trained.layer_shares
     rebuilt = [
@@ -269,70 +210,45 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Callable[..., N
         for place, rung_result in ladder.results.items()
         if rung_result.trained.losses is not None
     ]
-    with slide("frozen-heard"):
-        show_headline(describe_layer_shares(result.rung, shares), key="frozen-heard")
+    with slide("frozen-heard", headlines.describe_layer_shares(result.rung, shares)):
         places = wide_columns(1 + bool(rebuilt), "frozen-heard")
         with places[0]:
-            draw(
-                layer_shares_figure(result.rung, shares), "layers-heard",
-                lambda: pd.DataFrame({"layer": range(len(shares)), "share": shares}),
-            )  # fmt: skip
+            figure = plots.layer_shares_figure(result.rung, shares)
+            table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
+            draw(figure, "layers-heard", table)
         for epochs, losses in rebuilt[:1]:
             with places[1]:
-                draw(
-                    autoencoder_figure(epochs, losses), "autoencoder-loss",
-                    lambda losses=losses: pd.DataFrame(
-                        {"layer": range(len(losses)), "lost": losses}
-                    ),
-                )  # fmt: skip
+                table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
+                draw(plots.autoencoder_figure(epochs, losses), "autoencoder-loss", table)
     st.caption(
         "How far the score moves while a layer's cosine moves as it does among the dev pairs."
     )
 
 
-def _show_predictions(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
-    """Draw predictions against human scores, and list the worst."""
+def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
+    """Draw predictions against human scores with the worst of them, and their errors."""
     test = ladder.test
     assert test is not None
-    pairs = worst_predictions(test, result.predicted, len(test.scores))
-    numbers = _tabulate_pairs(pairs)
-    with slide("frozen-predictions"):
-        show_headline(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
+    pairs = ladders.worst_predictions(test, result.predicted, len(test.scores))
+    rows = [(*pair.sentences, pair.score, pair.predicted) for pair in pairs]
+    numbers = pd.DataFrame(rows, columns=["text 1", "text 2", "human score", "prediction"])
+    with slide("frozen-predictions", headlines.describe_worst(result.rung, pairs[0], quote)):
         left_column, right_column = wide_columns(2, "frozen-predictions")
         with left_column:
-            figure = predictions_figure(result.rung, pairs)
-            draw(figure, "predictions", lambda: numbers, height=HEIGHT + 100)
+            figure = plots.predictions_figure(result.rung, pairs)
+            draw(figure, "predictions", numbers, height=HEIGHT + 100)
         with right_column:
             st.markdown("**The worst predictions**")
             list_worst(numbers[:N_WORST], "frozen-worst")
-
-
-def _tabulate_pairs(pairs: Sequence[Prediction]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "text 1": [pair.sentences[0] for pair in pairs],
-            "text 2": [pair.sentences[1] for pair in pairs],
-            "human score": [pair.score for pair in pairs],
-            "prediction": [pair.predicted for pair in pairs],
-        }
-    )
-
-
-def _show_errors(ladder: Ladder, result: RungResult, draw: Callable[..., None]) -> None:
-    """Draw the errors of the predictions as a histogram and a Q–Q plot."""
-    test = ladder.test
-    assert test is not None
     errors = result.predicted - test.scores
-    figures = {
-        "errors": residual_figure(result.rung, errors), "q-q": qq_figure(result.rung, errors)
-    }  # fmt: skip
-    with slide("frozen-errors"):
-        sentence = describe_errors(result.rung, result.predicted, test.scores)
-        show_headline(sentence, key="frozen-errors")
-        columns = wide_columns(2, "frozen-errors")
-        for column, (name, figure) in zip(columns, figures.items(), strict=True):
-            with column:
-                draw(figure, name, lambda: pd.DataFrame({"error": errors}))
+    sentence = headlines.describe_errors(result.rung, result.predicted, test.scores)
+    with slide("frozen-errors", sentence):
+        left_column, right_column = wide_columns(2, "frozen-errors")
+        table = pd.DataFrame({"error": errors})
+        with left_column:
+            draw(plots.residual_figure(result.rung, errors), "errors", table)
+        with right_column:
+            draw(plots.qq_figure(result.rung, errors), "q-q", table)
     st.caption(
         "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
     )
@@ -350,7 +266,7 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
         return similarity_models_folder()
 
     st.markdown("**Save this rung as a similarity model**")
-    for warning in warn_of_rung(run.result, rung):
+    for warning in headlines.warn_of_rung(run.result, rung):
         st.warning(plain(warning))
     identity = (run.task, rung)
     if not save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file()):
@@ -368,10 +284,10 @@ def _ask_two_texts(run: Run[Ladder]) -> None:
     st.subheader("Two texts of your own", anchor=False)
     with show_on_stage(TWO_TEXTS.kind), st.container(horizontal=True):
         texts = []
-        for place, text in enumerate(PAPERS_PAIR, 1):
+        for place, text in enumerate(headlines.PAPERS_PAIR, 1):
             key = f"{TWO_TEXTS.kind}-{place}"
             st.session_state.setdefault(key, text)
-            length = character_limit(len(PAPERS_PAIR))
+            length = character_limit(len(headlines.PAPERS_PAIR))
             label = f"Text {place}"
             texts.append(st.text_input(label, max_chars=length, key=key, persist_state="session"))
     task = ScoreTwoTexts(run.task.model, _similarity_models(run), *texts)
@@ -392,16 +308,15 @@ def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
 def _show_two_texts(task: ScoreTwoTexts, scores: TwoScores | None, _: bool) -> None:
     if scores is None:
         return
-    scale = task.rungs[0].scale
-    names = [RUNG_NAMES[rung] for rung in scores.pair]
-    columns: dict[str, list[Any]] = {
-        "rung": names,
-        "score": list(scores.pair.values()),
-        "identical texts": list(scores.equal.values()),
-    }
-    with slide(TWO_TEXTS.kind):
-        pair = task.first, task.second
-        sentence = describe_two_texts(pair, scores.pair, scores.equal, quote)
-        show_headline(sentence, key=TWO_TEXTS.kind)
-        figure = pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
-        _draw(figure, "two-texts", lambda: pd.DataFrame(columns), task.model.id)
+    table = pd.DataFrame(
+        {
+            "rung": [RUNG_NAMES[rung] for rung in scores.pair],
+            "score": list(scores.pair.values()),
+            "identical texts": list(scores.equal.values()),
+        }
+    )
+    pair, scale = (task.first, task.second), task.rungs[0].scale
+    sentence = headlines.describe_two_texts(pair, scores.pair, scores.equal, quote)
+    with slide(TWO_TEXTS.kind, sentence):
+        figure = plots.pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
+        _drawing(task.model.id)(figure, "two-texts", table)

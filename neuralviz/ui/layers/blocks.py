@@ -71,7 +71,10 @@ def show() -> None:
                 "The result is of another text or other settings. Press **Tune** to update it."
             )
         if run.is_over and run.result.epochs_known:
-            epoch = _choose_epoch(run)
+            epoch = n_epochs = run.result.epochs_known
+            if n_epochs > 1:
+                key = f"{KEY}-epoch-{run.id}"
+                epoch = st.slider("Epoch shown in the heatmap", 1, n_epochs, n_epochs, key=key)
             _show_loss(run.result)
     with output, dim_old_results(KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
@@ -84,8 +87,7 @@ def show() -> None:
 def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[BlockChanges] | None:
     """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
 
-    Returns:
-        The last run, unless it has another text or other settings than the widgets.
+    None where the last run has another text or other settings than the widgets.
     """
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
@@ -167,21 +169,22 @@ def _show_marks(
     grid, norms = _get_task(run).grid, changes.norms[epoch - 1]
     per_value = measure == "per value"
     headline = describe_blocks(grid, norms, per_value=per_value, epoch=epoch)
+    figure = marks_figure(
+        grid.norms(norms, per_value=per_value),
+        [kind_in_words(kind) for kind in grid.kinds],
+        grid.blocks,
+        measure=MEASURES[measure],
+        moment=f"epoch {epoch}",
+        full_kinds=grid.kinds,
+    )
     with slide(KEY, headline), allow_swiping(f"{KEY}-scrolled", 480):
         show_figure(
-            marks_figure(
-                grid.norms(norms, per_value=per_value),
-                [kind_in_words(kind) for kind in grid.kinds],
-                grid.blocks,
-                measure=MEASURES[measure],
-                moment=f"epoch {epoch}",
-                full_kinds=grid.kinds,
-            ),
+            figure,
+            "change-by-block-and-kind-of-layer",
+            lambda: _list_changes(grid, changes),
+            _describe_run(_get_task(run)),
             key=f"{KEY}-grid-{run.id}",
-            numbers=lambda: _list_changes(grid, changes),
-            name="change-by-block-and-kind-of-layer",
             height=max(300, 130 + 30 * len(grid.kinds)),
-            provenance=_describe_run(_get_task(run)),
         )
     scale = "the norm of its delta, which grows with the layer's size."
     if per_value:
@@ -206,30 +209,19 @@ def _show_loss(changes: BlockChanges) -> None:
     )
 
 
-def _choose_epoch(run: Run[BlockChanges]) -> int:
-    """The epoch that the heatmap shows."""
-    n_epochs = run.result.epochs_known
-    if n_epochs < 2:
-        return n_epochs
-    label = "Epoch shown in the heatmap"
-    return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
-
-
 def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
     """Draw the change of each block, epoch by epoch."""
     task, changes = _get_task(run), run.result
-    n_epochs, unit = changes.epochs_known, MEASURES[measure].lower()
-    blocks = task.grid.blocks
+    n_epochs, unit, blocks = changes.epochs_known, MEASURES[measure].lower(), task.grid.blocks
     totals = task.grid.totals(changes.norms, per_value=measure == "per value")
     axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
     with slide(f"{KEY}-epochs"):
         show_figure(
             block_totals_figure(totals, blocks, measure=unit, epochs=task.settings.epochs),
+            "change-by-block",
+            lambda: list_cells(axes, **{unit: totals[:n_epochs]}),
+            _describe_run(task),
             key=f"{KEY}-totals-{run.id}",
-            numbers=lambda: list_cells(axes, **{unit: totals[:n_epochs]}),
-            name="change-by-block",
-            height=420,
-            provenance=_describe_run(task),
         )
     st.caption(
         "All kinds of layers in a block together. AdamW's first step changes every value by the "

@@ -20,7 +20,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import list_worst, show_figure
 from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import choose_text_model, may_load
@@ -28,14 +28,15 @@ from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
-from neuralviz.ui.worst_cases import list_worst
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.layer_pairs import LayerPairs
+
+    Draw = Callable[..., object]
 
 KEY = "layers-pairs"
 RUNS = SessionRuns(KEY)
@@ -43,7 +44,6 @@ EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-HEIGHT = 420  # px
 
 
 def show() -> None:
@@ -71,8 +71,9 @@ def show() -> None:
     with output:
         show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     if run.is_over and run.result is not None and ask_more_figures():
-        _show_parts(run.result, coefficient)
-        _show_scatter(run.result, coefficient)
+        draw = partial(show_figure, provenance=_describe_run(run.result))
+        _show_parts(run.result, coefficient, draw)
+        _show_scatter(run.result, coefficient, draw)
 
 
 def _choose_pairs() -> ScoredPairs | None:
@@ -129,19 +130,17 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     sentence, best = _describe_best_layer(result, coefficient, not live)
     values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
-    with slide(KEY, sentence):
-        show_figure(
-            layer_figure(values, coefficient, (best.pooling, best.layer) if best else None),
-            key=f"{KEY}-layers",
-            numbers=lambda: pd.DataFrame(
-                {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
-                for pooling, layers in result.by_layer.items()
-                for layer, measured in enumerate(layers)
-            ),
-            name="correlation-by-layer",
-            height=HEIGHT,
-            provenance=_describe_run(result),
+    figure = layer_figure(values, coefficient, (best.pooling, best.layer) if best else None)
+
+    def tabulate() -> pd.DataFrame:
+        return pd.DataFrame(
+            {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
+            for pooling, layers in result.by_layer.items()
+            for layer, measured in enumerate(layers)
         )
+
+    with slide(KEY, sentence):
+        show_figure(figure, "correlation-by-layer", tabulate, _describe_run(result))
     note = BEST_OF_ALL
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += " At layer 0, [CLS] is the same for all sentences."
@@ -157,7 +156,7 @@ def _describe_best_layer(
     )
 
 
-def _show_parts(result: LayerPairs, coefficient: str) -> None:
+def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
     """Draw the parts of SBERT-WK and the effect of its settings."""
     st.subheader("SBERT-WK on these pairs", anchor=False)
     variant = choose_one(
@@ -177,21 +176,17 @@ def _show_parts(result: LayerPairs, coefficient: str) -> None:
     headline = describe_parts(
         parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
     )
-    with slide(f"{KEY}-ablation", headline):
-        show_figure(
-            ablation_figure(
-                dict(zip(parts, _get_values(parts.values(), coefficient), strict=True)), coefficient
-            ),
-            key=f"{KEY}-ablation",
-            numbers=lambda: pd.DataFrame(
-                {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
-                for name, parts in result.ablation.items()
-                for part, measured in parts.items()
-            ),
-            name="ablation",
-            height=HEIGHT,
-            provenance=_describe_run(result),
+    values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
+
+    def tabulate() -> pd.DataFrame:
+        return pd.DataFrame(
+            {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
+            for name, parts in result.ablation.items()
+            for part, measured in parts.items()
         )
+
+    with slide(f"{KEY}-ablation", headline):
+        draw(ablation_figure(values, coefficient), "ablation", tabulate)
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
@@ -200,40 +195,37 @@ def _show_parts(result: LayerPairs, coefficient: str) -> None:
     with slide(f"{KEY}-sweeps"):
         window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
         with window_column:
-            _show_sweep(result, coefficient, "layer window")
+            _show_sweep(result, coefficient, "layer window", draw)
         with start_column:
-            _show_sweep(result, coefficient, "first layer")
+            _show_sweep(result, coefficient, "first layer", draw)
 
 
-def _show_sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
+def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
     """How the result depends on one of the two settings."""
     by_variant, first = result.layer_starts, 0
     if setting == "layer window":
         by_variant, first = result.windows, 1
     lines = {name: _get_values(row, coefficient) for name, row in by_variant.items()}
-    mean_of_last = result.ablation["authors"][PARTS["last"]]
-    show_figure(
-        sweep_figure(
-            range(first, first + len(next(iter(lines.values())))),
-            lines,
-            plain=_get_values([mean_of_last], coefficient)[0],
-            title=f"SBERT-WK by {setting}",
-            axis=setting,
-            coefficient=coefficient,
-        ),
-        key=f"{KEY}-{setting.replace(' ', '-')}",
-        numbers=lambda: pd.DataFrame(
+    figure = sweep_figure(
+        range(first, first + len(next(iter(lines.values())))),
+        lines,
+        plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
+        title=f"SBERT-WK by {setting}",
+        axis=setting,
+        coefficient=coefficient,
+    )
+
+    def tabulate() -> pd.DataFrame:
+        return pd.DataFrame(
             {"variant": VARIANT_NAMES[name], setting: value, **_list_coefficients(measured)}
             for name, row in by_variant.items()
             for value, measured in enumerate(row, first)
-        ),
-        name=f"sbert-wk-{setting}",
-        height=HEIGHT,
-        provenance=_describe_run(result),
-    )
+        )
+
+    draw(figure, f"sbert-wk-{setting}", tabulate)
 
 
-def _show_scatter(result: LayerPairs, coefficient: str) -> None:
+def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
     """Draw every pair, and list those on which scores and cosines disagree most."""
     st.subheader("Pair by pair", anchor=False)
     last = len(result.by_layer["mean"]) - 1
@@ -258,20 +250,10 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
         }
     )
     value = number(_get_values([measured], coefficient)[0], ".3f")
-    show_figure(
-        scatter_figure(
-            measured.cosines,
-            pairs.scores,
-            list(zip(pairs.sentences1, pairs.sentences2, strict=True)),
-            pairs.labels.get("kind"),
-            f"Score and cosine: {coefficient} {value}",
-        ),
-        key="layers-pairs-scatter",
-        numbers=table,
-        name="pairs",
-        height=520,
-        provenance=_describe_run(result),
-    )
+    sentences = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
+    kinds, title = pairs.labels.get("kind"), f"Score and cosine: {coefficient} {value}"
+    figure = scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
+    draw(figure, "pairs", table, height=520)
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
         "similarity is high but the human score is low."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,14 @@ from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
+from neuralviz.ui.choices import REMEMBERED
+from neuralviz.ui.figures import (
+    allow_swiping,
+    download_table,
+    list_cells,
+    open_downloads,
+    show_figure,
+)
 from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
@@ -38,7 +46,7 @@ from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from neuralviz.jobs import Run
     from neuralviz.jobs.layers import FollowedText
@@ -46,6 +54,8 @@ if TYPE_CHECKING:
     from neuralviz.layers.geometry import FollowedWord, TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TextModel
+
+    Draw = Callable[..., object]
 
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)
@@ -73,9 +83,7 @@ def ask_text() -> str:
 
 def ask_more_figures() -> bool:
     """A switch for the further figures of a view; whether it is on."""
-    return st.toggle(
-        "More figures", key="layers-more", bind="query-params", persist_state="session"
-    )
+    return st.toggle("More figures", key="layers-more", **REMEMBERED)
 
 
 def show() -> None:
@@ -96,10 +104,10 @@ def show() -> None:
     shown = _find_last()
     if shown is not None and ask_more_figures():
         with dim_old_results(f"{KEY}-more", shown is not run):
-            provenance = _describe_run(shown)
-            _show_maps(shown.result.states, provenance)
-            _show_layer_weights(shown.result.states, shown.result.weights, provenance)
-            _show_sensitivity(shown.result.sensitivity, provenance)
+            draw = partial(show_figure, provenance=_describe_run(shown))
+            _show_maps(shown.result.states, draw)
+            _show_layer_weights(shown.result.states, shown.result.weights, draw)
+            _show_sensitivity(shown.result.sensitivity, draw)
 
 
 def _find_last() -> Run[FollowedText] | None:
@@ -117,8 +125,7 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
             VARIANTS,
             format_func=VARIANT_NAMES.__getitem__,
             key="layers-variant",
-            bind="query-params",
-            persist_state="session",
+            **REMEMBERED,
             help=(
                 "The authors' program, which produced the paper's tables, differs from the "
                 "paper's equations: for the first layers it uses only later layers, and it "
@@ -129,8 +136,7 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
             "First layer",
             [BY_DEPTH, *map(str, range(model.n_blocks))],
             key="layers-first",
-            bind="query-params",
-            persist_state="session",
+            **REMEMBERED,
             help="Layers before this one are ignored. The paper starts at layer 4 of 12.",
         )
         window = columns[2].selectbox(
@@ -138,8 +144,7 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
             windows,
             index=min(1, len(windows) - 1),
             key="layers-window",
-            bind="query-params",
-            persist_state="session",
+            **REMEMBERED,
             help="Number of layers on each side that a layer is compared with.",
         )
         omega = columns[3].slider(
@@ -149,8 +154,7 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
             0.5,
             0.1,
             key="layers-omega",
-            bind="query-params",
-            persist_state="session",
+            **REMEMBERED,
             help="Novelty gets the rest.",
         )
     layer_start = None if start == BY_DEPTH else int(start)
@@ -224,7 +228,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     key = f"{KEY}-importance"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.html(_draw_legend(highest), width="content")
-        with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
+        with open_downloads(key):
             download_table(
                 "Token importance", table, "token-importance", key=key, provenance=provenance
             )
@@ -277,18 +281,17 @@ def _show_turns(words: Sequence[FollowedWord], first_layer: int, provenance: Abo
     importance = np.repeat([word.importance for word in words], cosines.shape[1])
     show_figure(
         plots.turns_figure(words, min(NAMED, max(1, len(words) - 1)), first_layer),
-        key=f"{KEY}-turns",
-        numbers=lambda: list_cells(axes, importance=importance, cosine=cosines),
-        name="cosine-of-words-by-layer",
+        "cosine-of-words-by-layer",
+        lambda: list_cells(axes, importance=importance, cosine=cosines),
+        provenance,
         height=330,
-        provenance=provenance,
     )
 
 
 # --- more figures --------------------------------------------------------------------------------
 
 
-def _show_maps(states: TokenStates, provenance: About) -> None:
+def _show_maps(states: TokenStates, draw: Draw) -> None:
     """The cosine map of a token or of their mean, and its offset diagonals."""
     st.subheader("How the vectors change direction", anchor=False)
     names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
@@ -306,63 +309,45 @@ def _show_maps(states: TokenStates, provenance: About) -> None:
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         source = subject = f"“{shorten(states.tokens[token], 20)}”"
+    layers, diagonals = range(len(cosines)), offset_diagonals(cosines)
+    table = pd.DataFrame(
+        [
+            (offset, layer, layer + offset, value)
+            for offset, values in diagonals.items()
+            for layer, value in enumerate(values)
+        ],
+        columns=["offset", "layer", "other layer", "cosine"],
+    )
     with slide(f"{KEY}-maps", plain(describe_map(cosines, subject))):
         map_column, diagonals_column = wide_columns(2, f"{KEY}-maps")
         with map_column:
-            layers = range(len(cosines))
-            show_figure(
+            draw(
                 plots.cosine_map_figure(cosines, source),
-                key=f"{KEY}-map",
-                numbers=list_cells({"layer": layers, "other layer": layers}, cosine=cosines),
-                name="cosine-similarity-between-layers",
+                "cosine-similarity-between-layers",
+                list_cells({"layer": layers, "other layer": layers}, cosine=cosines),
                 height=440,
-                provenance=provenance,
             )
         with diagonals_column:
-            _show_diagonals(cosines, source, provenance)
+            figure = plots.diagonals_figure(diagonals, source)
+            draw(figure, "cosine-similarity-by-layer-distance", table, height=440)
+            st.caption(
+                "Each line is a diagonal of the heatmap. A token's importance is the variance of "
+                "its top line from the chosen *first layer* on."
+            )
 
 
-def _show_diagonals(cosines: np.ndarray, source: str, provenance: About) -> None:
-    diagonals = offset_diagonals(cosines)
-    show_figure(
-        plots.diagonals_figure(diagonals, source),
-        key=f"{KEY}-diagonals",
-        numbers=pd.DataFrame(
-            [
-                (offset, layer, layer + offset, value)
-                for offset, values in diagonals.items()
-                for layer, value in enumerate(values)
-            ],
-            columns=["offset", "layer", "other layer", "cosine"],
-        ),
-        name="cosine-similarity-by-layer-distance",
-        height=440,
-        provenance=provenance,
-    )
-    st.caption(
-        "Each line is a diagonal of the heatmap. A token's importance is the variance of its top "
-        "line from the chosen *first layer* on."
-    )
-
-
-def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
+def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) -> None:
     """Alignment, novelty and both together, token by token."""
     st.subheader("Which layers shape a word's vector", anchor=False)
     kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
+    titled = {name.title(): values for name, values in kinds.items()}
     axes = {"position": range(states.n_counted), "layer": weights.layers}
     tokens = np.repeat(states.counted, len(weights.layers))
     with slide(f"{KEY}-weights"), allow_swiping(f"{KEY}-scrolled", 720):
-        show_figure(
-            plots.weights_figure(
-                {name.title(): values for name, values in kinds.items()},
-                weights.layers,
-                states.counted,
-            ),
-            key=f"{KEY}-weights",
-            numbers=lambda: list_cells(axes, token=tokens, **kinds),
-            name="layer-weights",
-            height=plots.weights_height(states.n_counted),
-            provenance=provenance,
+        draw(
+            plots.weights_figure(titled, weights.layers, states.counted),
+            "layer-weights",
+            lambda: list_cells(axes, token=tokens, **kinds),
         )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens.")
@@ -374,32 +359,27 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: 
     )
 
 
-def _show_sensitivity(result: Sensitivity, provenance: About) -> None:
+def _show_sensitivity(result: Sensitivity, draw: Draw) -> None:
     """How similar the sentence vector stays at other settings."""
     st.subheader("Effect of the settings", anchor=False)
+    windows, starts = result.windows, result.layer_starts
     chosen = (result.settings.window, result.settings.layer_start)
-    axes = {"layer window": result.windows, "first layer": result.layer_starts}
+    axes = {"layer window": windows, "first layer": starts}
     with slide(f"{KEY}-settings", describe_settings(result)):
         window_column, omega_column = wide_columns(2, f"{KEY}-settings")
         with window_column:
-            show_figure(
-                plots.settings_figure(
-                    result.by_window, result.windows, result.layer_starts, chosen
-                ),
-                key=f"{KEY}-by-window",
-                numbers=list_cells(axes, cosine=result.by_window),
-                name="sentence-vector-by-layer-window-and-first-layer",
+            draw(
+                plots.settings_figure(result.by_window, windows, starts, chosen),
+                "sentence-vector-by-layer-window-and-first-layer",
+                list_cells(axes, cosine=result.by_window),
                 height=400,
-                provenance=provenance,
             )
         with omega_column:
-            show_figure(
+            draw(
                 plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
-                key=f"{KEY}-by-omega",
-                numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
-                name="sentence-vector-by-omega",
+                "sentence-vector-by-omega",
+                pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
                 height=400,
-                provenance=provenance,
             )
     st.caption(
         "Cosine similarity between the embedding with your settings (framed, and at the dotted "

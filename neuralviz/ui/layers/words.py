@@ -15,7 +15,7 @@ from neuralviz.headlines.layers import describe_corpus
 from neuralviz.jobs.layers import FollowWords
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.layers import words_figure, words_height
+from neuralviz.plots.layers import words_figure
 from neuralviz.plots.standalone import About
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -112,21 +112,16 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
     with slide(KEY, plain(describe_corpus(groups))):
-        show_figure(
-            words_figure(
-                drawn["word"].tolist(),
-                drawn["variance"].to_numpy(),
-                drawn["occurrences"].to_numpy(),
-                (float(words["variance"].min()), float(words["variance"].max())),
-                "Most and least uneven words",
-                gap=n,
-            ),
-            key=f"{KEY}-extremes",
-            numbers=words,
-            name="words-by-variance",
-            height=words_height(2 * n + 1),
-            provenance=_describe_run(result, least),
+        figure = words_figure(
+            drawn["word"].tolist(),
+            drawn["variance"].to_numpy(),
+            drawn["occurrences"].to_numpy(),
+            _find_limits(words),
+            "Most and least uneven words",
+            gap=n,
         )
+        provenance = _describe_run(result, least)
+        show_figure(figure, "words-by-variance", words, provenance)
     if not live:
         occurrences = many(int(words["occurrences"].sum()), "occurrence")
         st.caption(
@@ -139,11 +134,10 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
 def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
     """Draw all words in three groups of equal size, as in the paper's Table I."""
     words = _list_words(groups)
-    limits = (float(words["variance"].min()), float(words["variance"].max()))
     with slide(f"{KEY}-groups"):
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
-                _show_group(group, limits, provenance)
+                _show_group(group, _find_limits(words), provenance)
     st.caption(
         "Special tokens and punctuation are excluded. Words split into several tokens are "
         "averaged, and case is ignored. The tokenizer decides what a word is: *don't* becomes "
@@ -159,19 +153,20 @@ def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About
     surplus = max(0, n - DRAWN_WORDS)
     start = {"low": 0, "middle": surplus // 2, "high": surplus}[group.name]
     drawn = slice(start, start + DRAWN_WORDS)
+    words, variance, occurrences = group.words, group.variance, group.occurrences
     show_figure(
-        words_figure(
-            group.words[drawn], group.variance[drawn], group.occurrences[drawn], limits, title
-        ),
-        key=f"{KEY}-{group.name}",
-        numbers=_list_words([group]),
-        name=f"words-{group.name}",
-        height=words_height(min(n, DRAWN_WORDS)),
-        alt=f"{title}: {', '.join(group.words[drawn])}",
-        provenance=provenance,
+        words_figure(words[drawn], variance[drawn], occurrences[drawn], limits, title),
+        f"words-{group.name}",
+        _list_words([group]),
+        provenance,
+        alt=f"{title}: {', '.join(words[drawn])}",
     )
     if surplus:
         st.caption(f"Showing {DRAWN_WORDS} of {n:,} words in this group.")
+
+
+def _find_limits(words: pd.DataFrame) -> tuple[float, float]:
+    return float(words["variance"].min()), float(words["variance"].max())
 
 
 def _list_words(groups: Sequence[WordGroup]) -> pd.DataFrame:

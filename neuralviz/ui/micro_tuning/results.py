@@ -26,7 +26,6 @@ from neuralviz.models.shared import is_held
 from neuralviz.paths import app_folder
 from neuralviz.plots.micro_tuning import (
     blank_figure,
-    blank_height,
     describe_run,
     products_figure,
     shares_figure,
@@ -35,7 +34,7 @@ from neuralviz.plots.micro_tuning import (
 )
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare import main as compare
+from neuralviz.ui import compare
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
@@ -376,6 +375,5 @@ def _draw_blanks(
                 columns=["token", "before", "after", "change"],
             ),
             name=f"blank {place}",
-            height=blank_height(blank),
             provenance=provenance,
         )

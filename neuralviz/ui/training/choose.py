@@ -26,9 +26,7 @@ from neuralviz.training.settings import (
     PARTS,
     STARTS,
     TABLE_LEARNING_RATE,
-    PairSettings,
     TrainingSettings,
-    with_options,
 )
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import effective_settings
@@ -76,8 +74,8 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         st.info("Choose one or two ways to make pairs.")
         return None, pressed
     try:
-        settings = tuple(with_options(TrainingSettings(), **options, pairs=kind) for kind in kinds)
-        source = _make_pairs(corpus.id, settings[0].pairs, settings[0].seed)
+        settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
+        source = _make_pairs(corpus.id, settings[0])
     except NeuralvizError as error:
         show_error(error)
         return None, pressed
@@ -165,7 +163,7 @@ def _choose_kinds() -> list[PairKind]:
 
 
 def _choose_settings() -> dict[str, Any]:
-    """Ask for the options of `with_options`."""
+    """Ask for the options of `TrainingSettings`."""
     part: Part = choose_one(
         st.segmented_control,
         "What is trained",
@@ -191,9 +189,9 @@ def _choose_settings() -> dict[str, Any]:
     for column, name, label, lowest, highest, value in (
         (left_column, "batch_size", "Batch size", 2, 1024, first.batch_size),
         (right_column, "seed", "Seed", 0, 2**32 - 1, first.seed),
-        (left_column, "shortest", "Shortest sentence, characters", 1, 10_000, first.pairs.shortest),
-        (right_column, "longest", "Longest sentence, characters", 1, 100_000, first.pairs.longest),
-        (left_column, "sentences", "Sentences of a chunk", 1, 20, first.pairs.sentences),
+        (left_column, "shortest", "Shortest sentence, characters", 1, 10_000, first.shortest),
+        (right_column, "longest", "Longest sentence, characters", 1, 100_000, first.longest),
+        (left_column, "sentences", "Sentences of a chunk", 1, 20, first.sentences),
     ):
         options[name] = column.number_input(
             label, lowest, highest, value, key=f"training-{name}", bind="query-params"
@@ -220,17 +218,27 @@ def load_texts(corpus_id: str) -> tuple[str, ...]:
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Making pairs …", hash_funcs={PairSettings: repr})
-def _make_pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource:
+def _hash_pair_settings(settings: TrainingSettings) -> tuple[object, ...]:
+    """The settings that decide the pairs."""
+    s = settings
+    return s.pairs, s.sentences, s.shortest, s.longest, s.splitting, s.seed
+
+
+@st.cache_resource(
+    max_entries=4,
+    show_spinner="Making pairs …",
+    hash_funcs={TrainingSettings: _hash_pair_settings},
+)
+def _make_pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
     """The pairs of a corpus; takes seconds, as all texts are split into sentences."""
-    return PairSource(load_texts(corpus_id), settings, seed)
+    return PairSource(load_texts(corpus_id), settings)
 
 
 @st.dialog("Ten pairs of this corpus", width="large")
 def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
     """Show the pairs of the first steps, each with its text."""
     labels = CorpusStore().labels(corpus, label) if label else ()
-    st.caption(f"{_PAIR_LINES[source.settings.kind]} {plain(source.skipped_in_words())}")
+    st.caption(f"{_PAIR_LINES[source.settings.pairs]} {plain(source.skipped_in_words())}")
     for pair in source.preview(N_PREVIEWED):
         label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{label_note}")

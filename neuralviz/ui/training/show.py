@@ -1,7 +1,8 @@
-"""The training page below its title: a training live and over, its map, its encoder to save."""
+"""The training page below its title: a training live and over, its encoder, the experiments."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,62 +13,50 @@ import streamlit as st
 
 from neuralviz import training
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.headlines.training import (
-    describe_lessons,
-    describe_moves,
-    describe_trained_layers,
-    suggest_next,
-    trained_part,
-)
+from neuralviz.evaluation import training_tables as tables
+from neuralviz.headlines import training as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
+from neuralviz.jobs import training as jobs
+from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.paths import app_folder
+from neuralviz.plots import training as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.plots.training import (
-    accuracy_by_layer_figure,
-    accuracy_by_step_figure,
-    accuracy_map_figure,
-    colours_of_groups,
-    describe_training,
-    moving_map_figure,
-    training_loss_figure,
-)
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
-from neuralviz.training.folders import read_folder
-from neuralviz.training.record import new_neighbours
+from neuralviz.training.record import new_neighbours, read_folder
 from neuralviz.training.snapshots import Watch
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_visible_run, show_visible_run
-from neuralviz.ui.saving import save_by_name
 from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.ui.training.choose import choose_training, load_texts
-from neuralviz.ui.training.experiments import show_experiments
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.training.folders import RecordedTraining
-    from neuralviz.training.record import Lesson, NewNeighbours
+    from neuralviz.training.record import Lesson, NewNeighbours, RecordedTraining
     from neuralviz.training.settings import PairKind, TrainingSettings
 
     Lessons = tuple[Lesson, ...]
 
 RUNS = SessionRuns("training")
+TABLES = SessionRuns("training-table")
 HEIGHT = 310  # px, of the figures on the first screen
 N_VISIBLE = 3  # texts whose neighbours changed most
 N_UNFOLDED = 12  # further ones, in the expander
 MAX_LENGTH = 72  # characters
 FOLDER = "training-folder"
+FILL = "Fill the table"
+MOST_SEEDS = 10
+PIXELS_A_ROW = 46
 
 
 def show() -> None:
@@ -100,7 +89,7 @@ def show() -> None:
     if task is not None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
-            show_experiments(task, names[task.corpus])
+            _show_experiments(task, names[task.corpus])
 
 
 def _offer_example(store: CorpusStore) -> None:
@@ -120,10 +109,11 @@ def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
 
     None where it is of other texts: a corpus of one's own may have the example's name.
     """
-    lessons, texts = recorded_lessons(), load_texts(corpus_id)
+    lessons, texts = jobs.recorded_lessons(), load_texts(corpus_id)
     if not lessons or texts != tuple(textbooks().texts):
         return None
-    return Run.from_result(example_training(CorpusStore().corpus(corpus_id), texts), lessons)
+    task = jobs.example_training(CorpusStore().corpus(corpus_id), texts)
+    return Run.from_result(task, lessons)
 
 
 def _describe_resumption(run: Run[Lessons]) -> str:
@@ -131,7 +121,7 @@ def _describe_resumption(run: Run[Lessons]) -> str:
     if run.status != "failed" or run.has_nothing:
         return ""
     steps = " and ".join(
-        f"{settings.pairs.kind} after {many(kept, 'step')}"
+        f"{settings.pairs} after {many(kept, 'step')}"
         for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
         if kept
     )
@@ -140,7 +130,7 @@ def _describe_resumption(run: Run[Lessons]) -> str:
 
 def _describe_stopped(lessons: Lessons) -> str:
     steps = " and ".join(
-        f"{lesson.settings.pairs.kind} after {lesson.step:,} of {lesson.steps:,} steps"
+        f"{lesson.settings.pairs} after {lesson.step:,} of {lesson.steps:,} steps"
         for lesson in lessons
     )
     return f"Stopped: {steps}. “Run again” goes on from there."
@@ -158,14 +148,15 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
     except NeuralvizError as error:  # it was deleted
         show_error(error)
         return
-    provenance = describe_training(lessons, corpus.name, task.model.id)
-    sentence = describe_lessons(lessons, plain(task.labels), part=trained_part(task.settings[0]))
+    provenance = plots.describe_training(lessons, corpus.name, task.model.id)
+    part = headlines.trained_part(task.settings[0])
+    sentence = headlines.describe_lessons(lessons, plain(task.labels), part=part)
     _show_lessons(f"training-{run.id}", sentence, lessons, task.labels, provenance)
     if live:
         return
     if any(lesson.maps is not None for lesson in lessons):
         _show_moves(run, lessons, provenance)
-    st.markdown(suggest_next(lessons))
+    st.markdown(headlines.suggest_next(lessons))
     if not is_recorded:
         with hide_on_stage("training-save"):
             _offer_to_save(task, lessons)
@@ -177,44 +168,32 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
 def _show_lessons(
     key: str, sentence: str, lessons: Sequence[Lesson], label: str, provenance: About
 ) -> None:
-    """Show a headline, loss and accuracy, and accuracy at every layer and step.
-
-    Args:
-        key: names them on the page.
-    """
+    """Show a headline, loss and accuracy, and accuracy at every layer and step."""
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
     draw = partial(show_figure, height=HEIGHT, provenance=provenance)
-    with slide(key):
-        show_headline(sentence, key=key)
+    with slide(key, sentence):
         left_column, right_column = wide_columns(2, f"{key}-curves")
         with left_column:
-            draw(
-                training_loss_figure(lessons), key=f"{key}-loss", name="training loss",
-                numbers=lambda: _tabulate_curves(lessons),
-            )  # fmt: skip
+            figure = plots.training_loss_figure(lessons)
+            draw(figure, "training loss", lambda: _tabulate_curves(lessons), key=f"{key}-loss")
         if measured:
-            make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
+            make = plots.accuracy_by_layer_figure if has_layers else plots.accuracy_by_step_figure
+            numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
-                draw(
-                    make(lessons, label), key=f"{key}-accuracy", name="accuracy",
-                    numbers=lambda: _tabulate_accuracies(lessons),
-                )  # fmt: skip
+                draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
             st.caption(plain(_describe_measuring(measured)))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
     if not (has_layers and looked_at):
         return
-    with slide(f"{key}-layers"):
-        show_headline(describe_trained_layers(looked_at), key=f"{key}-layers")
+    with slide(f"{key}-layers", headlines.describe_trained_layers(looked_at)):
         columns = wide_columns(len(looked_at), f"{key}-layers")
         for number, (column, lesson) in enumerate(zip(columns, looked_at, strict=True)):
-            kind = lesson.settings.pairs.kind
+            name = f"accuracy by step {lesson.settings.pairs}"
+            numbers = partial(_tabulate_accuracies, [lesson])
             with column:
-                draw(
-                    accuracy_map_figure(lesson, lessons), key=f"{key}-steps-{number}",
-                    numbers=partial(_tabulate_accuracies, [lesson]),
-                    name=f"accuracy by step {kind}",
-                )  # fmt: skip
+                figure = plots.accuracy_map_figure(lesson, lessons)
+                draw(figure, name, numbers, key=f"{key}-steps-{number}")
 
 
 def _describe_measuring(measured: Sequence[Lesson]) -> str:
@@ -232,7 +211,7 @@ def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.concat(
         pd.DataFrame(
             {
-                "pairs": lesson.settings.pairs.kind,
+                "pairs": lesson.settings.pairs,
                 "step": range(1, lesson.step + 1),
                 "loss": lesson.loss,
                 "learning_rate": lesson.learning_rate,
@@ -247,7 +226,7 @@ def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
 def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
     columns = ("pairs", "step", "layer", "accuracy")
     rows = [
-        (lesson.settings.pairs.kind, snapshot.step, layer, float(value))
+        (lesson.settings.pairs, snapshot.step, layer, float(value))
         for lesson in lessons
         for snapshot in lesson.snapshots
         if snapshot.accuracy is not None
@@ -263,15 +242,14 @@ def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
 def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
     """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
     lessons_by_kind = {
-        lesson.settings.pairs.kind: lesson for lesson in lessons if lesson.maps is not None
+        lesson.settings.pairs: lesson for lesson in lessons if lesson.maps is not None
     }
     try:
         texts, groups = _load_watched(run.task)
     except NeuralvizError as error:  # the corpus was deleted
         show_error(error)
         return
-    with slide("training-moves"):
-        headline_place = st.container()
+    with slide("training-moves") as write_headline:
         with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
             kind = _choose_kind("Pairs on the map", list(lessons_by_kind), "training-map-of")
             lesson = lessons_by_kind[kind]
@@ -282,19 +260,18 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 key=f"training-snapshot-{run.id}-{kind}",
             )  # fmt: skip
         changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
-        with headline_place:
-            show_headline(describe_moves(lesson, changed), key="training-moves")
+        write_headline(headlines.describe_moves(lesson, changed))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
-        maps, colours = np.asarray(lesson.maps), colours_of_groups(groups)
+        maps, colours = np.asarray(lesson.maps), plots.colours_of_groups(groups)
         followed = [change.text for change in changed]
         with left_column:
             show_figure(
-                moving_map_figure(maps, snapshot, steps, texts, groups, colours, followed),
+                plots.moving_map_figure(maps, snapshot, steps, texts, groups, colours, followed),
+                f"map while training {kind}",
+                lambda: _tabulate_points(lesson, texts, groups),
+                provenance,
                 key=f"training-map-{run.id}-{kind}",
-                numbers=lambda: _tabulate_points(lesson, texts, groups),
-                name=f"map while training {kind}",
                 height=520,
-                provenance=provenance,
             )
         with right_column, hide_on_stage("training-changed"):
             _list_changes(changed[:N_VISIBLE], texts)
@@ -337,16 +314,9 @@ def _load_watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
 
 def _tabulate_points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:
     assert lesson.maps is not None
+    columns = {"text": texts, "label": groups}
     return pd.concat(
-        pd.DataFrame(
-            {
-                "step": snapshot.step,
-                "text": texts,
-                "label": groups,
-                "x": points[:, 0],
-                "y": points[:, 1],
-            }
-        )
+        pd.DataFrame({"step": snapshot.step, **columns, "x": points[:, 0], "y": points[:, 1]})
         for snapshot, points in zip(lesson.snapshots, lesson.maps, strict=True)
     )
 
@@ -360,7 +330,7 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
         st.caption("Encoders cannot be saved in this demo.")
         return
     kept = task.kept_steps()
-    numbers = {lesson.settings.pairs.kind: n for n, lesson in enumerate(lessons) if kept[n]}
+    numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
         st.caption(
             "The weights of this training are not saved, only its results, so there is no encoder "
@@ -416,6 +386,72 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
     return folder
 
 
+# --- the experiments of the paper --------------------------------------------------------------
+
+
+def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
+    """Ask for a table of the crops paper, fill it on the chosen corpus and show it.
+
+    Args:
+        chosen: the training of the page; for an embedding table, epochs and rate are the model's.
+        corpus: name of its corpus.
+    """
+    settings = chosen.settings[0]
+    if not chosen.labels:
+        st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
+        return
+    if settings.part == "table":
+        st.caption("The experiments train the whole model, with its own epochs and rate.")
+        first = jobs.first_settings("model")
+        settings = replace(
+            settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
+        )
+    name = choose_one(
+        st.pills,
+        "Experiment",
+        list(tables.TRAINING_TABLES),
+        key="training-table",
+        default=next(iter(tables.TRAINING_TABLES)),
+        format_func=str.capitalize,
+        help="Each row of the table is a training. Finished rows are saved and found again.",
+    )
+    st.caption(tables.training_table(name).line)
+    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
+    seeds = tuple(range(1, int(n_seeds) + 1))
+    task = jobs.FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
+    pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
+    visible = find_visible_run(TABLES, task, corpus_view(chosen.corpus), pressed=pressed)
+    if visible is not None:
+        stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
+        sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
+        draw = partial(_show_table, visible.run.task, corpus)
+        show_visible_run(TABLES, visible, FILL, draw, sentences)
+
+
+def _show_table(
+    task: jobs.FillTrainingTable, corpus: str, result: jobs.FilledTable, _live: bool
+) -> None:
+    if not result.cells:
+        return
+    table = tables.training_table(task.table)
+    show_headline(headlines.describe_table(result.cells, plain(task.labels)), key="training-table")
+    settings = {
+        "experiment": task.table,
+        "model": task.model.id,
+        "labels": task.labels,
+        "seeds": ", ".join(map(str, task.seeds)),
+    }
+    show_figure(
+        plots.training_table_figure(table, result.cells, task.labels),
+        f"training {task.table}",
+        partial(tables.training_numbers, table, result.cells),
+        About(f"Trainings on “{corpus}”", settings),
+        key="training-table-figure",
+        height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
+    )
+    st.dataframe(tables.training_frame(table, result.cells), hide_index=True)
+
+
 # --- a training by another program -------------------------------------------------------------
 
 
@@ -455,6 +491,6 @@ def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
             f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
         )
     )
-    sentence = describe_lessons([lesson], "label" if recorded.labels else "")
+    sentence = headlines.describe_lessons([lesson], "label" if recorded.labels else "")
     provenance = About("A recorded training", settings)
     _show_lessons(FOLDER, sentence, [lesson], "label", provenance)

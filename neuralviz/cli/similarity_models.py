@@ -1,0 +1,267 @@
+"""The commands of similarity models: learn people's scores of pairs, and score pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from neuralviz import evaluation
+from neuralviz.cli.console import (
+    print_line,
+    print_message,
+    print_notes,
+    print_table,
+    run_task,
+    run_work,
+    status,
+    stop,
+)
+from neuralviz.cli.options import (
+    TABLES,
+    HeaderOption,
+    NoHeaderOption,
+    RoleOption,
+    header_line,
+    split_roles,
+)
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.correlation import REVERSE, correlate
+from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.ladder_results import (
+    DEFAULT_SEED,
+    LadderSettings,
+    best_line,
+    best_rung,
+    ladder_lines,
+)
+from neuralviz.evaluation.results import EMPTY_CELL
+from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
+from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
+from neuralviz.jobs.task import Progress
+from neuralviz.models.language_model import MINILM
+from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.reading.pairs import read_pairs, read_text_pairs
+from neuralviz.reading.source import Source
+from neuralviz.store.writing import check_destination, table_bytes, write_table
+from neuralviz.training import similarity
+from neuralviz.training.similarity.data import check_different
+from neuralviz.training.similarity.kept import check_free_name
+from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.ladder_results import Ladder
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.embedding import EmbeddingEvent
+
+DIGITS = 4  # of a score
+
+commands = typer.Typer(add_completion=False)
+
+
+def train_similarity(
+    pairs: Annotated[
+        Path,
+        typer.Argument(help=f"Table ({TABLES}) with the columns sentence1, sentence2 and score."),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="NAME", help="Save the best rung under this name."),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Frozen model: a name, a Hugging Face Hub ID, or a folder, of any encoder or "
+            "next-token model."
+        ),
+    ] = MINILM,
+    dev: Annotated[
+        Path | None, typer.Option(help="Dev pairs, to choose by. Default: a fifth of the pairs.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
+    ] = None,
+    role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="mean, cls, sep or last. Default: last for models that predict the next token, "
+            "otherwise mean."
+        ),
+    ] = None,
+    rung: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
+    ] = None,
+) -> None:
+    """Learn human scores of pairs of sentences from the layers of a frozen model.
+
+    Features are saved, so the same command is faster the next time.
+    """
+    name = None if output is None else check_free_name(output)
+    options: dict[str, Any] = {
+        "rungs": tuple(dict.fromkeys(rung or RUNGS)),
+        "seeds": tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),
+        "max_epochs": epochs,
+    }
+    LadderSettings(pooling=pooling or "mean", **options)  # type: ignore[arg-type]  # checked first
+    line, roles = header_line(header, no_header), split_roles(role)
+    given = [
+        None if path is None else read_pairs(Source.from_path(path, line), roles)
+        for path in (dev, test)
+    ]
+    all_pairs = read_pairs(Source.from_path(pairs, line), roles)
+    split = similarity.split_pairs(all_pairs, *given)
+    check_different(split.train.scores, "train")  # before a model is loaded
+    print_notes(split.notes)
+    print_message(
+        f"{many(len(split.train), 'train pair')}, {many(len(split.dev), 'dev pair')}, "
+        f"{many(len(split.test), 'test pair')}."
+    )
+    frozen = ModelRef.from_id(str(Path(model).absolute()) if Path(model).is_dir() else model)
+    with status(f"Loading “{model}” …"):
+        poolings = evaluation.model_poolings(shared_text_model(frozen.id))
+    settings = LadderSettings(pooling=pooling or poolings[0], **options)  # type: ignore[arg-type]
+    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
+    if ladder.test is not None:
+        print_notes([note for note in ladder.test.notes if note not in split.notes])
+    if ladder.baselines:
+        _show_ladder(ladder)
+    if is_stopped:
+        raise stop("Stopped. Features are saved: run the same command again to go on from them.")
+    if name is not None:
+        _save_best_rung(ladder, frozen, name)
+
+
+def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
+    """Save the rung, and of its seeds the one, that is best on the dev pairs."""
+    best = best_rung(ladder)
+    if best is None:
+        raise NeuralvizError(
+            "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
+        )
+    print_notes(warn_of_rung(ladder, best))
+    rungs = make_similarity_models(model, ladder)
+    chosen = next(rung for rung in rungs if rung.trained.settings.rung == best)
+    similarity.save_similarity_model(chosen, name)
+    print_message(
+        f"Saved “{RUNG_NAMES[best]}” as “{name}”. Score pairs with: neuralviz score PAIRS "
+        f"--model {name}"
+    )
+
+
+def _show_ladder(ladder: Ladder) -> None:
+    """Print the ladder as a table, and its headline."""
+    lines = ladder_lines(ladder)
+    best = best_line(lines)
+    heads, rows = ["", "dev ↑", "test ↑", "95% interval", "Pearson ↑", "test, by seed"], []
+    for line in lines:
+        mark = " *" if line is best else ""
+        cells = [f"{line.name}{mark}", _format_digits(line.dev), _format_digits(line.spearman)]
+        cells += [_format_range(line.interval, " to "), _format_digits(line.pearson)]
+        rows.append([*cells, _format_range(line.spread, "…")])
+    has_seeds = any(line.spread for line in lines)
+    print_table(heads if has_seeds else heads[:-1], rows if has_seeds else [r[:-1] for r in rows])
+    legend = "Spearman with the human scores."
+    print_line(f"{legend} * best on the dev pairs, baselines included." if best else legend)
+    print_line(describe_ladder(ladder).replace("**", "").replace("\n\n", " "))
+
+
+def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:
+    return joint.join(map(_format_digits, bounds)) if bounds else ""
+
+
+def _format_digits(value: float) -> str:
+    return EMPTY_CELL if np.isnan(value) else number(value, ".3f")
+
+
+@commands.command()
+def score(
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            help=f"Table ({TABLES}) with the columns sentence1 and sentence2. A column score is "
+            "compared with."
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
+    ],
+    role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output file: .csv, .jsonl or .parquet. Default: CSV on standard output.",
+        ),
+    ] = None,
+) -> None:
+    """Score how similar the two sentences of each pair are, as people would.
+
+    Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
+    """
+    line = header_line(header, no_header)
+    if output is not None:
+        check_destination(output)
+    similarity_model = similarity.load_similarity_model(model)
+    read = read_text_pairs(Source.from_path(pairs, line), split_roles(role))
+    print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
+    unread = ""
+
+    def find_progress(event: EmbeddingEvent) -> Progress:
+        nonlocal unread
+        unread = event.unread
+        return Progress(event.done, event.total, doing="features")
+
+    predicted = run_work(partial(similarity_model.score, read, kept_vectors()), find_progress)
+    if predicted is None:
+        raise stop("Stopped. Nothing was written; features are saved.")
+    print_notes([unread])
+    has_score = np.isfinite(read.scores)
+    table = _make_table(read, predicted, bool(has_score.any()))
+    if output is None:
+        typer.echo(table_bytes(".csv", table).decode(), nl=False)
+    else:
+        write_table(output, table)
+        print_message(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
+    _compare(predicted[has_score], read.take(np.flatnonzero(has_score)))
+
+
+def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
+    """Print how scores follow those of the table, if it has any that differ."""
+    agreement = correlate(predicted, pairs.scores).spearman
+    if not np.isfinite(agreement):
+        return
+    print_message(
+        f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
+        "Pairs that the model was trained on make it higher than it is on new ones."
+    )
+    resampled = bootstrap_spearman(predicted, pairs.scores, cluster=pairs.numbers)
+    if len(resampled) and seem_reversed([interval(resampled)]):
+        print_message(f"It is clearly below chance (0). {REVERSE}")
+
+
+def _make_table(pairs: ScoredPairs, predicted: np.ndarray, has_scores: bool) -> pa.Table:
+    columns = {
+        "sentence1": pa.array(pairs.sentences1, pa.string()),
+        "sentence2": pa.array(pairs.sentences2, pa.string()),
+        "predicted": pa.array(np.round(predicted, DIGITS)),
+    }
+    if has_scores:
+        columns["score"] = pa.array(pairs.scores, from_pandas=True)
+    return pa.table(columns)

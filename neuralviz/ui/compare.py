@@ -1,0 +1,651 @@
+"""The compare page below its title: its widgets, the comparison that they ask for, its result."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.embedders.specs import full_method_labels, short_labels
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.similarity import (
+    disagreements,
+    furthest_apart,
+    least_alike,
+    order_by_cluster,
+    order_by_label,
+    pair_indices,
+    rank_differences,
+    usable_labels,
+)
+from neuralviz.headlines.similar_texts import (
+    describe_agreement,
+    describe_similar_texts,
+    describe_spread,
+)
+from neuralviz.jobs.comparing import Compare, FollowPair, describe_missing
+from neuralviz.paths import sample_data
+from neuralviz.plots.compare import (
+    colour_range,
+    difference_heatmap,
+    layer_products_figure,
+    products_scatter,
+    similarity_heatmap,
+    spread_figure,
+    text_names,
+)
+from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.choices import show_choosable_table
+from neuralviz.ui.figures import allow_swiping, download_table, show_figure
+from neuralviz.ui.links import one_history_entry, result_view_id
+from neuralviz.ui.live_figure import Handlers, draw_live_figure
+from neuralviz.ui.method_choice import NOTHING, choose_method, needs_asking
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.runs import RunSentences, SessionRuns, describe_finish, show_run_panel
+from neuralviz.ui.stage import (
+    hide_on_stage,
+    show_headline,
+    show_on_stage,
+    show_only_on_stage,
+    slide,
+)
+from neuralviz.ui.texts import ask_texts, put_texts_in_address
+from neuralviz.words import many, name_texts, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.evaluation.similarity import Similarity
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.comparing import Comparison, NeuralPair
+
+RUNS = SessionRuns("compare")
+LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
+PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
+METHODS = ("compare-a", "compare-b")  # session state: the methods that are compared
+MAX_TEXTS = 300
+ORDER_WIDTH = 190  # px
+QUICK = {"precision": "fast"}  # the default here: a page should answer soon
+FIRST_METHODS = ("mean", "neural", "sbert-wk", NOTHING)
+EXAMPLES = {
+    "Style and content": "style_and_content.csv",
+    "Word order": "word_order.csv",
+    "Rare words": "common_topic_rare_words.csv",
+    "Topics": "sentences.csv",
+}
+TOPICS = ("railways", "money", "cooking")  # of the example corpus
+FORMS = ("headline", "question", "diary", "complaint")
+AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of texts
+HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
+LISTED_PAIRS = 500
+TEXT_COLUMNS = ("text A", "text B")
+FRAMED_LENGTH = 90  # characters: one line or two of the stage
+SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
+PATIENCE = 0.5  # seconds: enough for most pairs
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def load_examples() -> dict[str, ReadTexts]:
+    """Example texts from the sample data, with their labels.
+
+    The last ones are the first text of the example corpus for each of a few forms and topics.
+    """
+    read = {
+        name: read_texts(Source.from_path(sample_data() / file))
+        for name, file in {**EXAMPLES, "From the corpus": "topics.csv"}.items()
+    }
+    corpus = read["From the corpus"]
+    cells = list(zip(corpus.labels["topic"], corpus.labels["form"], strict=True))
+    rows = [cells.index((topic, form)) for topic in TOPICS for form in FORMS]
+    labels = {name: tuple(corpus.labels[name][row] for row in rows) for name in ("topic", "form")}
+    read["From the corpus"] = ReadTexts(tuple(corpus.texts[row] for row in rows), labels=labels)
+    return read
+
+
+def show() -> None:
+    """Draw the page: texts, methods, *Compare*, and the comparison."""
+    inputs, choices = wide_columns(2, "compare-given")
+    with inputs:
+        read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
+    with choices:
+        specs = _choose_methods()
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
+            with show_on_stage("order", width="content"):
+                order = st.selectbox(
+                    "Order of texts",
+                    [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(read.labels))],
+                    key="order",
+                    bind="query-params",
+                    width=ORDER_WIDTH,
+                )
+            one_scale = st.toggle(
+                "One scale",
+                key="one-scale",
+                bind="query-params",
+                width="content",
+                help="The same colours for all methods. Otherwise each heatmap uses all colours.",
+            )
+    has_texts = len(read.texts) > 1
+    if not has_texts:
+        write_hint = st.info if pressed or read.texts else st.caption
+        write_hint("A comparison needs at least two texts.")
+    current_run = None
+    if specs is not None and has_texts:
+        current_run = _start_comparison(specs, read, pressed)
+    run: Run[Comparison] | None = current_run or RUNS.last_to_show()
+    if run is None:
+        return
+    if current_run is None:
+        press = " Press **Compare** to update it." if has_texts else ""
+        st.caption(f"The result below is of other texts or settings.{press}")
+    with dim_old_results("compare", current_run is None):
+        show_run_panel(
+            RUNS,
+            run,
+            lambda comparison, live: _show_comparison(
+                View(run, comparison, order or AS_GIVEN, one_scale), live
+            ),
+            sentences=RunSentences(
+                start="Loading the models and embedding the first texts …",
+                describe_stopped=describe_stopped,
+                describe_done=lambda _: describe_finish(run),
+            ),
+        )
+
+
+def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
+    """Widgets for up to four methods with their settings; None where a setting is not valid."""
+    specs: list[EmbedderSpec] = []
+    is_valid = True
+    places = [*st.columns(2), *st.columns(2)]
+    for number_, (place, first) in enumerate(zip(places, FIRST_METHODS, strict=True), 1):
+        with place:
+            try:
+                spec = choose_method(
+                    f"m{number_}", f"Method {number_}", first, QUICK, optional=number_ > 2
+                )
+            except NeuralvizError as error:
+                show_error(error)
+                is_valid = False
+            else:
+                specs += [spec] if spec else []
+    twice = next((spec for spec in specs if specs.count(spec) > 1), None)
+    if is_valid and twice is not None:
+        st.error(
+            plain(f"{twice.method} is selected twice with the same settings. Change one of them.")
+        )
+        is_valid = False
+    return tuple(specs) if is_valid else None
+
+
+def _start_comparison(
+    specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
+) -> Run[Comparison] | None:
+    """The comparison of these texts; starts it for a press, and for an example without one."""
+    task = Compare.for_current_models(specs, read.texts)
+    is_example = st.session_state.get("compare-source") == "Example"
+    before: Run[Comparison] | None = RUNS.last()
+    with one_history_entry():
+        if pressed and not is_example:
+            put_texts_in_address("compare", read.texts)
+        view = result_view_id("compare")
+        run = RUNS.recall(task, view)
+        if run is None and (pressed or (is_example and not needs_asking(specs))):
+            run = RUNS.start(task, view=view)
+        elif run is not None and pressed and run.is_over:
+            failed = run.status != "done" or any(embedded.error for embedded in run.result)
+            run = RUNS.start(task, again=failed, view=view)
+    if run is None:
+        return None
+    if run is not before:
+        for key in (*PAIR, *METHODS):  # so that those with the least agreement are shown
+            st.session_state.pop(key, None)
+    st.session_state.setdefault(LABELS, {})[run.id] = dict(read.labels)
+    return run
+
+
+def describe_stopped(comparison: Comparison) -> str:
+    """A sentence on which methods a stopped comparison has not finished."""
+    unfinished = describe_missing(comparison)
+    return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
+
+
+# --- the comparison ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A comparison, as far as it is, and how its heatmaps are drawn."""
+
+    run: Run[Comparison]
+    comparison: Comparison
+    order_name: str  # of the texts, as it was chosen
+    one_scale: bool  # whether all heatmaps have the same scale of colours
+
+    @property
+    def task(self) -> Compare:
+        return cast("Compare", self.run.task)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.task.texts
+
+    @cached_property
+    def results(self) -> list[Similarity]:
+        """The similarities by each method that has embedded two texts."""
+        return [part.similarity for part in self.comparison if part.similarity is not None]
+
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """Labels of the texts, by name."""
+        return st.session_state.get(LABELS, {}).get(self.run.id, {})
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The labels that the texts are ordered by; None when they are not."""
+        name = self.order_name.removeprefix("By ")
+        return self.labels.get(name) if self.order_name.startswith("By ") else None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """A name for each text, as of `text_names`."""
+        return text_names(self.texts, self.groups)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Numbers of the texts in the order that was chosen."""
+        if self.groups is not None:
+            return order_by_label(self.groups)
+        first = self.comparison[0].similarity
+        if self.order_name == CLUSTERED and first is not None:
+            return order_by_cluster(first)
+        return np.arange(len(self.texts))
+
+    @property
+    def provenance(self) -> About:
+        """For what is downloaded."""
+        title = f"Cosine similarity of {many(len(self.texts), 'text')}"
+        return About(title, {"methods": "; ".join(full_method_labels(self.task.specs))})
+
+
+def _show_comparison(view: View, live: bool) -> None:
+    """Draw the main sentence and the heatmaps, also live; the other figures at the end."""
+    results = view.results
+    if chosen_pair(view) is None and len(results) > 1 and not live:
+        pair = furthest_apart(*(results[place] for place in least_alike(results)))
+        if pair is not None:
+            choose_pair(*pair)
+    # also where it was stopped
+    complete = [result for result in results if result.has_vector.all()]
+    headline = plain(describe_similar_texts(complete, view.labels))
+    with slide("heatmaps"):
+        show_headline(headline, key="compare")
+        if not live:
+            _show_framed(view, "heatmaps")
+        heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
+        with heatmaps:
+            _show_heatmaps(view, live)
+        with pair_column, hide_on_stage("compare-pair"):
+            if live or not results:
+                st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
+            else:
+                _choose_texts(view)
+                _show_products(view)
+    if live or not results:
+        return
+    _show_warnings(view)
+    _show_neural_pairs(view)
+    if len(results) > 1:
+        _show_two_methods(view, headline)
+        _show_disagreements(view)
+    _show_spread(view)
+
+
+def _show_heatmaps(view: View, live: bool) -> None:
+    """Draw a heatmap for each method that has begun."""
+    for embedded in view.comparison:
+        if embedded.error:
+            st.error(plain(embedded.error))
+    drawn = [n for n, part in enumerate(view.comparison) if part.similarity or not part.error]
+    if not drawn:
+        return
+    columns = [*st.columns(2), *st.columns(2)] if len(drawn) == 4 else st.columns(len(drawn))
+    for column, place in zip(columns, drawn, strict=True):
+        similarity = view.comparison[place].similarity
+        if similarity is None:
+            state = "waiting" if live else "not finished"
+            column.caption(plain(f"{view.comparison[place].method}: {state}."))
+            continue
+        limits = colour_range(view.results if view.one_scale else [similarity])
+        pair = None if live else chosen_pair(view)
+        figure = similarity_heatmap(similarity, view.names, view.order, limits, pair, view.groups)
+        key, name, height = (
+            f"compare-{place}",
+            f"similarity {similarity.method}",
+            HEIGHTS[len(drawn)],
+        )
+        with column:
+            if live:
+                draw_live_figure(figure, key=key, height=height, name=name)
+            else:
+                show_figure(
+                    figure,
+                    key=key,
+                    numbers=partial(similarity_table, similarity),
+                    name=name,
+                    height=height,
+                    handlers=Handlers(choose_cell),
+                    provenance=view.provenance,
+                )
+
+
+def _show_warnings(view: View) -> None:
+    """Warn of embeddings that are 0, of divergence, of what no model reads, and of duplicates."""
+    methods_by_warning: dict[str, list[str]] = {}
+    for part in view.comparison:
+        if part.similarity is not None and part.similarity.zeros.any():
+            names = name_texts(np.flatnonzero(part.similarity.zeros).tolist())
+            st.warning(
+                plain(
+                    f"{part.method}: all embedding values, and therefore all cosine similarities, "
+                    f"are 0 for {names}."
+                )
+            )
+        if part.loss_rose.any():
+            names = name_texts(np.flatnonzero(part.loss_rose).tolist())
+            st.warning(
+                plain(
+                    f"{part.method}: micro-tuning diverged on {names}. "
+                    "Lower the learning rate (the paper uses 0.01)."
+                )
+            )
+        if part.unread:
+            methods_by_warning.setdefault(part.unread, []).append(part.method)
+    for sentence, methods in methods_by_warning.items():
+        st.warning(plain(f"{'; '.join(methods)}: {sentence}"))
+    n_duplicates = len(view.texts) - len(set(view.texts))
+    if n_duplicates:
+        st.caption(f"The texts contain {many(n_duplicates, 'duplicate')}.")
+
+
+def _show_two_methods(view: View, main_headline: str) -> None:
+    """Draw two methods against each other: at first those that agree least.
+
+    Their headline is shown on the stage alone where ``main_headline`` says the same.
+    """
+    st.subheader("Two methods compared", anchor=False)
+    first, second = least_alike(view.results)
+    labels = [result.method for result in view.results]
+    if len(labels) > 2:
+        widgets = zip(st.columns(2), "AB", (first, second), METHODS, strict=True)
+        first, second = (
+            column.selectbox(
+                f"Method {letter}", range(len(labels)), place, labels.__getitem__, key=key
+            )
+            for column, letter, place, key in widgets
+        )
+        if first == second:
+            st.caption("Choose two different methods.")
+            return
+    a, b = view.results[first], view.results[second]
+    pair, headline = chosen_pair(view), plain(describe_agreement([a, b]))
+
+    with slide("two-methods"):
+        is_said = headline == main_headline
+        with show_only_on_stage("compare-two-headline") if is_said else nullcontext():
+            show_headline(headline, key="compare-two")
+        _show_framed(view, "two")
+        left_column, right_column = st.columns(2)
+        with left_column:
+            show_figure(
+                difference_heatmap(a, b, view.names, view.order, pair, view.groups),
+                key="compare-difference",
+                numbers=lambda: similarity_table(a, rank_differences(a, b)),
+                name=f"rank difference {a.method} {b.method}",
+                height=480,
+                handlers=Handlers(choose_cell),
+                provenance=view.provenance,
+            )
+            st.caption(
+                f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
+                "Ranks are compared because methods use different ranges of cosine similarity."
+            )
+        with right_column:
+            show_figure(
+                products_scatter(a, b, pair, labels),
+                key="compare-scatter",
+                numbers=lambda: pairs_table((a, b)),
+                name=f"all pairs {a.method} {b.method}",
+                height=480,
+                handlers=Handlers(choose_point),
+                provenance=view.provenance,
+            )
+            st.caption("Each point is a pair of texts. Click one to see its texts above.")
+
+
+def _show_disagreements(view: View) -> None:
+    """List the pairs of texts by how much the methods disagree, the most first."""
+    st.subheader("Where the methods disagree", anchor=False)
+    differences, results = disagreements(view.results), view.results
+    if not len(differences.first):
+        st.caption("No pair of texts was embedded by every method.")
+        return
+    st.caption(
+        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ "
+        "between the methods (*difference*, as a percentage of all ranks). Rank 1 is the most "
+        "similar pair. Select a row to see its texts above."
+    )
+    listed = slice(0, LISTED_PAIRS)
+    ranks = [f"{result.method}: rank" for result in results]
+    table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
+    for name, texts in zip(TEXT_COLUMNS, (differences.first, differences.second), strict=True):
+        table[name] = [f"{i + 1}. {shorten(view.texts[i], 80)}" for i in texts[listed]]
+    for m, result in enumerate(results):
+        table[result.method] = differences.products[listed, m]
+        table[ranks[m]] = differences.ranks[listed, m].astype(int)
+    show_choosable_table(
+        table,
+        f"compare-pairs-{view.run.id}",
+        lambda row: choose_pair(int(differences.first[row]), int(differences.second[row])),
+        {
+            "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
+            **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
+            **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
+        },
+        None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # that fit
+    )
+    with st.popover(
+        "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
+    ):
+        download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
+
+
+def _show_spread(view: View) -> None:
+    """Draw the distribution of each method's cosine similarities."""
+    st.subheader("Distribution of cosine similarities", anchor=False)
+    products = pd.DataFrame({result.method: result.of_pairs for result in view.results})
+    values = pd.DataFrame(
+        {
+            "mean": products.mean(),
+            "std. dev.": products.std(ddof=0),
+            "lowest": products.min(),
+            "highest": products.max(),
+        }
+    )
+    with slide("spread"):
+        show_headline(plain(describe_spread(view.results)), key="compare-spread")
+        figure_column, table_column = st.columns([3, 2], vertical_alignment="center")
+        with figure_column:
+            show_figure(
+                spread_figure(view.results),
+                key="compare-spread",
+                numbers=products,
+                name="distribution",
+                height=380,
+                provenance=view.provenance,
+            )
+        with table_column, hide_on_stage("compare-spread"):
+            written = values.map(partial(number, spec=".3f")).rename_axis("method").reset_index()
+            st.dataframe(written, hide_index=True, key="compare-spread-table", width="stretch")
+            st.caption(
+                "A wide distribution sets the pairs further apart. It does not show that a "
+                "method is right."
+            )
+
+
+def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:
+    """The similarity matrix, or other values of it, a row and a column for every text."""
+    names = [f"text {i + 1}" for i in range(len(similarity.texts))]
+    table = pd.DataFrame(similarity.products if values is None else values, columns=names)
+    table.insert(0, "text", similarity.texts)
+    return table
+
+
+def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
+    """The similarities and ranks by every method, a row for every pair of texts."""
+    texts = np.array(results[0].texts, dtype=object)
+    i, j = pair_indices(len(texts))
+    table = {"id1": i + 1, "id2": j + 1, "text1": texts[i], "text2": texts[j]}
+    for result in results:
+        table[f"{result.method} cosine similarity"] = result.products[i, j]
+        table[f"{result.method} rank"] = result.ranks[i, j]
+    return pd.DataFrame(table)
+
+
+# --- the chosen pair -----------------------------------------------------------------------------
+
+
+def choose_pair(first: int, second: int) -> None:
+    """Choose a pair of texts."""
+    st.session_state.update(zip(PAIR, (first, second), strict=True))
+
+
+def choose_cell(click: dict[str, Any]) -> None:
+    """Choose the pair of a clicked heatmap cell, whose names begin with the texts' numbers."""
+    first, second = (int(str(click[axis]).partition(".")[0]) - 1 for axis in ("y", "x"))
+    choose_pair(first, second)
+
+
+def choose_point(click: dict[str, Any]) -> None:
+    """Choose the pair of a clicked scatter point, which carries the texts' numbers."""
+    if click["customdata"]:
+        first, second = (int(number) - 1 for number in click["customdata"])
+        choose_pair(first, second)
+
+
+def chosen_pair(view: View) -> tuple[int, int] | None:
+    """The chosen pair; None where there is none among these texts."""
+    a, b = (st.session_state.get(key, -1) for key in PAIR)
+    texts = range(len(view.texts))
+    return (int(a), int(b)) if a in texts and b in texts else None
+
+
+def _choose_texts(view: View) -> None:
+    """Widgets that choose two texts, which are shown in full."""
+    if chosen_pair(view) is None:
+        choose_pair(0, 1)
+    for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
+        st.selectbox(
+            label,
+            range(len(view.texts)),
+            format_func=lambda i: f"{i + 1}. {shorten(view.texts[i], 70)}",
+            key=key,
+            help="Or click a cell of a heatmap." if key == PAIR[0] else None,
+        )
+        with st.container(height=SHOWN_HEIGHT, border=False):
+            st.text(view.texts[st.session_state[key]])
+
+
+def _show_framed(view: View, key: str) -> None:
+    """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
+    beginnings = [
+        f"**{i + 1}** {plain(shorten(view.texts[i], FRAMED_LENGTH))}"
+        for i in dict.fromkeys(chosen_pair(view) or ())
+    ]
+    if beginnings:
+        with show_only_on_stage(f"framed-{key}"):
+            st.markdown("Framed: " + "  \n".join(beginnings))
+
+
+def _show_products(view: View) -> None:
+    """Show how similar each method finds the two texts."""
+    a, b = chosen_pair(view) or (0, 1)
+    if a == b:
+        st.caption("Choose two different texts.")
+        return
+    rows = []
+    for result in view.results:
+        cosine, rank = "", ""
+        if np.isfinite(result.products[a, b]):
+            cosine = number(float(result.products[a, b]), ".3f")
+            rank = f"{result.ranks[a, b]:,.0f} of {np.isfinite(result.of_pairs).sum():,}"
+        rows.append({"method": result.method, "cosine": cosine, "rank": rank})
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
+
+
+def _show_neural_pairs(view: View) -> None:
+    """Show each neural method's similarity of the two texts by layer and by word."""
+    a, b = chosen_pair(view) or (0, 1)
+    names = short_labels([embedded.method for embedded in view.comparison])
+    for place, (spec, embedded) in enumerate(zip(view.task.specs, view.comparison, strict=True)):
+        vectors = embedded.vectors
+        if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
+            continue
+        if not np.isfinite(vectors[[a, b]]).all():
+            continue
+        runs = SessionRuns(f"compare-pair-{place}")
+        pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
+        run = runs.start(FollowPair(spec, (view.texts[a], view.texts[b]), pair_vectors))
+        st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
+        show_run_panel(
+            runs,
+            run,
+            partial(_show_neural_pair, place, embedded.method, (a, b)),
+            sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
+            patience=PATIENCE,
+        )
+
+
+def _show_neural_pair(
+    place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
+) -> None:
+    """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
+    if neural_pair is None:
+        return
+    names = short_layer_names(neural_pair.layers)
+    show_figure(
+        layer_products_figure(f"Cosine by layer: {method}", names, neural_pair.products),
+        key=f"compare-layers-{place}",
+        numbers=pd.DataFrame({"layer": names, "product": neural_pair.products}),
+        name="product-by-layer",
+        height=110 + 50 * len(names),
+    )
+    st.caption("If every layer changed, the pair's cosine similarity is the mean of these values.")
+    if neural_pair.words is None:
+        st.caption(
+            "Word shares are shown here for short texts only. For longer texts, see the "
+            "Micro-tuning page."
+        )
+        return
+    sides = zip(st.columns(2), pair, neural_pair.words, ("first", "second"), strict=True)
+    for column, text, (words, shares), side in sides:
+        key = f"compare-words-{place}-{side}"
+        with column, allow_swiping(f"{key}-wide", shares_width(words)):
+            show_figure(
+                shares_figure(words, shares, f"Word shares in text {text + 1}: {method}"),
+                key=key,
+                numbers=pd.DataFrame({"word": words, "share": shares}),
+                name=f"word-shares-{text + 1}",
+                height=360,
+            )

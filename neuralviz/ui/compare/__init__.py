@@ -1,1 +1,0 @@
-"""The Compare page: its settings, its run, and its figures."""
