@@ -152,6 +152,8 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
         yield _resources()
         return
     _check_answers(address)
+    variables = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    variables |= {"NEURALVIZ_HOME": str(home().absolute()), "TOKENIZERS_PARALLELISM": "false"}
     warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
     if hasattr(ray_worker, "print_to_stdstream"):  # by which it prints of every process that died
         ray_worker.print_to_stdstream = lambda *_, **__: None
@@ -164,7 +166,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 configure_logging=False,
-                runtime_env={"env_vars": _environment()},
+                runtime_env={"env_vars": variables},
             )
     except (RayError, OSError, RuntimeError, ValueError) as error:
         raise NeuralvizError(describe_refusal(address, error)) from error
@@ -216,12 +218,6 @@ def _resources() -> Cluster:
 def n_machines() -> int:
     """Machines of the cluster that are there."""
     return sum(bool(node["Alive"]) for node in ray.nodes())
-
-
-def _environment() -> dict[str, str]:
-    """Variables that workers have on every machine."""
-    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {**passed, "NEURALVIZ_HOME": str(home().absolute()), "TOKENIZERS_PARALLELISM": "false"}
 
 
 def _check_answers(address: str) -> None:

@@ -77,7 +77,7 @@ def embed_on_cluster(
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
         spec = embedder.spec
-        make = partial(make_embedder, spec) if spec else partial(_get_embedder, embedder)
+        make = partial(make_embedder, spec) if spec else lambda: embedder
         folders = str(store.folder.absolute()), str(run_folder.absolute())
         work = _Work(
             store,
@@ -204,10 +204,6 @@ class _Work:
             yield np.concatenate(group), [len(batch) for batch in group]
 
 
-def _get_embedder(embedder: Embedder) -> Embedder:
-    return embedder
-
-
 def _commit_in_time(
     results: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
 ) -> Generator[UnitResult]:
@@ -262,10 +258,6 @@ def _first_rows(keys: np.ndarray) -> np.ndarray:
 # --- places on maps ------------------------------------------------------------------------------
 
 
-def _place_block(row: dict[str, Any], place: PlaceBlock) -> dict[str, Any]:
-    return {"placed": place(row["item"])}
-
-
 def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
@@ -278,7 +270,7 @@ def place_on_cluster(
     if not blocks:
         return
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
-        partial(_place_block, place=place), num_cpus=1
+        lambda row: {"placed": place(row["item"])}, num_cpus=1
     )
     try:
         with closing(iterate_rows(placed)) as rows:

@@ -216,6 +216,8 @@ class EmbedUnits:
         batches: Sequence[np.ndarray],
         at_work: EmbeddingWork,
         left_out: dict[int, str],
+        *,
+        is_retry: bool = False,
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
         """As `embed_batches`; what fails goes batch by batch, then text by text, which stay out.
 
@@ -234,12 +236,12 @@ class EmbedUnits:
         except Exception as error:
             self._check_works(error)
             places = [i for batch in batches for i in batch.tolist()]
-            if len(places) == 1:
+            if is_retry and len(places) == 1:
                 left_out[places[0]] = f"failed: {shorten_reason(error)}"
-        smaller = batches if len(batches) > 1 else [np.array([place]) for place in places]
+        smaller = [np.array([place]) for place in places] if is_retry else batches
         for batch in smaller:
             if not embedded.union(left_out).issuperset(batch.tolist()):
-                yield from self._results(texts, [batch], at_work, left_out)
+                yield from self._results(texts, [batch], at_work, left_out, is_retry=True)
 
     def _check_works(self, failure: Exception) -> None:
         """Check that an ordinary text can still be embedded.

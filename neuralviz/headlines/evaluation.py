@@ -50,11 +50,8 @@ def describe_verdict(
     """What a data set says of the methods, as far as they are measured; empty before.
 
     Args:
-        results: as far as they are.
-        data: number of the data set.
         yardstick: by which methods are compared; by default the main one of the data.
-        name: marks the label of a method in the sentence; has to escape it where it is markup.
-        quote: escapes other words of a user.
+        name, quote: mark up and escape the label of a method, and other words of a user.
     """
     finished = yardsticks_of(results, data)
     if not finished:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,18 +25,15 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.layers.marks import MarkGrid
-    from neuralviz.micro_tuning import TuningEvent, TuningSettings
+    from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
 
 
 @dataclass(frozen=True)
-class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
-    """Micro-tune on each of some texts, with all that a watcher wants to see.
-
-    A few short texts go through the network together with those of other runs.
-    """
+class _Tune(Task[WatchedEvent, RunRecord]):
+    """Micro-tune on each of some texts."""
 
     model: ModelRef
     texts: tuple[str, ...]
@@ -44,6 +41,29 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
 
     def start(self) -> RunRecord:
         return RunRecord(self.model.id, self.settings, self.texts)
+
+    def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
+        return result.having(events)
+
+    def progress(self, result: RunRecord) -> Progress:
+        epochs = self.settings.epochs
+        if not result.epochs_reached:  # on a long text that takes seconds
+            doing = f"Computing the first of {epochs:,} epochs …"
+            if not is_held("masked", self.model.id):
+                doing = "Loading the model …"
+            return Progress(doing=doing if epochs > 1 else "Computing the epoch …")
+        doing = f"Epoch {result.epochs_reached:,} of {epochs:,}"
+        if (n := len(self.texts)) > 1:
+            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
+        return Progress(result.progress, 1.0, doing=doing)
+
+
+@dataclass(frozen=True)
+class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
+    """Micro-tune on each of some texts, with all that a watcher wants to see.
+
+    A few short texts go through the network together with those of other runs.
+    """
 
     @property
     def lane(self) -> Lane:  # type: ignore[override]
@@ -54,17 +74,6 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         tune = watch_with_others if self.lane == "shared" else watch
         yield from tune(shared_model(self.model.id), self.texts, self.settings, should_stop)
 
-    def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
-        return result.having(events)
-
-    def progress(self, result: RunRecord) -> Progress:
-        if not result.epochs_reached:
-            return Progress(doing=_describe_start(self.model, self.settings.epochs))
-        doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
-        if (n := len(self.texts)) > 1:
-            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
-        return Progress(result.progress, 1.0, doing=doing)
-
     def cache_key(self) -> str:
         versions = [RECORD_FORMAT.version, REVISION]
         return json.dumps([versions, self.model.identity(), self.texts, asdict(self.settings)])
@@ -74,6 +83,20 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
 
     def unpack(self, content: bytes) -> RunRecord:
         return read_record(content)
+
+
+@dataclass(frozen=True)
+class TuneBlocks(_Tune):
+    """Micro-tune parameters of all blocks on one text, to see which of them move."""
+
+    grid: MarkGrid  # where each tuned parameter stands
+
+    def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
+        model = shared_model(self.model.id)
+        for event in micro_tuning.micro_tune(
+            model, self.texts, self.settings, should_stop=should_stop
+        ):
+            yield WatchedEvent(0, event)
 
 
 @dataclass(frozen=True)
@@ -127,82 +150,6 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
             for scale, layers in self.deltas
         ]
         yield fill_blanks(model, self.sentence, deltas)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockChanges:
-    """The changes of the blocks by micro-tuning on one text so far.
-
-    Attributes:
-        norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
-    """
-
-    norms: np.ndarray
-    loss: np.ndarray  # [epoch] in nats before the epoch's step; NaN where not known yet
-    diverged: bool = False  # whether loss or weights ceased to be finite
-
-    @property
-    def epochs_known(self) -> int:
-        """Epochs done so far."""
-        return int((~np.isnan(self.norms[:, 0])).sum())
-
-    @property
-    def loss_rose(self) -> bool:
-        """Whether the last known loss is above the first, or no number."""
-        losses = self.loss[: self.epochs_known]
-        return len(losses) > 1 and not losses[-1] <= losses[0]
-
-
-@dataclass(frozen=True)
-class TuneBlocks(Task["TuningEvent", BlockChanges]):
-    """Micro-tune parameters of all blocks on one text, to see which of them move."""
-
-    model: ModelRef
-    text: str
-    settings: TuningSettings
-    grid: MarkGrid  # where each tuned parameter stands
-
-    def start(self) -> BlockChanges:
-        epochs = self.settings.epochs
-        return BlockChanges(
-            np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan)
-        )
-
-    def events(self, should_stop: ShouldStop) -> Generator[TuningEvent, None, None]:
-        yield from micro_tuning.micro_tune(
-            shared_model(self.model.id),
-            [self.text],
-            layers=self.settings.layers,
-            epochs=self.settings.epochs,
-            learning_rate=self.settings.learning_rate,
-            should_stop=should_stop,
-        )
-
-    def fold(self, result: BlockChanges, events: Sequence[TuningEvent]) -> BlockChanges:
-        norms, loss = result.norms.copy(), result.loss.copy()
-        for event in events:
-            norms[event.epoch - 1] = event.delta_norm[0]
-            loss[event.epoch - 1] = event.loss[0]
-        last = events[-1]
-        return replace(
-            result,
-            norms=norms,
-            loss=loss,
-            diverged=last.result is not None and bool(last.result.diverged[0]),
-        )
-
-    def progress(self, result: BlockChanges) -> Progress:
-        if not (n_done := result.epochs_known):
-            return Progress(doing=_describe_start(self.model, self.settings.epochs))
-        epochs = self.settings.epochs
-        return Progress(n_done, epochs, "epochs", f"Epoch {n_done:,} of {epochs:,}")
-
-
-def _describe_start(model: ModelRef, epochs: int) -> str:
-    """The work before the first epoch ends, in words: on a long text that takes seconds."""
-    if not is_held("masked", model.id):
-        return "Loading the model …"
-    return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"
 
 
 @dataclass(frozen=True)

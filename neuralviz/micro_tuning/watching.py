@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from neuralviz.errors import Stopped, never
 from neuralviz.micro_tuning.events import MicroTuning, Predictions, TextReport, TuningEvent
@@ -23,8 +25,8 @@ BATCH = 16  # most texts tuned on together while somebody watches
 BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
 MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
-WatcherEvents = list[tuple[int, "WatchedEvent | None"]]
-"""Events of one step: pairs of a watcher's number and an event, None after the last."""
+WatcherEvents = list[tuple[int, "WatchedEvent | Stopped | None"]]
+"""Events of one step: pairs of a watcher's number and an event; None after the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,47 +52,33 @@ def watch(
         SettingsError, TextError: before the first event.
         Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
-    from neuralviz.micro_tuning.loop import tune
-
     first = 0
-    for batch, follow in batches(model, tokenize(model, texts), settings):
-        result = None
-        events = tune(
-            model,
-            batch,
-            settings,
-            with_deltas=True,
-            with_token_shares=follow,
-            should_stop=should_stop,
-        )
-        for event in events:
-            result = event.result
-            yield WatchedEvent(first, event)
-        assert result is not None, "a run's last event carries its result"
-        for i in range(len(batch)):
-            report = report_on(model, result, i, first + i, should_stop)
-            yield WatchedEvent(first, report=report)
+    for batch in batches(model, tokenize(model, texts), settings):
+        for step in watch_together(model, [batch], settings, [should_stop], first):
+            for _, event in step:
+                if isinstance(event, Stopped):
+                    raise event
+                if event is not None:
+                    yield event
         first += len(batch)
 
 
 def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
-) -> Iterator[tuple[list[TokenizedText], bool]]:
-    """Texts in order, in batches of bounded size, and whether their tokens can be followed."""
-
-    def follow(batch: list[TokenizedText]) -> bool:
-        return can_follow(model, batch, settings)
-
+) -> Iterator[list[TokenizedText]]:
+    """Texts in order, in batches of bounded size whose tokens can all be followed, or none."""
     batch: list[TokenizedText] = []  # a long text takes nothing from the short ones around it
     for text in texts:
         grown = [*batch, text]
-        followed_alike = follow(batch) == follow([text]) == follow(grown)
-        if batch and not (fits_a_batch(grown) and followed_alike):
-            yield batch, follow(batch)
+        alike = (batch, [text], grown)
+        if batch and not (
+            fits_a_batch(grown) and len({can_follow(model, b, settings) for b in alike}) == 1
+        ):
+            yield batch
             grown = [text]
         batch = grown
     if batch:
-        yield batch, follow(batch)
+        yield batch
 
 
 def fits_a_batch(texts: Sequence[TokenizedText]) -> bool:
@@ -182,10 +170,9 @@ def go_together(
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
     for number, watched in enumerate(texts):
-        own_batches = list(batches(model, watched, settings))
-        if len(own_batches) != 1:
+        if len(list(batches(model, watched, settings))) != 1:
             continue
-        follow = own_batches[0][1]
+        follow = can_follow(model, watched, settings)
         grown = [text for member in (*latest.get(follow, ()), number) for text in texts[member]]
         fits = fits_a_batch(grown) and can_follow(model, grown, settings) == follow
         if follow in latest and fits:
@@ -201,30 +188,30 @@ def watch_together(
     texts: Sequence[Sequence[TokenizedText]],
     settings: TuningSettings,
     should_stop: Sequence[ShouldStop],
+    first: int = 0,
 ) -> Generator[WatcherEvents, None, None]:
     """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
 
     Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
     last digits of the sums. ``should_stop`` is of each watcher; the others go on. It yields what
-    each step brings to every watcher, who is numbered by place.
+    each step brings to every watcher, who is numbered by place; ``first`` is the number of the
+    first text of each.
     """
     from neuralviz.micro_tuning.loop import tune
 
-    active = list(range(len(texts)))
-    ends = [sum(map(len, texts[: number + 1])) for number in active]
     all_texts = [text for watched in texts for text in watched]
+    ends = np.cumsum([0, *map(len, texts)]).tolist()
+    slices = [slice(*bounds) for bounds in pairwise(ends)]
+    active = list(range(len(texts)))
 
     def list_leavers() -> WatcherEvents:
         leavers = [number for number in active if should_stop[number]()]
         for number in leavers:
             active.remove(number)
-        return [(number, None) for number in leavers]
-
-    def find_slice(number: int) -> slice:
-        return slice(ends[number] - len(texts[number]), ends[number])
+        return [(number, Stopped()) for number in leavers]
 
     result: MicroTuning | None = None
-    with suppress(Stopped):  # all have left
+    try:
         for event in tune(
             model,
             all_texts,
@@ -236,22 +223,25 @@ def watch_together(
             result = event.result
             yield [
                 *list_leavers(),
-                *((n, WatchedEvent(0, event.select_texts(find_slice(n)))) for n in active),
+                *((n, WatchedEvent(first, event.select_texts(slices[n]))) for n in active),
             ]
-    if result is None:
-        yield [(number, None) for number in active]
+    except Stopped as stopped:  # all have left
+        yield [(number, stopped) for number in active]
         return
-    for number in range(len(texts)):
-        own_result = result.select_texts(find_slice(number))
+    assert result is not None, "a run's last event carries its result"
+    for number, own_texts in enumerate(slices):
+        end: Stopped | None = None
         for index in range(len(texts[number])):
             yield list_leavers()
             if number not in active:
-                continue
-            try:
-                report = report_on(model, own_result, index, index, should_stop[number])
-            except Stopped:
                 break
-            yield [(number, WatchedEvent(0, report=report))]
+            try:
+                place = own_texts.start + index
+                report = report_on(model, result, place, first + index, should_stop[number])
+            except Stopped as stopped:
+                end = stopped
+                break
+            yield [(number, WatchedEvent(first, report=report))]
         if number in active:
             active.remove(number)
-            yield [(number, None)]
+            yield [(number, end)]

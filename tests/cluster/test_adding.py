@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from neuralviz import cli
 from neuralviz.cli import ray_work
-from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, block_rows, find_layout
+from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, find_layout
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
@@ -129,12 +129,12 @@ def test_rows_that_only_say_something_do_not_count(
     store: CorpusStore, tmp_path: Path, cluster: Cluster
 ):
     (tmp_path / "a.csv").write_text("text,n\nfirst,1\n")
-    (tmp_path / "b.csv").write_text("n\n2\n")
+    (tmp_path / "b.csv").write_text("body,lang\nother,en\n")
     (tmp_path / "c.csv").write_text("text,n\nsecond,3\n")
     (tmp_path / "[d].csv").write_text("text,n\nthird,4\n")
     three = [tmp_path / f"{name}.csv" for name in "abc"]
     added = add(store, *three, limit=2)
-    assert added.corpus.n_texts == 2
+    assert (added.corpus.n_texts, [c.name for c in added.corpus.columns]) == (2, ["n", "file"])
     assert "b.csv has no column “text”: its rows were skipped." in added.notes
     assert store.texts(add(store, tmp_path / "[d].csv", name="d").corpus) == ["third"]
 
@@ -160,38 +160,20 @@ def test_what_cannot_be_read_is_said(
     assert not [table for table in store.database.tables() if table.startswith("texts-")]
 
 
-def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, cluster: Cluster):
-    parts = find_parts([str(folder)])
-    layout = find_layout(parts, None, None)
-    flaky = tuple(replace(part, files=flaky_files(0)) for part in parts.parts)
-    with pytest.raises(NeuralvizError, match=r"Could not read .*: connection reset.*Nothing was"):
-        add_on_cluster(store, "corpus", replace(parts, parts=flaky), layout)
-    assert not store.corpora()
-
-
-def test_a_file_that_one_machine_cannot_open_is_not_left_out(
+def test_files_that_cannot_be_opened_any_more_are_not_left_out(
     store: CorpusStore, folder: Path, cluster: Cluster
 ):
     parts = find_parts([str(folder)])
     layout = find_layout(parts, None, None)
+    flaky = tuple(replace(part, files=flaky_files(0)) for part in parts.parts)
     (folder / "b.jsonl").unlink()
-    with pytest.raises(NeuralvizError, match=r"Could not read b.jsonl.*under the same path"):
-        add_on_cluster(store, "corpus", parts, layout)
+    for tried, says in (
+        (replace(parts, parts=flaky), r"Could not read .*: connection reset.*Nothing was"),
+        (parts, r"Could not read b.jsonl.*under the same path"),
+    ):
+        with pytest.raises(NeuralvizError, match=says):
+            add_on_cluster(store, "corpus", tried, layout)
     assert not store.corpora()
-
-
-def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text,topic\none,t\n")
-    (tmp_path / "b.csv").write_text("body,lang\nother,en\n")
-    parts = find_parts([str(tmp_path)])
-    layout = find_layout(parts, None, None)
-    assert (layout.text, layout.labels) == ("text", ("topic",))
-    found = [
-        block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()
-    ]
-    assert [text for rows, _ in found for text in rows["text"].to_pylist()] == ["one"]
-    notes = [note for _, notes in found for note in notes]
-    assert notes == ["b.csv has no column “text”: its rows were skipped."]
 
 
 def test_a_finished_command_starts_no_ray(

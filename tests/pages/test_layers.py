@@ -205,7 +205,7 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
     page = tune_blocks(layers_epochs="2")
     run = last_run(page, "layers-marks")
     assert run.status == "done"
-    assert run.result.epochs_known == 2
+    assert run.result.epochs_reached == 2
     assert run.result.loss[-1] < run.result.loss[0]
     assert not any("key.bias" in name for name in run.task.settings.layers)
     assert page.metric[0].delta.endswith("since epoch 0")
@@ -230,12 +230,12 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
 def test_stop_keeps_the_epochs_so_far(bundled: object) -> None:
     page = open_view(layers_view="Change by block", layers_epochs="1000").run()
     run = last_run(page, "layers-marks")
-    wait_until(lambda: run.result.epochs_known >= 3)
+    wait_until(lambda: run.result.epochs_reached >= 3)
     press(page.run(), "Stop")
     finish_run(page, "layers-marks")
     assert run.status == "stopped"
-    assert 3 <= run.result.epochs_known < 1000
-    assert find_labelled(page, "Epoch shown in the heatmap").max == run.result.epochs_known
+    assert 3 <= run.result.epochs_reached < 1000
+    assert find_labelled(page, "Epoch shown in the heatmap").max == run.result.epochs_reached
     assert not page.exception
 
 

@@ -13,7 +13,13 @@ import openpyxl
 import pyarrow as pa
 from pyarrow import parquet
 
+from neuralviz.reading.table import Table
+
 Column = tuple[str, Sequence[Any]]  # what it holds, and its values
+
+
+def rows_of(table: Table) -> list[tuple[str, ...]]:
+    return list(zip(*table.values, strict=True))
 
 
 def as_text(value: Any) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
-import openpyxl
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -15,10 +14,9 @@ from hypothesis import strategies as st
 
 from neuralviz.errors import TextError
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
-from tests.support.table_files import WRITERS, Column, as_excel, as_text, delimited
+from tests.support.table_files import WRITERS, Column, as_excel, as_text, delimited, rows_of
 
 # --- formats × column types × headers × orders ---------------------------------------------------
 
@@ -68,7 +66,7 @@ def test_what_is_read_is_what_was_written_or_a_sentence_says_so(
     names = None if kind == "none" else [NAMES[kind][what] for what, _ in columns]
     table = read_table(Source(name, WRITERS[name](names, columns)))
     rows = list(zip(*([as_text(v) for v in values] for _, values in columns), strict=True))
-    read = list(zip(*table.values, strict=True))
+    read = rows_of(table)
     if names is not None and table.header != 0:
         assert (list(table.columns), read) == (names, rows)
     elif names is None and table.header == 0:
@@ -83,10 +81,6 @@ def test_what_is_read_is_what_was_written_or_a_sentence_says_so(
 
 
 # --- without a header ----------------------------------------------------------------------------
-
-
-def rows_of(table: Table) -> list[tuple[str, ...]]:
-    return list(zip(*table.values, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -269,76 +263,3 @@ def test_rows_between_marks_that_enclose_no_field_are_not_joined() -> None:
     lines = ["plain row", '"Hello she said', '"Yes" and no', "last"]
     table = read_table(Source("t.tsv", "\n".join(["text", *lines, '"So, ""it"" is"']).encode()))
     assert (table.column("text"), table.notes) == ([*lines, 'So, "it" is'], ())
-
-
-# --- workbooks -----------------------------------------------------------------------------------
-
-
-def saved(workbook: openpyxl.Workbook) -> bytes:
-    file = io.BytesIO()
-    workbook.save(file)
-    return file.getvalue()
-
-
-def test_durations_and_dates_of_a_workbook() -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.append(["text", "length", "when"])
-    lengths = [
-        (timedelta(hours=24), "24:00:00"),
-        (timedelta(minutes=5, seconds=3), "00:05:03"),
-        (timedelta(days=400), "9600:00:00"),
-        (timedelta(hours=1, milliseconds=500), "01:00:00.5"),
-    ]
-    for value, _ in lengths:
-        workbook.active.append(["A film.", value, datetime(2024, 5, 1, 12, 30)])
-    workbook.active.append(["A film.", "unknown", date(1900, 1, 1)])
-    table = read_table(Source("t.xlsx", saved(workbook)))
-    assert table.column("length") == [*(text for _, text in lengths), "unknown"]
-    assert table.column("when") == [*["2024-05-01 12:30:00"] * 4, "1900-01-01"]
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "mm:ss", "h:mm AM/PM")),
-        *((code, "30:00:00") for code in ("[HH]:MM:SS;@", "[$-F400]h:mm:ss\\ AM/PM")),
-        *(
-            (code, "1900-01-01 06:00:00")
-            for code in ("yyyy-mm-dd;@", "d.m.yy h:mm", "[$-409]d/m/yy")
-        ),
-        *((code, "1.25") for code in ("0%", '"hours" 0.0', "[Red]0.00", "0.00\\s", "General", "@")),
-    ],
-)
-def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.append(["text", "value"])
-    workbook.active.append(["One", 1.25])
-    workbook.active["B2"].number_format = code
-    assert read_table(Source("t.xlsx", saved(workbook))).column("value") == [text]
-
-
-def test_formulas_without_results_are_named() -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.append(["text", "n"])
-    workbook.active.append(["One", "=LEN(A2)"])
-    workbook.active.append(["Two", 3])
-    read = read_texts(Source("t.xlsx", saved(workbook)))
-    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("", "3"))
-    assert "1 formula in the column “n” of t.xlsx has no stored result (row 2)" in read.notes[0]
-    workbook.active["A2"] = '=B2&" words"'
-    workbook.active["A3"] = '=B3&" words"'
-    with pytest.raises(TextError, match=r"2 formulas in the column “text”.*Excel or LibreOffice"):
-        read_texts(Source("t.xlsx", saved(workbook)))
-
-
-def test_hidden_sheets_and_values_of_errors_are_no_texts() -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.append(["text"])
-    workbook.active.append(["Hidden"])
-    workbook.active.sheet_state = "hidden"
-    sheet = workbook.create_sheet("seen")
-    for row in (["text", "n"], ["One", 1], ["#N/A", 2], ["Two", "#DIV/0!"]):
-        sheet.append(row)
-    read = read_texts(Source("t.xlsx", saved(workbook)))
-    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("1", ""))
-    assert any("error values such as #N/A empty (rows 3, 4)" in note for note in read.notes)

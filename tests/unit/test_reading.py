@@ -169,21 +169,6 @@ def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
     assert signs.labels == {"mood": ("+", "-")}
 
 
-def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
-    """A text is never cut at its commas."""
-    content = b"id,text\n1,hello, world of texts\n\n2,bye\n3,bye, all\n"
-    read = read_texts(Source("a.csv", content))
-    assert (read.texts, read.ids) == (("bye",), ("2",))
-    assert read.notes == (
-        "Skipped 2 rows with more fields than the header (lines 2, 5). Put texts that contain “,” "
-        "in quotation marks.",
-    )
-    with pytest.raises(TextError, match="Put texts that contain “,” in quotation marks"):
-        read_texts(Source("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n"))
-    many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
-    assert "(lines 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
-
-
 @pytest.mark.parametrize(
     "line", ["\x1b[32mok\x1b[0m", "\x1b[1;31mE\x1b[0m \x1b[2K", "ring\a\a", "a\x01b\x02c\x03d"]
 )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
-import openpyxl
-import pandas as pd
 import pytest
 
 from neuralviz.errors import TextError
@@ -244,32 +241,6 @@ def test_ids_and_chosen_columns() -> None:
         read_texts(Source("a.txt", b"a"), id_column="key")
 
 
-def test_a_formula_beyond_the_table_is_named() -> None:
-    workbook, file = openpyxl.Workbook(), io.BytesIO()
-    for row in (["text"], ["a b c"], ["d e f", "=1+1"], ["g h"]):
-        workbook.active.append(row)
-    workbook.save(file)
-    read = read_texts(Source("t.xlsx", file.getvalue()))
-    assert read.texts == ("a b c", "d e f", "g h")
-    assert "1 formula in the column “column 2” of t.xlsx has no stored result" in " ".join(
-        read.notes
-    )
-
-
 def test_lines_before_the_header_are_counted_from_the_first() -> None:
     table = read_table(Source("t.csv", b'#\n"""",""text\n x y z1'))
     assert table.notes[0].startswith("Skipped 2 lines before the header of t.csv, line 3")
-
-
-def test_titles_above_the_table_of_a_workbook_are_skipped() -> None:
-    rows = [["Customer feedback 2024"], [], ["id", "comment", "stars"]]
-    rows += [[place, f"The room was cold on day {place}.", place % 3] for place in range(6)]
-    workbook, file = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        workbook.active.append(row)
-    workbook.save(file)
-    read = read_texts(Source("t.xlsx", file.getvalue()))
-    assert (read.columns, len(read.texts), read.header) == (("id", "comment", "stars"), 6, 3)
-    assert "Skipped 2 rows before the header of t.xlsx, row 3: “id”" in read.notes[0]
-    frame = pd.read_excel(io.BytesIO(file.getvalue()), header=2)
-    assert list(read.texts) == list(frame["comment"])

@@ -6,12 +6,9 @@ import io
 import json
 import tracemalloc
 from datetime import date, datetime
-from datetime import time as clock
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
-import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -21,12 +18,11 @@ from pyarrow import parquet
 
 from neuralviz.errors import TextError
 from neuralviz.reading import arrow_tables, json_tables
-from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, join_tables
+from neuralviz.reading.table import join_tables
 from neuralviz.reading.tables import read_table
-from tests.support.table_files import WRITERS
+from tests.support.table_files import WRITERS, rows_of
 
 # --- what is written comes back ------------------------------------------------------------------
 
@@ -61,17 +57,13 @@ def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> N
     if name == "t.xlsx":  # in which a cell of blanks is an empty one
         rows = [tuple(cell if cell.strip() else "" for cell in row) for row in rows]
     kept = [row for row in rows if any(map(str.strip, row))]
-    assert list(zip(*table.values, strict=True)) == kept
+    assert rows_of(table) == kept
     assert table.notes == ()
     if kept:
         assert table.columns == COLUMNS
 
 
 # --- delimited text ------------------------------------------------------------------------------
-
-
-def rows_of(table: Table) -> list[tuple[str, ...]]:
-    return list(zip(*table.values, strict=True))
 
 
 def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
@@ -219,23 +211,6 @@ def test_json_lines_that_are_broken_are_named() -> None:
     assert table.notes == ("Skipped 3 lines: not a JSON object (lines 3, 5, 6).",)
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        [{"text": "One"}, {"text": "Two"}],
-        ["One", "Two"],
-        {"text": ["One", "Two"]},
-        {"text": ["One", "Two"], "n": [1, 2]},
-        {"version": 1, "tags": ["a"], "data": [{"text": "One"}, {"text": "Two"}]},
-        {"version": 1, "text": ["One", "Two"]},
-    ],
-)
-def test_json_may_hold_its_rows_in_several_ways(found: object) -> None:
-    table = read_table(Source("t.json", json.dumps(found, indent=2).encode()))
-    assert list(table.column("text")) == ["One", "Two"]
-    assert (table.lines, table.unit) == ([1, 2], "row")
-
-
 FRAME = pd.DataFrame({"text": ["The river rose.", "It fell."], "year": [1999, 2001]})
 
 
@@ -251,14 +226,23 @@ def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, inde
     assert list(table.column("year")) == list(map(str, back["year"]))
 
 
+TWO = {"text": ["One", "Two"]}
+
+
 @pytest.mark.parametrize(
     ("found", "rows", "says"),
     [
+        ([{"text": "One"}, {"text": "Two"}], TWO, ""),
+        (["One", "Two"], TWO, ""),
+        (TWO, TWO, ""),
+        ({**TWO, "n": [1, 2]}, {**TWO, "n": ["1", "2"]}, ""),
+        ({"version": 1, "tags": ["a"], "data": [{"text": "One"}, {"text": "Two"}]}, TWO, ""),
+        ({"version": 1, "text": ["One", "Two"]}, TWO, ""),
         ({"train": [{"text": "One"}], "test": []}, {"text": ["One"]}, "“train” (1) and “test” (0)"),
         ({"train": [], "test": ["One"], "v": 2}, {"text": ["One"]}, "“train” (0) and “test” (1)"),
         (
             {"train": {"text": ["One"]}, "dev": [{"text": "Two"}]},
-            {"text": ["One", "Two"], "split": ["train", "dev"]},
+            {**TWO, "split": ["train", "dev"]},
             "All are read; the column “split” says which",
         ),
         (
@@ -268,9 +252,10 @@ def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, inde
         ),
     ],
 )
-def test_lists_by_split_and_label_are_named(found: dict, rows: dict, says: str) -> None:
-    table = read_table(Source("t.json", json.dumps(found).encode()))
+def test_json_may_hold_its_rows_in_several_ways(found: object, rows: dict, says: str) -> None:
+    table = read_table(Source("t.json", json.dumps(found, indent=2).encode()))
     assert {title: list(table.column(title)) for title in rows} == rows
+    assert (table.lines, table.unit) == (list(range(1, len(rows["text"]) + 1)), "row")
     assert says in " ".join(table.notes)
 
 
@@ -494,63 +479,6 @@ def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch)
     monkeypatch.setattr(arrow_tables, "MAX_TEXT", 99_999_999)
     with pytest.raises(TextError, match="more than 99,999,999 characters"):
         read_table(Source("t.parquet", content))
-
-
-def test_the_first_sheet_with_cells_is_read() -> None:
-    workbook = openpyxl.Workbook()
-    sheet = workbook.create_sheet("texts")
-    workbook.create_sheet("more")["A1"] = "not this"
-    cells = {
-        3: ("id", "text", None, "when", "n"),
-        4: (1, "One", True, date(2024, 5, 1), 2.50),
-        6: (2.0, "=cmd", None, datetime(2024, 5, 1, 12, 30), "two"),
-        7: ("a", 5, None, clock(9, 5), 1e6),
-    }
-    for at, row in cells.items():
-        for place, value in enumerate(row, 2):
-            cell = sheet.cell(at, place)
-            cell.value = value
-            if isinstance(value, str):
-                cell.data_type = "s"
-    file = io.BytesIO()
-    workbook.save(file)
-    table = read_table(Source("t.xlsx", file.getvalue()))
-    assert table.columns == ("id", "text", "column 3", "when", "n")
-    assert rows_of(table) == [
-        ("1", "One", "true", "2024-05-01", "2.5"),
-        ("2", "=cmd", "", "2024-05-01 12:30:00", "two"),
-        ("a", "5", "", "09:05:00", "1000000"),
-    ]
-    assert (table.lines, table.unit) == ([4, 6, 7], "row")
-    assert table.notes == ("t.xlsx has 3 sheets. Only “texts” was read.",)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.0, "1"),
-        (np.float32(2), "2"),
-        (2.5, "2.5"),
-        (1, "1"),
-        (True, "true"),
-        (None, ""),
-        (float("nan"), ""),
-        (np.float32("nan"), ""),
-        ("nan", "nan"),
-        (["a"], '["a"]'),
-        (1e300, "1e+300"),
-    ],
-)
-def test_a_value_is_written_as_a_person_would(value: object, text: str) -> None:
-    assert cell_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("1", 1), (" -1.5e3 ", -1500), ("1_000", None), ("nan", None), ("inf", None), ("", None)],
-)
-def test_numbers_are_those_that_people_write(text: str, number: float | None) -> None:
-    assert finite_number(text) == number
 
 
 def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path: Path) -> None:

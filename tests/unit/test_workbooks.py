@@ -1,4 +1,4 @@
-"""Excel workbooks that ask for more than a machine has, and sparse ones that are sound."""
+"""Excel workbooks: those that ask for more than a machine has, and what is read of the others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import io
 import subprocess
 import sys
 import zipfile
+from datetime import date, datetime, timedelta
+from datetime import time as clock
 from pathlib import Path
+from typing import Any
 
 import openpyxl
+import pandas as pd
 import pytest
 
 from neuralviz.errors import TextError
 from neuralviz.reading import excel_tables
 from neuralviz.reading.excel_tables import read_excel
+from neuralviz.reading.source import Source
+from neuralviz.reading.tables import read_table
+from neuralviz.reading.texts import read_texts
+from tests.support.table_files import rows_of
 
 OFFICE = "http://schemas.openxmlformats.org"
 MAIN = f"{OFFICE}/spreadsheetml/2006/main"
@@ -172,18 +180,124 @@ def test_a_workbook_may_not_unpack_to_more_than_is_allowed(monkeypatch) -> None:
         read_excel("t.xlsx", io.BytesIO(content))
 
 
+# --- what they hold ------------------------------------------------------------------------------
+
+
+def make_book(*rows: list[Any]) -> openpyxl.Workbook:
+    book = openpyxl.Workbook()
+    for cells in rows:
+        book.active.append(cells)
+    return book
+
+
+def save(book: openpyxl.Workbook) -> Source:
+    file = io.BytesIO()
+    book.save(file)
+    return Source("t.xlsx", file.getvalue())
+
+
+def test_the_first_sheet_with_cells_is_read() -> None:
+    book = openpyxl.Workbook()
+    sheet = book.create_sheet("texts")
+    book.create_sheet("more")["A1"] = "not this"
+    cells = {
+        3: ("id", "text", None, "when", "n"),
+        4: (1, "One", True, date(2024, 5, 1), 2.50),
+        6: (2.0, "=cmd", None, datetime(2024, 5, 1, 12, 30), "two"),
+        7: ("a", 5, None, clock(9, 5), 1e6),
+    }
+    for number, values in cells.items():
+        for place, value in enumerate(values, 2):
+            cell = sheet.cell(number, place, value)
+            if isinstance(value, str):
+                cell.data_type = "s"
+    table = read_table(save(book))
+    assert table.columns == ("id", "text", "column 3", "when", "n")
+    assert rows_of(table) == [
+        ("1", "One", "true", "2024-05-01", "2.5"),
+        ("2", "=cmd", "", "2024-05-01 12:30:00", "two"),
+        ("a", "5", "", "09:05:00", "1000000"),
+    ]
+    assert (table.lines, table.unit) == ([4, 6, 7], "row")
+    assert table.notes == ("t.xlsx has 3 sheets. Only “texts” was read.",)
+
+
 def test_a_cell_merged_over_rows_is_the_value_of_each() -> None:
-    workbook = openpyxl.Workbook()
     rows = [["Rooms", None, None], ["label", "text", "n"], ["good", "Warm.", 1], [None, "Dry.", 2]]
     rows += [[None, None, None], [None, "Clean.", None], ["bad", "Cold.", None], [None, "Wet.", 3]]
-    for place in rows:
-        workbook.active.append(place)
+    book = make_book(*rows)
     for reference in ("A1:C1", "A3:A6", "C6:C7"):
-        workbook.active.merge_cells(reference)
-    file = io.BytesIO()
-    workbook.save(file)
-    table = read_excel("t.xlsx", file, None)
+        book.active.merge_cells(reference)
+    table = read_table(save(book))
     assert (table.columns, table.header) == (("label", "text", "n"), 2)
     assert table.column("label") == ["good", "good", "good", "bad", ""]
     assert table.column("n") == ["1", "2", "", "", "3"]
     assert "Filled merged cells with their value (rows 4, 6)." in table.notes
+
+
+def test_durations_and_dates_of_a_workbook() -> None:
+    lengths = [
+        (timedelta(hours=24), "24:00:00"),
+        (timedelta(minutes=5, seconds=3), "00:05:03"),
+        (timedelta(days=400), "9600:00:00"),
+        (timedelta(hours=1, milliseconds=500), "01:00:00.5"),
+    ]
+    rows = [["A film.", value, datetime(2024, 5, 1, 12, 30)] for value, _ in lengths]
+    book = make_book(["text", "length", "when"], *rows, ["A film.", "unknown", date(1900, 1, 1)])
+    table = read_table(save(book))
+    assert table.column("length") == [*(text for _, text in lengths), "unknown"]
+    assert table.column("when") == [*["2024-05-01 12:30:00"] * 4, "1900-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "mm:ss", "h:mm AM/PM")),
+        *((code, "30:00:00") for code in ("[HH]:MM:SS;@", "[$-F400]h:mm:ss\\ AM/PM")),
+        *(
+            (code, "1900-01-01 06:00:00")
+            for code in ("yyyy-mm-dd;@", "d.m.yy h:mm", "[$-409]d/m/yy")
+        ),
+        *((code, "1.25") for code in ("0%", '"hours" 0.0', "[Red]0.00", "0.00\\s", "General", "@")),
+    ],
+)
+def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
+    book = make_book(["text", "value"], ["One", 1.25])
+    book.active["B2"].number_format = code
+    assert read_table(save(book)).column("value") == [text]
+
+
+def test_formulas_without_results_are_named() -> None:
+    book = make_book(["text", "n"], ["One", "=LEN(A2)"], ["Two", 3])
+    read = read_texts(save(book))
+    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("", "3"))
+    assert "1 formula in the column “n” of t.xlsx has no stored result (row 2)" in read.notes[0]
+    beyond = read_texts(save(make_book(["text"], ["a b c"], ["d e f", "=1+1"], ["g h"])))
+    assert beyond.texts == ("a b c", "d e f", "g h")
+    assert "1 formula in the column “column 2” of t.xlsx has no stored" in " ".join(beyond.notes)
+    book.active["A2"] = '=B2&" words"'
+    book.active["A3"] = '=B3&" words"'
+    with pytest.raises(TextError, match=r"2 formulas in the column “text”.*Excel or LibreOffice"):
+        read_texts(save(book))
+
+
+def test_hidden_sheets_and_values_of_errors_are_no_texts() -> None:
+    book = make_book(["text"], ["Hidden"])
+    book.active.sheet_state = "hidden"
+    sheet = book.create_sheet("seen")
+    for cells in (["text", "n"], ["One", 1], ["#N/A", 2], ["Two", "#DIV/0!"]):
+        sheet.append(cells)
+    read = read_texts(save(book))
+    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("1", ""))
+    assert any("error values such as #N/A empty (rows 3, 4)" in note for note in read.notes)
+
+
+def test_titles_above_the_table_of_a_workbook_are_skipped() -> None:
+    rows = [[place, f"The room was cold on day {place}.", place % 3] for place in range(6)]
+    head = [["Customer feedback 2024"], [], ["id", "comment", "stars"]]
+    source = save(make_book(*head, *rows))
+    read = read_texts(source)
+    assert (read.columns, len(read.texts), read.header) == (("id", "comment", "stars"), 6, 3)
+    assert "Skipped 2 rows before the header of t.xlsx, row 3: “id”" in read.notes[0]
+    frame = pd.read_excel(io.BytesIO(source.content), header=2)
+    assert list(read.texts) == list(frame["comment"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,11 @@ import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.results import EMPTY_CELL
+from neuralviz.evaluation.events import Measured
+from neuralviz.evaluation.results import EMPTY_CELL, Results
 from neuralviz.evaluation.yardsticks import (
+    Cases,
+    Yardstick,
     best_first,
     compute_leads,
     explain_measures,
@@ -64,15 +67,8 @@ from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from neuralviz.evaluation.events import Measured
-    from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Cases, Yardstick
-
-    Write = Callable[[str], None]
-    Draw = Callable[..., object]
+Write = Callable[[str], None]
+Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.headlines.layers import describe_blocks
+from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.standalone import About
@@ -27,14 +31,6 @@ from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.micro_tuning import BlockChanges
-    from neuralviz.layers.marks import MarkGrid
-    from neuralviz.models.language_model import Layer
-
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
 MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
@@ -44,7 +40,7 @@ def show() -> None:
     """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
-    run: Run[BlockChanges] | None = None
+    run: Run[RunRecord] | None = None
     with inputs:
         text = ask_text()
         choice = find_layers(model_id)
@@ -70,8 +66,8 @@ def show() -> None:
             st.caption(
                 "The result is of another text or other settings. Press **Tune** to update it."
             )
-        if run.is_over and run.result.epochs_known:
-            epoch = n_epochs = run.result.epochs_known
+        if run.is_over and run.result.epochs_reached:
+            epoch = n_epochs = run.result.epochs_reached
             if n_epochs > 1:
                 key = f"{KEY}-epoch-{run.id}"
                 epoch = st.slider("Epoch shown in the heatmap", 1, n_epochs, n_epochs, key=key)
@@ -84,7 +80,7 @@ def show() -> None:
             _show_by_epoch(run, measure)
 
 
-def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[BlockChanges] | None:
+def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
     """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
 
     None where the last run has another text or other settings than the widgets.
@@ -103,7 +99,7 @@ def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Bloc
         if pressed or last is None:
             show_error(error, "Showing the last run instead." if RUNS.last_to_show() else "")
         return None
-    task = TuneBlocks(ModelRef.from_id(model_id), text, settings, grid)
+    task = TuneBlocks(ModelRef.from_id(model_id), (text,), settings, grid)
     if pressed or last is None:
         return RUNS.start(task, again=True)
     return last if last.task == task else None
@@ -128,7 +124,7 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     )
 
 
-def _get_task(run: Run[BlockChanges]) -> TuneBlocks:
+def _get_task(run: Run[RunRecord]) -> TuneBlocks:
     return cast("TuneBlocks", run.task)
 
 
@@ -138,7 +134,7 @@ def _describe_run(task: TuneBlocks) -> About:
     return About(
         "What micro-tuning on a text changes, by block",
         {
-            "text": shorten(task.text, 60),
+            "text": shorten(task.texts[0], 60),
             "model": task.model.id,
             "micro-tuning": (
                 f"{many(settings.epochs, 'epoch')}, learning rate {settings.learning_rate:g}, "
@@ -150,23 +146,23 @@ def _describe_run(task: TuneBlocks) -> About:
 
 
 def _show_marks(
-    run: Run[BlockChanges], measure: str, epoch: int | None, changes: BlockChanges, live: bool
+    run: Run[RunRecord], measure: str, epoch: int | None, record: RunRecord, live: bool
 ) -> None:
     """Draw how much each kind of layer has changed in each block."""
-    if not changes.epochs_known:
+    if not record.epochs_reached:
         return
-    if changes.diverged:
+    if record.diverged:
         st.warning(
             "The run diverged: the loss became infinite or NaN. The last finite weights are "
             "shown. Lower the learning rate (the paper uses 0.01)."
         )
-    elif changes.loss_rose:
+    elif record.loss_rose(0):
         st.warning(
             "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
         )
     if live or epoch is None:
-        epoch = changes.epochs_known
-    grid, norms = _get_task(run).grid, changes.norms[epoch - 1]
+        epoch = record.epochs_reached
+    grid, norms = _get_task(run).grid, record.delta_norm[epoch - 1, 0]
     per_value = measure == "per value"
     headline = describe_blocks(grid, norms, per_value=per_value, epoch=epoch)
     figure = marks_figure(
@@ -181,7 +177,7 @@ def _show_marks(
         show_figure(
             figure,
             "change-by-block-and-kind-of-layer",
-            lambda: _list_changes(grid, changes),
+            lambda: _list_changes(grid, record),
             _describe_run(_get_task(run)),
             key=f"{KEY}-grid-{run.id}",
             height=max(300, 130 + 30 * len(grid.kinds)),
@@ -192,9 +188,9 @@ def _show_marks(
     st.caption(f"Each cell shows how much one kind of layer changed in one block: {scale}")
 
 
-def _show_loss(changes: BlockChanges) -> None:
+def _show_loss(record: RunRecord) -> None:
     """Show the last loss, how far it is from the first, and the way between them."""
-    losses = changes.loss[: changes.epochs_known]
+    losses = record.loss[: record.epochs_reached, 0]
     losses = losses[np.isfinite(losses)]
     if not len(losses):
         return
@@ -209,11 +205,11 @@ def _show_loss(changes: BlockChanges) -> None:
     )
 
 
-def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
+def _show_by_epoch(run: Run[RunRecord], measure: str) -> None:
     """Draw the change of each block, epoch by epoch."""
-    task, changes = _get_task(run), run.result
-    n_epochs, unit, blocks = changes.epochs_known, MEASURES[measure].lower(), task.grid.blocks
-    totals = task.grid.totals(changes.norms, per_value=measure == "per value")
+    task, record = _get_task(run), run.result
+    n_epochs, unit, blocks = record.epochs_reached, MEASURES[measure].lower(), task.grid.blocks
+    totals = task.grid.totals(record.delta_norm[:, 0], per_value=measure == "per value")
     axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
     with slide(f"{KEY}-epochs"):
         show_figure(
@@ -230,9 +226,9 @@ def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
     )
 
 
-def _list_changes(grid: MarkGrid, changes: BlockChanges) -> pd.DataFrame:
+def _list_changes(grid: MarkGrid, record: RunRecord) -> pd.DataFrame:
     """A row for every tuned layer and epoch."""
-    n_epochs = changes.epochs_known
+    n_epochs = record.epochs_reached
     layers_table = pd.DataFrame(
         {
             "layer": grid.names,
@@ -243,5 +239,5 @@ def _list_changes(grid: MarkGrid, changes: BlockChanges) -> pd.DataFrame:
     )
     epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
     table = epochs.merge(layers_table, how="cross")
-    norm = changes.norms[:n_epochs].ravel()
+    norm = record.delta_norm[:n_epochs, 0].ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
