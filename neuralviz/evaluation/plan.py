@@ -307,12 +307,10 @@ def _leave_out(
     maker: RowMaker, letter: str, option: str, values: Sequence[str], separator: str
 ) -> tuple[Row, ...]:
     """Five epochs with all values of an option, then with all but one."""
-    kept = {"neural, 5 epochs": {}} | {
-        f"neural-{letter}{number}": {
-            option: separator.join(value for value in values if value != left_out)
-        }
-        for number, left_out in enumerate(values)
-    }
+    kept: dict[str, dict[str, str]] = {"neural, 5 epochs": {}}
+    for number, left_out in enumerate(values):
+        others = separator.join(value for value in values if value != left_out)
+        kept[f"neural-{letter}{number}"] = {option: others}
     return tuple(
         maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **options)
         for label, options in kept.items()

@@ -13,6 +13,8 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     import pandas as pd
 
+    from neuralviz.training.settings import PairKind
+
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 
@@ -137,7 +139,7 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
 
 
 def _list_kinds(
-    *kinds: str, before: bool = True
+    *kinds: PairKind, before: bool = True
 ) -> Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]:
     """The rows of some kinds of pairs, after that of the encoder as it is."""
 
