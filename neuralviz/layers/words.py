@@ -45,8 +45,8 @@ class WordVariances:
             the tokens of an occurrence, then over the occurrences.
     """
 
-    model_id: str  # the model
-    fingerprint: str  # the model
+    model_id: str
+    fingerprint: str
     n_read: int  # texts that were read
     total: int  # texts there are; when all are read, this is the result
     words: tuple[str, ...]

@@ -107,8 +107,7 @@ def loss_gradients(
     The loss is that of micro-tuning, exact: the cross entropy averaged over the masked positions of
     all chunks of a text.
 
-    Returns:
-        Per layer, [text, dim].
+    The result is, per layer, [text, dim].
 
     Raises:
         ModelError: the architecture does not let these layers be tuned.
