@@ -24,6 +24,7 @@ from neuralviz.plots.parts import (
     bars,
     dots,
     draw,
+    format_two_places,
     label_bars,
     line,
     number_axis,
@@ -31,7 +32,6 @@ from neuralviz.plots.parts import (
 )
 from neuralviz.plots.theme import BEFORE, BLUE, FONT_SIZE, RUNG_COLOURS, SKY, VERMILLION
 from neuralviz.training.similarity.settings import RUNG_NAMES
-from neuralviz.words import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -74,15 +74,10 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         trace.marker.symbol = "circle" if rung else "square"
     several = [(line.name, score) for line in lines for score in line.seeds if len(line.seeds) > 1]
     if several:
-        marks = dots(
-            [score for _, score in several],
-            [name for name, _ in several],
-            BEFORE,
-            "one seed: %{x:.3f}",
-            marker={"symbol": "line-ns-open", "line": {"width": 2}},
-            name="single seeds",
-        )
-        figure.add_trace(marks)
+        owners, scores = zip(*several, strict=True)
+        look: Trace = {"marker": {"symbol": "line-ns-open", "line": {"width": 2}}}
+        look["name"] = "single seeds"
+        figure.add_trace(dots(scores, owners, BEFORE, "one seed: %{x:.3f}", **look))
     ends = [entry[0] for entry in published if entry]
     for row in lines:
         ends += [row.spearman, *(row.interval or ()), *row.seeds]
@@ -177,14 +172,10 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
     if len(edges) > _MOST_BINS + 1:
         edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
-    histogram = bars(
-        (edges[1:] + edges[:-1]) / 2,
-        np.histogram(errors, edges)[0],
-        RUNG_COLOURS[rung],
-        "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}",
-        width=np.diff(edges),
-        customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-    )
+    middles, counts = (edges[1:] + edges[:-1]) / 2, np.histogram(errors, edges)[0]
+    hover = "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}"
+    look = {"width": np.diff(edges), "customdata": np.stack([edges[:-1], edges[1:]], axis=1)}
+    histogram = bars(middles, counts, RUNG_COLOURS[rung], hover, **look)
     histogram["marker"]["line"] = {"width": 1, "color": "white"}
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
     figure = draw([histogram], "Errors", x, y)
@@ -220,17 +211,11 @@ def pair_scores_figure(
 ) -> go.Figure:
     """The scores of two texts by every rung as bars, with a line at that of identical texts."""
     names, values = [RUNG_NAMES[rung] for rung in pair], list(pair.values())
-    scores = label_bars(
-        [value - low for value in values],
-        names,
-        [RUNG_COLOURS[rung] for rung in pair],
-        "%{y}: %{customdata:.2f}",
-        [number(value, ".2f") for value in values],
-        base=low,
-        customdata=values,
-        showlegend=False,
-    )
-    look: Trace = {"size": 26, "marker": {"symbol": "line-ns-open", "line": {"width": 3}}}
+    lengths, colours = [value - low for value in values], [RUNG_COLOURS[rung] for rung in pair]
+    look: Trace = {"text": list(map(format_two_places, values)), "base": low, "customdata": values}
+    hover = "%{y}: %{customdata:.2f}"
+    scores = label_bars(lengths, names, colours, hover, showlegend=False, **look)
+    look = {"size": 26, "marker": {"symbol": "line-ns-open", "line": {"width": 3}}}
     look |= {"name": "two identical texts"}
     identical = dots(list(equal.values()), names, BEFORE, "identical texts: %{x:.2f}", **look)
     return draw(

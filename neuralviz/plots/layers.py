@@ -112,35 +112,22 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     return figure
 
 
-def _turns_line(word: FollowedWord, place: int, colour: str | None) -> dict[str, Any]:
-    name = escape(shorten(word.word, 20))
-    return line(
-        np.arange(1, len(word.turns) + 1),
-        word.turns,
-        colour or DISSIMILAR,
-        f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}",
-        width=4 if colour else 1.5,
-        size=9 if colour else 0,
-        name=name,
-        opacity=1 if colour else 0.6,
-        showlegend=colour is not None,
-        legendrank=place + 1,
-    )
+def _turns_line(word: FollowedWord, place: int, colour: str | None) -> Trace:
+    name, steps = escape(shorten(word.word, 20)), np.arange(1, len(word.turns) + 1)
+    hover = f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}"
+    look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
+    if colour:
+        look = {"width": 4, "size": 9, "opacity": 1, "showlegend": True}
+    look |= {"name": name, "legendrank": place + 1}
+    return line(steps, word.turns, colour or DISSIMILAR, hover, **look)
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
     """[layer - offset] cosines of layers an offset apart, by offset (SBERT-WK, Figure 1 e-h)."""
-    traces = [
-        line(
-            np.arange(len(values)),
-            values,
-            colour,
-            "layers %{x} and %{customdata}<br>cosine %{y:.3f}",
-            name=f"distance {offset}",
-            customdata=np.arange(len(values)) + offset,
-        )
-        for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False)
-    ]
+    hover, traces = "layers %{x} and %{customdata}<br>cosine %{y:.3f}", []
+    for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
+        look: Trace = {"name": f"distance {offset}", "customdata": np.arange(len(values)) + offset}
+        traces.append(line(np.arange(len(values)), values, colour, hover, **look))
     n = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     return draw(
         traces,
@@ -168,17 +155,12 @@ def weights_figure(
         subplot_titles=[f"<b>{name}</b>" for name in drawn],
         horizontal_spacing=0.04,
     )
+    rows, hovered = np.arange(len(tokens)), [[escape(token)] * len(layers) for token in tokens]
     for column, (name, values) in enumerate(drawn.items(), 1):
-        panel = cells(
-            values,
-            layers,
-            np.arange(len(tokens)),
-            f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}",
-            coloraxis="coloraxis",
-            customdata=[[escape(token)] * len(layers) for token in tokens],
-            **(cell_labels(values) if is_narrow else {}),
-        )
-        figure.add_trace(panel, row=1, col=column)
+        hover = f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
+        look: Trace = {"coloraxis": "coloraxis", "customdata": hovered}
+        look |= cell_labels(values) if is_narrow else {}
+        figure.add_trace(cells(values, layers, rows, hover, **look), row=1, col=column)
     scale = {"colorscale": "Cividis"} if low >= 0 else {}
     figure.update_xaxes(number_axis("layer", layers, **BARE))
     figure.update_yaxes(name_axis(tokens, 14, **TOP_DOWN, **BARE))
@@ -254,17 +236,12 @@ def block_totals_figure(
     totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
 ) -> go.Figure:
     """[epoch, block] the delta of each whole block after each epoch; NaN where not known."""
-    traces = [
-        line(
-            np.arange(epochs + 1),
-            np.append(0.0, totals[:, i]),
-            colour,
-            f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}",
-            size=7 if epochs <= 30 else 0,
-            name=f"block {block}",
-        )
-        for i, (block, colour) in enumerate(zip(blocks, layer_colours(len(blocks)), strict=True))
-    ]
+    traces = []
+    for block, colour, norms in zip(blocks, layer_colours(len(blocks)), totals.T, strict=True):
+        hover = f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}"
+        look: Trace = {"size": 7 if epochs <= 30 else 0, "name": f"block {block}"}
+        from_zero = np.append(0.0, norms)
+        traces.append(line(np.arange(epochs + 1), from_zero, colour, hover, **look))
     ends = {"range": [-0.04 * epochs, epochs * 1.04], "tickformat": "d"}
     return draw(
         traces,
@@ -303,16 +280,11 @@ def words_figure(
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
     ]
-    variances = dots(
-        variance,
-        rows,
-        sample_colorscale("Cividis", places.tolist()),
-        "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}",
-        size=9 + 3 * np.log10(np.maximum(occurrences, 1)),
-        marker={"line": {"width": 1, "color": GROUND}},
-        customdata=hovered,
-        cliponaxis=False,
-    )
+    hover = "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}"
+    look: Trace = {"marker": {"line": {"width": 1, "color": GROUND}}, "customdata": hovered}
+    look |= {"size": 9 + 3 * np.log10(np.maximum(occurrences, 1)), "cliponaxis": False}
+    colours = sample_colorscale("Cividis", places.tolist())
+    variances = dots(variance, rows, colours, hover, **look)
     n_rows = len(words) + bool(gap)
     ends = {"range": [n_rows - 0.4, -0.6], "zeroline": False}
     y = name_axis(words, 16, ticklabelstandoff=6, **ends) | {"tickvals": rows}

@@ -203,21 +203,19 @@ def delta_norm_figure(
     width, size = (3, 8) if n_layers <= MAX_LINES else (2, 0)
     pale: Trace = {"width": PALE_WIDTH, "size": 0, "opacity": PALE}
     clear: Trace = {"width": width, "size": size, "opacity": 1}
-    traces = [
-        line(
-            np.arange(len(run.values) + 1),
-            np.append(0.0, run.values[:, i]),
-            colours[layer],
-            f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}",
-            name=names[layer],
-            legendgroup=names[layer],
-            showlegend=run is norms and 1 < n_layers <= MAX_LINES,
-            **(clear if run is norms else pale),
-        )
-        for run in (earlier, norms)
-        if run is not None
-        for i, layer in enumerate(run.layers)
-    ]
+    traces = []
+    for run in (earlier, norms) if earlier is not None else (norms,):
+        look = clear if run is norms else pale
+        is_named = run is norms and 1 < n_layers <= MAX_LINES
+        for layer, values in zip(run.layers, run.values.T, strict=True):
+            hover = f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}"
+            entry: Trace = {
+                "name": names[layer],
+                "legendgroup": names[layer],
+                "showlegend": is_named,
+            }
+            x, y = np.arange(len(values) + 1), np.append(0.0, values)
+            traces.append(line(x, y, colours[layer], hover, **entry, **look))
     if earlier is not None:
         traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **pale))
     n_epochs = max(len(run.values) for run in (norms, earlier) if run is not None)
@@ -239,14 +237,10 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
     order = neurons_in_order(deltas, all_neurons=all_neurons)
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
-    heatmap = cells(
-        np.round(deltas[drawn][:, order], 5),
-        [str(neuron) for neuron in order],
-        drawn + 1,
-        "neuron %{x}<br>after epoch %{y}: %{z:+.4f}",
-        symmetric_range(deltas),
-        **bar_title("delta"),
-    )
+    values = np.round(deltas[drawn][:, order], 5)
+    hover = "neuron %{x}<br>after epoch %{y}: %{z:+.4f}"
+    look = {"limits": symmetric_range(deltas), **bar_title("delta")}
+    heatmap = cells(values, [str(neuron) for neuron in order], drawn + 1, hover, **look)
     shapes = []
     name = escape(short_layer_names([layer])[0])
     wide_title = f"All neurons of {name}, sorted by their delta"
@@ -319,15 +313,9 @@ def products_figure(
     names = [f"{i + 1}" for i in numbers]
     short = [escape(shorten(text, 60)) for text in texts]
     look = {**CIVIDIS, **cell_values(products, most_columns=MAX_WRITTEN)}
-    matrix = cells(
-        products,
-        names,
-        names,
-        "%{customdata}<br>cosine similarity %{z:.3f}",
-        (min(0.0, float(products.min())), 1.0),
-        customdata=[[f"{a}<br>{b}" for b in short] for a in short],
-        **look,
-    )
+    look["customdata"] = [[f"{a}<br>{b}" for b in short] for a in short]
+    hover, limits = "%{customdata}<br>cosine similarity %{z:.3f}", (min(0.0, products.min()), 1.0)
+    matrix = cells(products, names, names, hover, limits, **look)
     axis = {"title": "text", "type": "category", "showgrid": False, "constrain": "domain"}
     upright = {**axis, **TOP_DOWN, "scaleanchor": "x"}
     return draw([matrix], "Cosine similarity of the embeddings", axis, upright)
@@ -390,19 +378,13 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
     """
     entries = blank.candidates
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
-    before, after = ([getattr(entry, when) for entry in entries] for when in ("before", "after"))
-    traces = [
-        token_bars(
-            values,
-            names,
-            colour,
-            f"%{{customdata}} {name}: %{{text}}",
-            [percent(value).replace("less than ", "&lt; ") for value in values],
-            name=name,
-        )
-        for name, colour, values in (("before", BEFORE, before), ("after", AFTER, after))
-    ]
-    highest = max(before + after)
+    traces, highest = [], 0.0
+    for moment, colour in (("before", BEFORE), ("after", AFTER)):
+        values = [getattr(entry, moment) for entry in entries]
+        highest = max(highest, *values)
+        written = [percent(value).replace("less than ", "&lt; ") for value in values]
+        hover = f"%{{customdata}} {moment}: %{{text}}"
+        traces.append(token_bars(values, names, colour, hover, written, name=moment))
     return draw(
         traces,
         title,

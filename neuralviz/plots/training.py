@@ -168,17 +168,11 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
     is_narrow = len(steps) <= FEW_COLUMNS
     columns = np.arange(len(steps))
     ticks = spaced_ticks(columns)
-    accuracy_map = cells(
-        lesson.accuracy.T,
-        columns,
-        np.arange(n_layers),
-        "step %{customdata}, layer %{y}: %{z:.1%}",
-        (min(map(np.min, accuracies)), max(map(np.max, accuracies))),
-        customdata=np.tile(steps, (n_layers, 1)),
-        texttemplate="%{z:.0%}" if is_narrow else None,
-        showscale=not is_narrow,
-        colorbar={"tickformat": ".0%"},
-    )
+    look: Trace = {"customdata": np.tile(steps, (n_layers, 1)), "colorbar": {"tickformat": ".0%"}}
+    look |= {"texttemplate": "%{z:.0%}" if is_narrow else None, "showscale": not is_narrow}
+    look["limits"] = min(map(np.min, accuracies)), max(map(np.max, accuracies))
+    hover = "step %{customdata}, layer %{y}: %{z:.1%}"
+    accuracy_map = cells(lesson.accuracy.T, columns, np.arange(n_layers), hover, **look)
     moments = [f"{steps[i]:,}" if steps[i] else "before" for i in ticks]
     return draw(
         [accuracy_map],
@@ -268,17 +262,11 @@ def _seed_range(low: Any, mean: Any, high: Any, *, visible: bool) -> dict[str, A
 def _row_bars(numbers: pd.DataFrame) -> go.Figure:
     accuracies = numbers.groupby("row", sort=False)["last layer"]
     mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
-    rows = bars(
-        mean,
-        [escape(row) for row in mean.index],
-        [_row_colour(row) for row in mean.index],
-        "%{y}: %{x:.1%}",
-        orientation="h",
-        error_x=_seed_range(low, mean, high, visible=bool((high > low).any())),
-        texttemplate="%{x:.1%}",
-        textposition="inside",
-        insidetextanchor="start",
-    )
+    names, colours = map(escape, mean.index), map(_row_colour, mean.index)
+    look: Trace = {"texttemplate": "%{x:.1%}", "textposition": "inside"}
+    look |= {"insidetextanchor": "start", "orientation": "h"}
+    look["error_x"] = _seed_range(low, mean, high, visible=bool((high > low).any()))
+    rows = bars(mean, list(names), list(colours), "%{y}: %{x:.1%}", **look)
     x = {"tickformat": ".0%", "rangemode": "tozero", "title": "accuracy"}
     return draw([rows], None, x, TOP_DOWN, showlegend=False)
 
@@ -289,18 +277,11 @@ def _row_lines(numbers: pd.DataFrame) -> go.Figure:
     for row, row_numbers in numbers.groupby("row", sort=False):
         values = row_numbers[names].to_numpy(float)
         low, mean, high = (f(values, axis=0) for f in (np.nanmin, np.nanmean, np.nanmax))
-        traces.append(
-            line(
-                np.arange(len(names)),
-                mean,
-                _row_colour(str(row)),
-                f"{escape(str(row))}<br>%{{x}}: %{{y:.1%}}",
-                width=4,
-                dash="dot" if row == "before" else "solid",
-                name=escape(str(row)),
-                error_y=_seed_range(low, mean, high, visible=len(values) > 1),
-            )
-        )
+        name = escape(str(row))
+        look: Trace = {"width": 4, "dash": "dot" if row == "before" else "solid", "name": name}
+        look["error_y"] = _seed_range(low, mean, high, visible=len(values) > 1)
+        colour, hover = _row_colour(str(row)), f"{name}<br>%{{x}}: %{{y:.1%}}"
+        traces.append(line(np.arange(len(names)), mean, colour, hover, **look))
     axis = "layer" if names[-1].startswith("layer") else "epoch"
     ticks = spaced_ticks(range(len(names)))
     written = [names[place].removeprefix(f"{axis} ") for place in ticks]
