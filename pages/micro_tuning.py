@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.micro_tuning.main import show
+from neuralviz.ui.micro_tuning.show import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

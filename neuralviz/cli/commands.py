@@ -76,7 +76,6 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point of the command ``neuralviz``."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # terminals that cannot show every character

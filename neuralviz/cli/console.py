@@ -314,7 +314,6 @@ def is_confirmed(question: str) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder for output, if it is not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -322,10 +321,8 @@ def make_folder(path: Path) -> None:
 
 
 def stdout() -> Console:
-    """A console on the current standard output."""
     return Console(highlight=False)
 
 
 def stderr() -> Console:
-    """A console on the current standard error."""
     return Console(stderr=True, highlight=False)

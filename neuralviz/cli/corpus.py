@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neuralviz.cli import options
 from neuralviz.cli.console import (
     Commands,
     is_confirmed,
@@ -21,24 +22,6 @@ from neuralviz.cli.console import (
     print_table,
     run_work,
     stop,
-)
-from neuralviz.cli.options import (
-    TABLES,
-    ColumnOption,
-    CorpusArgument,
-    HeaderOption,
-    LimitOption,
-    MethodsModel,
-    NoHeaderOption,
-    RayCommand,
-    RayOption,
-    TableOutput,
-    YesOption,
-    header_line,
-    methods_option,
-    options_option,
-    ray_work,
-    read_file,
 )
 from neuralviz.embedders import (
     FOR_CORPORA,
@@ -85,8 +68,8 @@ EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     topics.NAME: topics.add_example,
     textbooks.NAME: textbooks.add_textbooks,
 }
-MethodsOption = Annotated[list[str] | None, methods_option("mean")]
-OptionsOption = Annotated[list[str] | None, options_option(FOR_CORPORA)]
+MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
+OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
 
 commands = typer.Typer(
     cls=Commands,
@@ -96,21 +79,20 @@ commands = typer.Typer(
 )
 
 
-@commands.command(cls=RayCommand)
+@commands.command(cls=options.RayCommand)
 def add(
     path: Annotated[
         list[str],
         typer.Argument(
             metavar="PATH…",
-            help=f"File with one text per line, a table ({TABLES}), or a folder of such files. "
-            "With --ray: several files, folders, patterns or URLs; .parquet, .jsonl, .ndjson, "
-            ".csv and .tsv.",
+            help=f"{options.TEXTS_FILE} With --ray: several files, folders, patterns or URLs; "
+            ".parquet, .jsonl, .ndjson, .csv and .tsv.",
         ),
     ],
     name: Annotated[
         str | None, typer.Option(help="Name of the corpus. Default: the file name.")
     ] = None,
-    column: ColumnOption = None,
+    column: options.ColumnOption = None,
     id_column: Annotated[str | None, typer.Option(help="Column with the IDs.")] = None,
     paragraphs: Annotated[
         bool,
@@ -118,26 +100,26 @@ def add(
             "--paragraphs", help="Split plain text at blank lines: one text per paragraph."
         ),
     ] = False,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
-    limit: LimitOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
+    limit: options.LimitOption = None,
     method: MethodsOption = None,
     option: OptionsOption = None,
-    model: MethodsModel = None,
-    ray: RayOption = None,
+    model: options.MethodsModel = None,
+    ray: options.RayOption = None,
 ) -> None:
     """Save the texts of a file or folder, or of several with --ray, as a corpus, and embed them.
 
     Run the same command again to resume.
     """
     specs = _read_specs(method, option, model)
-    line = header_line(header, no_header)
+    line = options.header_line(header, no_header)
     store = open_store()
     if ray is not None:
         if paragraphs:
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         requested_name = name or _name_from_paths(path)
-        work = ray_work()
+        work = options.ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
         embedders = _load_embedders(specs)
         saved = work.find_saved_corpus(store, requested_name, parts, layout, limit)
@@ -161,7 +143,7 @@ def add(
             "ID columns."
         )
     mode: Any = "blank line" if paragraphs else None
-    read = read_file(file, column, limit, line, id_column=id_column, mode=mode)
+    read = options.read_file(file, column, limit, line, id_column=id_column, mode=mode)
     requested_name = file.resolve().name if name is None else name
     existing = store.find(requested_name, read)
     embedders = _load_embedders(specs)  # first: the model may not exist
@@ -170,13 +152,13 @@ def add(
     _embed_all(store, corpus, specs, embedders)
 
 
-@commands.command(cls=RayCommand)
+@commands.command(cls=options.RayCommand)
 def embed(
-    corpus: CorpusArgument,
+    corpus: options.CorpusArgument,
     method: MethodsOption = None,
     option: OptionsOption = None,
-    model: MethodsModel = None,
-    ray: RayOption = None,
+    model: options.MethodsModel = None,
+    ray: options.RayOption = None,
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
     specs = _read_specs(method, option, model)
@@ -185,7 +167,7 @@ def embed(
     if ray is None:
         _embed_all(store, saved_corpus, specs, _load_embedders(specs))
     else:
-        work = ray_work()
+        work = options.ray_work()
         with work.open_cluster(ray) as cluster:
             embedders = _load_embedders(specs)
             _embed_all(store, saved_corpus, specs, embedders, work.RayEmbedding(cluster))
@@ -193,7 +175,7 @@ def embed(
 
 @commands.command("import")
 def import_embeddings(
-    corpus: CorpusArgument,
+    corpus: options.CorpusArgument,
     file: Annotated[
         Path,
         typer.Argument(
@@ -251,13 +233,13 @@ def list_corpora(
 
 @commands.command()
 def export(
-    corpus: CorpusArgument,
-    output: TableOutput,
+    corpus: options.CorpusArgument,
+    output: options.TableOutput,
     method: Annotated[
         str | None, typer.Option(help="Include the embeddings of this method.")
     ] = None,
     option: OptionsOption = None,
-    model: MethodsModel = None,
+    model: options.MethodsModel = None,
 ) -> None:
     """Export a saved corpus: IDs, texts, labels and, with --method, embeddings."""
     check_destination(output)
@@ -278,7 +260,9 @@ def export(
 
 
 @commands.command()
-def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]) -> None:
+def rename(
+    corpus: options.CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]
+) -> None:
     """Rename a saved corpus."""
     store = open_store()
     renamed = store.rename(find_corpus(store, corpus), name)
@@ -286,7 +270,7 @@ def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New
 
 
 @commands.command()
-def delete(corpus: CorpusArgument, yes: YesOption = False) -> None:
+def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> None:
     """Delete a saved corpus with its embeddings and maps."""
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
@@ -299,7 +283,6 @@ def delete(corpus: CorpusArgument, yes: YesOption = False) -> None:
 
 
 def _name_from_paths(paths: Sequence[str]) -> str:
-    """The default name of a corpus of some files."""
     if "://" not in paths[0]:
         paths = [str(Path(paths[0]).absolute()), *paths[1:]]
     steps = [step for step in paths[0].split("/") if step and not set(step) & set("*?[")]
@@ -410,7 +393,6 @@ def unique_label(
 
 
 def _label_embedders(store: CorpusStore) -> dict[str, str]:
-    """By id, a distinct label of each embedder in the store that this version can make."""
     specs = _list_saved_specs(store)
     return dict(zip(specs, method_labels(list(specs.values())), strict=True))
 
@@ -427,7 +409,6 @@ def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
 def _list_embeddings(
     store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The embeddings of a corpus: method, number of texts, length of the vectors."""
     keys = store.keys(corpus)
     entries = []
     for kept in store.vectors.embedders():
@@ -487,12 +468,11 @@ def _embed_all(
     embedders: Sequence[Embedder],
     ray_embedding: RayEmbedding | None = None,
 ) -> None:
-    """Embed a corpus by several methods in turn."""
     for spec, embedder in zip(specs, embedders, strict=True):
         label = unique_label(store, spec, specs)
         corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
         if ray_embedding is not None:
-            ray_work().index_corpus(store, corpus, last.embedder)
+            options.ray_work().index_corpus(store, corpus, last.embedder)
         outcome = "Already embedded" if last.found == last.total else "Embedded"
         print_message(
             f"{outcome} by {label}: {many(corpus.n_texts - n_missing, 'embedding')} of "
@@ -506,7 +486,6 @@ def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
 
 
 def _are_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
-    """Whether every text has a vector of every embedder."""
     kept = [store.vectors.find_embedder(embedder) for embedder in embedders]
     keys = store.keys(corpus)
     return all(k is not None and store.vectors.has_vectors(k, keys).all() for k in kept)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from neuralviz.cli import options
 from neuralviz.cli.console import (
     make_folder,
     print_line,
@@ -18,23 +19,6 @@ from neuralviz.cli.console import (
     print_table,
     run_task,
     stop,
-)
-from neuralviz.cli.options import (
-    BatchSizeOption,
-    ColumnOption,
-    FileArgument,
-    HeaderOption,
-    LimitOption,
-    MethodOption,
-    MethodsModel,
-    NoHeaderOption,
-    TableOutput,
-    describe_learning,
-    header_line,
-    list_ids,
-    methods_option,
-    options_option,
-    read_file,
 )
 from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
 from neuralviz.errors import (
@@ -66,9 +50,9 @@ commands = typer.Typer(add_completion=False)
 
 @commands.command()
 def embed(
-    file: FileArgument,
-    output: TableOutput,
-    method: MethodOption = "neural",
+    file: options.FileArgument,
+    output: options.TableOutput,
+    method: options.MethodOption = "neural",
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,27 +63,27 @@ def embed(
             "all options.",
         ),
     ] = None,
-    model: MethodsModel = None,
-    column: ColumnOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
-    limit: LimitOption = None,
-    batch_size: BatchSizeOption = None,
+    model: options.MethodsModel = None,
+    column: options.ColumnOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
+    limit: options.LimitOption = None,
+    batch_size: options.BatchSizeOption = None,
 ) -> None:
     """Embed the texts of a file. Writes the columns `id`, `text` and `vector`."""
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
-    read = read_file(file, column, limit, header_line(header, no_header))
+    read = options.read_file(file, column, limit, options.header_line(header, no_header))
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
     (embedded,), is_stopped = _embed_texts([spec], read.texts, batch_size)
     if embedded.vectors is None:
         raise stop("Stopped before the first batch finished; nothing was written.")
-    rows, ids = embedded.finished, list_ids(read)
+    rows, ids = embedded.finished, options.list_ids(read)
     write_vectors(
         output, [ids[i] for i in rows], [read.texts[i] for i in rows], embedded.vectors[rows]
     )
-    learning = describe_learning([spec])
+    learning = options.describe_learning([spec])
     if is_stopped:
         raise stop(
             f"Stopped. Wrote the {len(rows):,} of {many(len(ids), 'embedding')} that were finished "
@@ -111,7 +95,7 @@ def embed(
 
 @commands.command()
 def similarity(
-    file: FileArgument,
+    file: options.FileArgument,
     output: Annotated[
         Path,
         typer.Option(
@@ -122,15 +106,16 @@ def similarity(
         ),
     ],
     method: Annotated[
-        list[str] | None, methods_option(", ".join(COMPARED), f"Use at most {MAX_METHODS}. ")
+        list[str] | None,
+        options.declare_methods(", ".join(COMPARED), f"Use at most {MAX_METHODS}. "),
     ] = None,
-    option: Annotated[list[str] | None, options_option()] = None,
-    model: MethodsModel = None,
-    column: ColumnOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
-    limit: LimitOption = None,
-    batch_size: BatchSizeOption = None,
+    option: Annotated[list[str] | None, options.declare_options()] = None,
+    model: options.MethodsModel = None,
+    column: options.ColumnOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
+    limit: options.LimitOption = None,
+    batch_size: options.BatchSizeOption = None,
 ) -> None:
     """Compute the cosine similarity of all pairs of texts in a file by one or more methods."""
     methods = method or COMPARED
@@ -138,7 +123,7 @@ def similarity(
         raise SettingsError(f"Too many methods ({len(methods)}). Use at most {MAX_METHODS}.")
     check_folder(output)
     specs = embedder_specs(methods, split_options(option or []), model)
-    read = read_file(file, column, limit, header_line(header, no_header))
+    read = options.read_file(file, column, limit, options.header_line(header, no_header))
     n_texts = len(read.texts)
     if n_texts < 2:
         raise TextError("The file contains only one text. A comparison needs at least two.")
@@ -152,7 +137,7 @@ def similarity(
     finished = finished or [result for result in embedded if result.n_done > 1][:1]
     if not finished:
         raise stop("Stopped before two texts were embedded; nothing was written.")
-    rows, ids = finished[0].finished, list_ids(read)
+    rows, ids = finished[0].finished, options.list_ids(read)
     texts = [read.texts[i] for i in rows]
     similarities = [
         compute_similarity(result.method, texts, result.vectors[rows])
@@ -205,7 +190,6 @@ def _embed_texts(
 def _write(
     similarities: Sequence[Similarity], ids: Sequence[str], have_ids: bool, folder: Path
 ) -> None:
-    """Write the table in two formats and the figure."""
     from neuralviz.plots.compare import similarity_page  # loads plotly
 
     make_folder(folder)

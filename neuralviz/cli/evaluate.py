@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neuralviz.cli import options
 from neuralviz.cli.console import (
     make_folder,
     print_line,
@@ -20,16 +21,6 @@ from neuralviz.cli.console import (
     run_task,
     status,
     stop,
-)
-from neuralviz.cli.options import (
-    HeaderOption,
-    MethodsModel,
-    NoHeaderOption,
-    RoleOption,
-    header_line,
-    methods_option,
-    options_option,
-    split_roles,
 )
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
@@ -97,7 +88,7 @@ def evaluate(
     ],
     method: Annotated[
         list[str] | None,
-        methods_option(
+        options.declare_methods(
             ", ".join(DEFAULT_METHODS),
             "Also file:PATH, a Parquet file with the columns `text` and `vector`. ",
         ),
@@ -108,8 +99,8 @@ def evaluate(
             help="Run a predefined experiment instead of --method. Repeatable. --list lists them."
         ),
     ] = None,
-    option: Annotated[list[str] | None, options_option({"precision": "exact"})] = None,
-    model: MethodsModel = None,
+    option: Annotated[list[str] | None, options.declare_options({"precision": "exact"})] = None,
+    model: options.MethodsModel = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,9 +115,9 @@ def evaluate(
             f"{', '.join(TASKS)}. Repeatable. The measure is then probe."
         ),
     ] = None,
-    role: RoleOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
+    role: options.RoleOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
     similar: Annotated[
         float | None,
         typer.Option(
@@ -194,7 +185,10 @@ def evaluate(
     elif not files:
         rows = method_rows(methods, typed, model)
     reader = _DataReader(
-        split_roles(role), Thresholds(similar, dissimilar), limit, header_line(header, no_header)
+        options.split_roles(role),
+        Thresholds(similar, dissimilar),
+        limit,
+        options.header_line(header, no_header),
     )
     sets = reader.read_tasks(data, task) if task else reader.read_sets(data)
     if files:
@@ -244,7 +238,6 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
 
 
 def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
-    """Evaluate; when stopped, write what is finished."""
     state, is_stopped = run_task(Evaluate.for_current_models(plan))
     results = state.results
     for number, data in enumerate(plan.data):
@@ -317,7 +310,6 @@ class _DataReader:
         return self.limit or MAX_ROWS
 
     def read_sets(self, names: Sequence[str]) -> list[DataSet]:
-        """Data sets under different names."""
         once = list(dict.fromkeys(names))
         sets = [self._read_set(name) for name in once]
         titles = _tell_apart([data_set.name for data_set in sets], once)

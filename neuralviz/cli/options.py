@@ -40,12 +40,9 @@ ONE_METHOD = (
     "`neuralviz methods` lists all methods."
 )
 
-FileArgument = Annotated[
-    Path,
-    typer.Argument(
-        help=f"File with one text per line, a table ({TABLES}), or a folder of such files."
-    ),
-]
+TEXTS_FILE = f"File with one text per line, a table ({TABLES}), or a folder of such files."
+
+FileArgument = Annotated[Path, typer.Argument(help=TEXTS_FILE)]
 CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 TableOutput = Annotated[
     Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
@@ -105,8 +102,7 @@ RayOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")]
 
 
-def methods_option(default: str, extra: str = "") -> Any:
-    """``--method`` of commands with several methods."""
+def declare_methods(default: str, extra: str = "") -> Any:
     return typer.Option(
         "--method",
         help="Embedding method, or several concatenated, such as neural+mean. Repeatable. "
@@ -114,7 +110,7 @@ def methods_option(default: str, extra: str = "") -> Any:
     )
 
 
-def options_option(defaults: Mapping[str, str] | None = None) -> Any:
+def declare_options(defaults: Mapping[str, str] | None = None) -> Any:
     """``--option`` of commands with several methods; ``defaults`` are those of these commands."""
     note = ""
     if defaults:
@@ -239,7 +235,6 @@ class RayCommand(TyperCommand):
     """A command whose ``--ray`` takes an address, or stands alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give a ``--ray`` that stands alone its value."""
         return super().parse_args(ctx, give_ray_a_value(args))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neuralviz.cli import options
 from neuralviz.cli.console import print_message, print_notes, run_work, stop
 from neuralviz.cli.corpus import (
     OptionsOption,
@@ -18,17 +19,6 @@ from neuralviz.cli.corpus import (
     find_spec,
     open_store,
     unique_label,
-)
-from neuralviz.cli.options import (
-    CorpusArgument,
-    MethodOption,
-    MethodsModel,
-    RayCommand,
-    RayOption,
-    describe_learning,
-    ray_work,
-    setting_options,
-    take_options,
 )
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
@@ -73,10 +63,10 @@ LINES = {
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command(cls=RayCommand)
-@take_options(projection=setting_options(ProjectionSettings, LINES))
+@commands.command(cls=options.RayCommand)
+@options.take_options(projection=options.setting_options(ProjectionSettings, LINES))
 def project(
-    corpus: CorpusArgument,
+    corpus: options.CorpusArgument,
     output: Annotated[
         Path,
         typer.Option(
@@ -87,9 +77,9 @@ def project(
         ),
     ],
     *,
-    method: MethodOption = "mean",
+    method: options.MethodOption = "mean",
     option: OptionsOption = None,
-    model: MethodsModel = None,
+    model: options.MethodsModel = None,
     projection: dict[str, Any],
     colour: Annotated[
         str | None,
@@ -99,7 +89,7 @@ def project(
             help="Column to colour the points by (.html only). Default: clusters.",
         ),
     ] = None,
-    ray: RayOption = None,
+    ray: options.RayOption = None,
 ) -> None:
     """Make a map of a saved corpus, or reuse an existing one."""
     check_destination(output, PAGE)
@@ -117,7 +107,7 @@ def project(
     with ExitStack() as stack:
         fitting, ray_embedding = DEFAULT, None
         if ray is not None:
-            work = ray_work()
+            work = options.ray_work()
             ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
             fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
@@ -137,10 +127,8 @@ def project(
         write_text(output, _build_page(store, saved_corpus, kept, label, colour))
     else:
         write_pieces(output, corpus_pieces(store, saved_corpus, kept=kept))
-    print_message(
-        f"Wrote a map of {many(saved_corpus.n_texts, 'text')} with "
-        f"{many(len(kept.cluster_words), 'cluster')} to {output}{describe_learning([spec])}."
-    )
+    size = f"{many(saved_corpus.n_texts, 'text')} with {many(len(kept.cluster_words), 'cluster')}"
+    print_message(f"Wrote a map of {size} to {output}{options.describe_learning([spec])}.")
 
 
 def _find_progress(event: ProjectionEvent) -> Progress:

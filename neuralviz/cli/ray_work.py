@@ -76,7 +76,6 @@ def inspect_files(
 def find_saved_corpus(
     store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> Corpus | None:
-    """The saved corpus of exactly these files; None if there is none."""
     return store.find_source(name, source_digest(parts, layout, limit))
 
 
@@ -111,7 +110,6 @@ class RayEmbedding:
     def __call__(
         self, store: CorpusStore, corpus: Corpus, embedder: Embedder, *, should_stop: ShouldStop
     ) -> Generator[EmbeddingEvent, None, None]:
-        """As `embed_on_cluster`."""
         corpus = store.recount(corpus)
         left_out = yield from embed_on_cluster(
             store, corpus, embedder, self._cluster, should_stop=should_stop
@@ -153,7 +151,6 @@ class RayEmbedding:
 
 
 def _describe_skipped(left_out: LeftOut) -> str:
-    """The first of the skipped texts, each with the reason."""
     first = sorted(left_out.items())[:MAX_NAMED]
     reasons = "; ".join(f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in first)
     rest = f", and {len(left_out) - MAX_NAMED:,} more" if len(left_out) > MAX_NAMED else ""

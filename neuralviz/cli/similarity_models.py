@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
 import typer
 
 from neuralviz import evaluation
+from neuralviz.cli import options
 from neuralviz.cli.console import (
     print_line,
     print_message,
@@ -20,14 +22,6 @@ from neuralviz.cli.console import (
     run_work,
     status,
     stop,
-)
-from neuralviz.cli.options import (
-    TABLES,
-    HeaderOption,
-    NoHeaderOption,
-    RoleOption,
-    header_line,
-    split_roles,
 )
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
@@ -68,7 +62,9 @@ commands = typer.Typer(add_completion=False)
 def train_similarity(
     pairs: Annotated[
         Path,
-        typer.Argument(help=f"Table ({TABLES}) with the columns sentence1, sentence2 and score."),
+        typer.Argument(
+            help=f"Table ({options.TABLES}) with the columns sentence1, sentence2 and score."
+        ),
     ],
     output: Annotated[
         str | None,
@@ -87,9 +83,9 @@ def train_similarity(
     test: Annotated[
         Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
     ] = None,
-    role: RoleOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
+    role: options.RoleOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
     pooling: Annotated[
         str | None,
         typer.Option(
@@ -111,13 +107,13 @@ def train_similarity(
     Features are saved, so the same command is faster the next time.
     """
     name = None if output is None else check_free_name(output)
-    options: dict[str, Any] = {
-        "rungs": tuple(dict.fromkeys(rung or RUNGS)),
-        "seeds": tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),
-        "max_epochs": epochs,
-    }
-    LadderSettings(pooling=pooling or "mean", **options)  # type: ignore[arg-type]  # checked first
-    line, roles = header_line(header, no_header), split_roles(role)
+    settings = LadderSettings(  # checked before anything is read
+        pooling or "mean",  # type: ignore[arg-type]
+        tuple(dict.fromkeys(rung or RUNGS)),  # type: ignore[arg-type]
+        tuple(range(DEFAULT_SEED, DEFAULT_SEED + seeds)),
+        epochs,
+    )
+    line, roles = options.header_line(header, no_header), options.split_roles(role)
     given = [
         None if path is None else read_pairs(Source.from_path(path, line), roles)
         for path in (dev, test)
@@ -133,7 +129,7 @@ def train_similarity(
     frozen = ModelRef.from_id(str(Path(model).absolute()) if Path(model).is_dir() else model)
     with status(f"Loading “{model}” …"):
         poolings = evaluation.model_poolings(shared_text_model(frozen.id))
-    settings = LadderSettings(pooling=pooling or poolings[0], **options)  # type: ignore[arg-type]
+    settings = replace(settings, pooling=pooling or poolings[0])  # type: ignore[arg-type]
     ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
     if ladder.test is not None:
         print_notes([note for note in ladder.test.notes if note not in split.notes])
@@ -163,7 +159,6 @@ def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
 
 
 def _show_ladder(ladder: Ladder) -> None:
-    """Print the ladder as a table, and its headline."""
     lines = ladder_lines(ladder)
     best = best_line(lines)
     heads, rows = ["", "dev ↑", "test ↑", "95% interval", "Pearson ↑", "test, by seed"], []
@@ -192,16 +187,16 @@ def score(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help=f"Table ({TABLES}) with the columns sentence1 and sentence2. A column score is "
-            "compared with."
+            help=f"Table ({options.TABLES}) with the columns sentence1 and sentence2. A column "
+            "score is compared with."
         ),
     ],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
     ],
-    role: RoleOption = None,
-    header: HeaderOption = None,
-    no_header: NoHeaderOption = False,
+    role: options.RoleOption = None,
+    header: options.HeaderOption = None,
+    no_header: options.NoHeaderOption = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -215,11 +210,11 @@ def score(
 
     Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
     """
-    line = header_line(header, no_header)
+    line = options.header_line(header, no_header)
     if output is not None:
         check_destination(output)
     similarity_model = similarity.load_similarity_model(model)
-    read = read_text_pairs(Source.from_path(pairs, line), split_roles(role))
+    read = read_text_pairs(Source.from_path(pairs, line), options.split_roles(role))
     print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
     unread = ""
 

@@ -81,7 +81,6 @@ def tune(
 
 
 def _run(task: TuneTexts) -> None:
-    """Draw a run, live on a terminal, then its result."""
     console, epochs, n_printed = stdout(), task.settings.epochs, 0
 
     def watch(record: RunRecord) -> None:
@@ -204,7 +203,6 @@ def _draw_bar(share: float, width: int) -> str:
 
 
 def _draw_norms(record: RunRecord) -> RenderableType:
-    """The norm of each layer's latest delta, as bars."""
     norms = record.delta_norm[record.epochs_reached - 1, 0]
     largest = float(np.max(norms, initial=0.0)) or 1.0
     table = Table.grid(padding=(0, 1))

@@ -23,9 +23,9 @@ from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
 from neuralviz.reading.columns import guess_column, match_names
-from neuralviz.reading.folders import prefix_name
+from neuralviz.reading.folders import prefix_name, shorten_list
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import blank_missing, find_codes
+from neuralviz.reading.table import blank_missing, find_codes, list_columns
 from neuralviz.reading.texts import ID_COLUMNS, clean_column
 from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
@@ -93,8 +93,8 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     columns = dict.fromkeys(title for _, head in heads for title in head.columns)
     for title in (column, id_column):
         if title is not None and title not in columns:
-            named = ", ".join(f"“{known[:40]}”" for known in columns)
-            raise TextError(f"The files have no column “{title}”. Their columns are: {named}.")
+            listed = list_columns(list(columns))
+            raise TextError(f"The files have no column “{title}”. Their columns are: {listed}.")
     name, head = heads[0]
     text = column or guess_column(name, blank_missing(head))
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
@@ -326,11 +326,8 @@ def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
     on_parts = [
         json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
     ]
-    different = list(dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))]))
-    n_more = len(different) - _MOST_NOTES
-    notes = different[:_MOST_NOTES]
-    if n_more > 0:
-        notes.append(f"And {n_more:,} more like this.")
+    different = dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))])
+    notes = shorten_list(list(different), _MOST_NOTES)
     n_broken = parts.n_broken + len({name for _, name in on_parts if name})
     n_files = parts.n_broken + len({part.name for part in parts.parts})
     if n_broken and n_files > 1:

@@ -27,7 +27,6 @@ class ConcatenatedEmbedder(Embedder):
 
     @property
     def parts(self) -> tuple[Embedder, ...]:
-        """In the order in which their vectors are concatenated."""
         return self._parts
 
     @property

@@ -76,7 +76,6 @@ def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise `SettingsError` where a batch size is no whole number of at least 1."""
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError("The batch size must be a whole number of at least 1.")
 

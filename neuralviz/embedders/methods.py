@@ -104,7 +104,6 @@ def _read_share(text: str) -> float:
 
 
 def _choice(name: str, line: str, choices: tuple[str, ...], default: str) -> Option:
-    """One of several values."""
     expects = f"{', '.join(choices[:-1])} or {choices[-1]}"
     read = dict(zip(choices, choices, strict=True)).__getitem__
     return Option(name, line, expects, read, default, choices)

@@ -140,7 +140,6 @@ class _SharedRun:
 
 
 def tuning_key(settings: TuningSettings) -> dict[str, Any]:
-    """The settings as a part of a cache key."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if not settings.is_fast:
         del values["tolerance"]

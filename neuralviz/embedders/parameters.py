@@ -27,7 +27,6 @@ class Parametrised:
     """Attributes that are no arguments and stay in a pickle and in a clone."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Note the arguments."""
         self = super().__new__(cls)
         self._arguments = arguments, options
         return self
@@ -84,7 +83,6 @@ class Parametrised:
         return make_table(vectors, None if callable(index) else index, names)
 
     def fit_transform(self, texts: Any, y: Any = None) -> Any:
-        """As `transform`."""
         return self.transform(texts)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:

@@ -127,7 +127,6 @@ class SentenceTransformerEmbedder(Embedder):
         return vectors, missing_losses(len(read))
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
-        """[text, dim] vectors of texts that share a pass."""
         habits = self._habits
         encoder = copy_network(self.encoder) if habits.keeps_state else self.encoder
         with seeded(0) if habits.draws else nullcontext():

@@ -94,7 +94,6 @@ class EmbedderSpec:
         return {name: v if isinstance(v, plain) else str(v) for name, v in values.items()}
 
     def to_json(self) -> str:
-        """The spec as text, to be kept."""
         return json.dumps(astuple(self))
 
     @classmethod

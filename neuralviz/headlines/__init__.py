@@ -32,17 +32,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured, as it stands around its value.
-
-    Attributes:
-        guessing: what guessing reaches, such as “chance (50.0%)”; empty where that is obvious.
-    """
+    """What is measured, as it stands around its value."""
 
     clause: str  # what comes before the value, such as “the Spearman correlation is”
     sample: str  # what it was measured on, such as “48 pairs”
     link: str = "on"  # between the value and the sample
     is_share: bool = False  # whether it is written as a percentage
-    guessing: str = ""
+    guessing: str = ""  # such as “chance is 50.0%”; empty where that is obvious
 
     def write(self, *values: float) -> str:
         """The clause with the first value, which the others follow."""
@@ -160,6 +156,17 @@ def _judge(intervals: Sequence[Bounds | None]) -> str:
     if all(bounds is not None and bounds[0] >= LEVEL for bounds in intervals):
         return "ahead"
     return "undecided" if any(intervals) else "unknown"
+
+
+def compare_two(
+    measured: Measured, first: Entry, second: Entry, bounds: Bounds | None, reason: str = UNSURE
+) -> str:
+    """The sentence on two entries, from the interval of the lead of the first."""
+    if second.value > first.value + LEVEL:
+        first, second = second, first
+        bounds = bounds and (-bounds[1], -bounds[0])
+    headline = Headline.rank(measured, [first, second], lambda *_: bounds, reason)
+    return begin(headline.write_sentence())
 
 
 def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:

@@ -29,8 +29,7 @@ def describe_labels(
         methods: names, as markdown.
         hits: by label, as markdown, and by method: [text] whether its ``k`` neighbours vote for it.
         baselines: by label, the accuracy of always saying the most frequent one.
-        texts: what is counted, such as “all 480 texts” where some are not shown.
-        origin: of a sample, what follows its number of texts: “ drawn at random”.
+        texts, origin: what is counted: “all 480 texts”, or what follows their number.
     """
     names = [f"**{method}**" for method in methods]
     sentences = []
@@ -51,10 +50,7 @@ def describe_agreement(
 ) -> str:
     """How far two methods agree on what is near, for a corpus without labels.
 
-    Args:
-        methods: names of two, as markdown.
-        share: 0 … 1 of the ``k`` nearest texts that both have, on average.
-        texts: that are grouped, such as “all 480 texts” where some are not shown.
+    They have on average a share, 0 … 1, of the ``k`` nearest texts in common. Names are markdown.
     """
     first, second = methods
     manner = "in much the same way" if share >= ALIKE else "differently"
@@ -82,28 +78,20 @@ def describe_landing(
 ) -> str:
     """Among which texts a new sentence lands: the label of half or more of those near it.
 
-    A method for which two labels are equally frequent names neither.
-
-    Args:
-        sentence, methods: as markdown.
-        labels: by method, those of the texts nearest to the sentence; ``""`` is none.
-        name: of the labels.
+    A method for which two labels are equally frequent names neither. Of the ``labels`` of the
+    nearest texts, by method, ``""`` is none. All is markdown.
     """
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
-        counts = Counter(filter(None, labels_near)).most_common(2)
+        counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
-        if n > next_n and n >= REAL * len(labels_near):
-            share = _count_nearest(n, len(labels_near))
+        if n > next_n and n >= REAL * k:
+            share = f"{counted(n)} of its {_nearest(k)}"
+            if n == k:
+                share = "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
             near.append(f"{name} **{label}** by {method} ({share})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""
 
 
 def _nearest(k: int) -> str:
     return "nearest text" if k == 1 else f"{counted(k)} nearest texts"
-
-
-def _count_nearest(n: int, k: int) -> str:
-    if n == k:
-        return "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
-    return f"{counted(n)} of its {_nearest(k)}"

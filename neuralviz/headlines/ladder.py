@@ -20,7 +20,7 @@ from neuralviz.evaluation.ladder_results import (
     ladder_lines,
     lead_interval,
 )
-from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin, write_range
+from neuralviz.headlines import Entry, Headline, Measured, Name, compare_two, write_range
 from neuralviz.headlines.layers import describe_best_layer
 from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import joined, many, number
@@ -98,16 +98,11 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     best = ladder.baselines[best_baseline(ladder)]
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    entries = [
-        Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman),
-        Entry(_BASELINES[best.name], best.spearman),
-    ]
+    ours = Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman)
+    baseline = Entry(_BASELINES[best.name], best.spearman)
     bounds = lead_interval(ladder, rung, best.name) if is_whole else None
-    if best.spearman > line.spearman + LEVEL:
-        entries.reverse()
-        bounds = bounds and (-bounds[1], -bounds[0])
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
-    sentence = begin(Headline.rank(measured, entries, lambda *_: bounds, reason).write_sentence())
+    sentence = compare_two(measured, ours, baseline, bounds, reason)
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
     if seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values())):
         sentence += (

@@ -10,11 +10,10 @@ import numpy as np
 from neuralviz.evaluation.best_layer import best_layer, interval_of_difference, reversed_median
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.headlines import (
-    Bounds,
     Entry,
     Headline,
     Measured,
-    begin,
+    compare_two,
     most_and_least,
     write_range,
 )
@@ -45,10 +44,8 @@ def describe_best_layer(
 ) -> tuple[str, BestLayer | None]:
     """Which layer follows people's scores best, against the last one, and that layer.
 
-    Args:
-        by_layer: for each pooling, its layers.
-        coefficient: one of `COEFFICIENTS`, called ``name`` in the sentence.
-        is_whole: whether all layers are measured, so that it can be told what the pairs decide.
+    The coefficient is one of `COEFFICIENTS`, called ``name``. Only when all layers are measured,
+    ``is_whole``, it can be told what the pairs decide.
     """
     best = best_layer(by_layer, coefficient)
     n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
@@ -66,33 +63,27 @@ def describe_best_layer(
     if best.rival is None:
         return Headline(measured, Entry(f"layer {layer_name}", best.value)).write_sentence(), best
     layers, rival = by_layer[best.pooling], best.rival
-
-    def interval(*_: int) -> Bounds | None:
-        if not is_whole:
-            return None
-        return interval_of_difference(layers[best.layer], layers[rival], coefficient)
-
+    bounds, reason = None, ""
+    if is_whole:
+        bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
+        reason = f"{pairs} are too few to say how sure that is"
     best_name = f"the last layer, {layer_name}," if best.is_last else f"layer {layer_name}"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
-    entries = [Entry(best_name, best.value), Entry(rival_name, best.rival_value)]
-    reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
-    return begin(Headline.rank(measured, entries, interval, reason).write_sentence()), best
+    entries = Entry(best_name, best.value), Entry(rival_name, best.rival_value)
+    return compare_two(measured, *entries, bounds, reason), best
 
 
 def describe_parts(
     whole: MeasuredPooling, plain_mean: MeasuredPooling, coefficient: str, name: str
 ) -> str:
     """Whether SBERT-WK follows people's scores better than the mean of the last layer."""
-    pairs = {"SBERT-WK": whole, "the mean of the last layer": plain_mean}
-    values = [getattr(measured.correlation, coefficient) for measured in pairs.values()]
+    ours, mean = (getattr(side.correlation, coefficient) for side in (whole, plain_mean))
     bounds = interval_of_difference(whole, plain_mean, coefficient)
-    if not np.isfinite(values).all() or bounds is None:
+    if not np.isfinite([ours, mean]).all() or bounds is None:
         return ""
-    entries = [Entry(title, value) for title, value in zip(pairs, values, strict=True)]
-    if values[1] > values[0]:
-        entries, bounds = entries[::-1], (-bounds[1], -bounds[0])
     measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
-    return begin(Headline.rank(measured, entries, lambda *_: bounds).write_sentence())
+    entries = Entry("SBERT-WK", ours), Entry("the mean of the last layer", mean)
+    return compare_two(measured, *entries, bounds)
 
 
 def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:

@@ -34,10 +34,8 @@ def trained_part(settings: TrainingSettings) -> str:
 def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -> str:
     """What is learnt so far, against no training; what the whole model does as well comes first.
 
-    Args:
-        lessons: one or two, of the same part of a model; before their first step there is nothing.
-        label: what texts are told apart by, as markdown; empty without labels.
-        part: what is trained, as of `trained_part`; empty where that is not known.
+    Of one or two lessons in the same ``part`` of a model, as of `trained_part`; empty before their
+    first step. Texts are told apart by the ``label``, markdown; empty without labels.
     """
     started = [lesson for lesson in lessons if lesson.step]
     if not started:
@@ -157,14 +155,16 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
     if not entries:
         return Headline(measured, best).write_sentence()
-    if level := tuple(entry for entry in entries if best.value - entry.value < LEVEL):
-        return begin(Headline(measured, best, level, "level").write_sentence())
-    is_ahead = min(rows[ranked[0]]) > max(rows[ranked[1]])
-    outcome: Literal["ahead", "unknown"] = "ahead" if is_ahead else "unknown"
+    rivals: tuple[Entry, ...] = (entries[0],)
+    outcome: Literal["ahead", "level", "unknown"] = "unknown"
     reason = "the seeds do not tell them apart"
-    if seeds == "1 seed":
-        outcome, reason = "unknown", "one seed does not say how sure that is"
-    return begin(Headline(measured, best, (entries[0],), outcome, reason=reason).write_sentence())
+    if level := tuple(entry for entry in entries if best.value - entry.value < LEVEL):
+        outcome, rivals = "level", level
+    elif seeds == "1 seed":
+        reason = "one seed does not say how sure that is"
+    elif min(rows[ranked[0]]) > max(rows[ranked[1]]):
+        outcome = "ahead"
+    return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())
 
 
 def _kind(lesson: Lesson) -> str:

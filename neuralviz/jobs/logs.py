@@ -20,10 +20,7 @@ _FIELDS = "fields"  # of a record: what stands beside its message
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         is_ours = record.name.partition(".")[0] == "neuralviz"  # others may quote anything
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),

@@ -51,7 +51,6 @@ class Metrics:
         queue.at_every_end(self.note)
 
     def note(self, run: Run[Any]) -> None:
-        """Count a run that is over."""
         task = type(run.task).__name__
         self._runs.labels(task, run.status).inc()
         self._wait_seconds.observe(run.seconds_waited)
@@ -59,7 +58,6 @@ class Metrics:
             self._run_seconds.labels(task).observe(run.seconds)
 
     def text(self) -> bytes:
-        """All of it in Prometheus' text format."""
         return generate_latest(self._registry)
 
 

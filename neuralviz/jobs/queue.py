@@ -105,7 +105,6 @@ class RunQueue:
         return run
 
     def _find_refusal(self, owner: str) -> BusyError | None:
-        """Why a run of an owner cannot be taken now."""
         if self._is_closed:
             return BusyError(NOT_BEGUN)
         unfinished = self._unfinished()
@@ -129,7 +128,6 @@ class RunQueue:
         self._listeners.append(listener)
 
     def n_unfinished(self) -> int:
-        """Runs that wait or are under way."""
         with self._lock:
             return len(self._unfinished())
 

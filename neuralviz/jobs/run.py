@@ -115,7 +115,6 @@ class Run(Generic[R]):
 
     @property
     def is_over(self) -> bool:
-        """Whether the run is done, stopped or failed."""
         return self._over_event.is_set()
 
     @property
@@ -133,12 +132,10 @@ class Run(Generic[R]):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether somebody has asked it to stop."""
         return self._stop_asked.is_set()
 
     @property
     def progress(self) -> Progress:
-        """How far the run is."""
         return self.task.progress(self.result)
 
     @property
@@ -148,7 +145,6 @@ class Run(Generic[R]):
 
     @property
     def seconds_waited(self) -> float:
-        """How long the run has waited for its turn, or waited."""
         return (self._start_time or self._end_time or time.monotonic()) - self._created
 
     @property
@@ -253,7 +249,6 @@ class Run(Generic[R]):
         self._call_at_end()
 
     def carry_out(self) -> None:
-        """Do the task here and now."""
         if not self.begin():
             return
         try:

@@ -49,7 +49,6 @@ def worker_count(requested: int | None = None) -> int:
 
 
 def _requested_threads() -> int:
-    """Threads that the environment asks for; 0 where it does not."""
     value = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
     return int(value) if value.isdecimal() else 0
 
@@ -114,7 +113,6 @@ class Workers:
             run.end(error)
 
     def processes(self) -> list[int]:
-        """Ids of the processes that are there now."""
         return [process.popen.pid for process in self._list_alive()]
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:

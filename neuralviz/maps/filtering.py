@@ -114,11 +114,7 @@ class Selection:
 
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns that tell texts apart; of a large corpus found by a sample.
-
-    Raises:
-        StoreError: the corpus was deleted.
-    """
+    """Names of the columns that tell texts apart; of a large corpus found by a sample."""
     n, rows = corpus.n_texts, None
     if is_large(n):
         rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))

@@ -73,7 +73,7 @@ def nearest_in_corpus(
     pending = search.by_index(should_stop)
     if len(pending):
         search.exactly(pending, on_progress, should_stop)
-    return search.result()
+    return Neighbours(*split_keys(search.keys), metric)
 
 
 def neighbours_of_rows(
@@ -111,28 +111,19 @@ def neighbours_of_rows(
 def neighbours_at_once(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, row: int, k: int
 ) -> Neighbours | None:
-    """`neighbours_of_rows` of one text, if that takes a moment.
+    """`neighbours_of_rows` of one text; None where all vectors would have to be looked at."""
 
-    None where all vectors would have to be looked at: there is no index of them, or it does not
-    serve the distance of the map, or finds too little.
-    """
-    rows = np.array([row], dtype=np.int64)
-    if kept.n_fitted is None:
-        return neighbours_of_rows(store, corpus, kept, rows, k)
-    embedder = find_embedder(store, kept)
-    if kept.settings.metric != INDEXED or read_index(store.database, embedder) is None:
+    def refuse(n_done: int, total: int) -> None:
+        raise Stopped
+
+    try:
+        return neighbours_of_rows(store, corpus, kept, np.array([row]), k, on_progress=refuse)
+    except Stopped:
         return None
-    vectors = store.vectors.get(embedder, store.keys(corpus, rows))
-    search = _Search(store, corpus, embedder, vectors, k, INDEXED, rows)
-    return None if len(search.by_index(never)) else search.result()
 
 
 def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
-    """The embedder of a map.
-
-    Raises:
-        StoreError: its vectors were deleted.
-    """
+    """The embedder of a map; a StoreError where its vectors were deleted."""
     for embedder in store.vectors.embedders():
         if embedder.id == kept.embedder:
             return embedder
@@ -164,11 +155,7 @@ class _Search:
         self._metric = metric
         n, self._k = len(self.queries), min(int(k), corpus.n_texts - (leaving_out is not None))
         self._itself = np.full(n, -1) if leaving_out is None else np.asarray(leaving_out)
-        self._keys = np.zeros((n, self._k), dtype=np.int64)
-
-    def result(self) -> Neighbours:
-        """What was filled in."""
-        return Neighbours(*split_keys(self._keys), self._metric)
+        self.keys = np.zeros((n, self._k), dtype=np.int64)
 
     def by_index(self, should_stop: ShouldStop) -> np.ndarray:
         """Fill in what the index finds; numbers of the queries for which that is too little."""
@@ -202,11 +189,11 @@ class _Search:
     ) -> None:
         """Fill in the results of some queries, from a look at all texts of the corpus."""
         queries, n = self.queries[pending].astype(np.float64), self._k + 1
+        on_progress(0, self._corpus.n_distinct)
         corpus_keys = np.unique(self._store.keys(self._corpus))
         best = np.full((len(queries), 0), np.inf)
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
         n_seen = 0
-        on_progress(n_seen, len(corpus_keys))
         for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
             if should_stop():
                 raise Stopped
@@ -241,5 +228,5 @@ class _Search:
             near = near[split_keys(near)[0] != self._itself[query]][: self._k]
             are_enough.append(len(near) == self._k)
             if are_enough[-1]:
-                self._keys[query] = near
+                self.keys[query] = near
         return are_enough

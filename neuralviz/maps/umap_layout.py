@@ -76,9 +76,7 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
 
 
 def _silence() -> None:
-    """No warnings on the missing index for new texts, which are found by exact search, nor on texts
-    in several groups far apart, which UMAP lays out group by group.
-    """
+    """No warnings that new texts have no index, and on groups of texts far apart."""
     for module in (r"umap\.", r"sklearn\.manifold\._spectral"):
         warnings.filterwarnings("ignore", category=UserWarning, module=module)
 

@@ -82,34 +82,32 @@ class ModelFiles:
     folder: Path
     model_id: str
 
-    def read(self, name: str) -> dict[str, Any]:
-        """A JSON file's mapping, empty where there is none; `ModelError` for another content."""
+    def read(self, name: str, kind: type = dict) -> Any:
+        """What a JSON file has, empty where there is none; `ModelError` for another kind."""
         path = self.folder / name
-        content = self._read_json(path) if path.is_file() else {}
-        if not isinstance(content, dict):
-            raise ModelError(f"Could not read the {path.name} of {self.model_id}.")
+        try:
+            content = json.loads(path.read_text("utf-8")) if path.is_file() else kind()
+        except (OSError, ValueError, RecursionError) as error:
+            raise self.unreadable(path.name) from error
+        if not isinstance(content, kind):
+            raise self.unreadable(path.name)
         return content
 
-    def _read_json(self, path: Path) -> Any:
-        try:
-            return json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ModelError(f"Could not read the {path.name} of {self.model_id}.") from error
+    def unreadable(self, file: str) -> ModelError:
+        return ModelError(f"Could not read the {file} of {self.model_id}.")
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        return self.read("config.json")
+        config: dict[str, Any] = self.read("config.json")
+        return config
 
     @cached_property
     def modules(self) -> list[Module]:
         """Its modules, where it is of sentence-transformers, a router's parts behind them."""
-        path = self.folder / "modules.json"
-        if not path.is_file():
-            return []
+        entries = self.read("modules.json", list)
         try:
             modules = [
-                Module(str(entry["type"]), self._enter(entry.get("path", "")))
-                for entry in self._read_json(path)
+                Module(str(entry["type"]), self._enter(entry.get("path", ""))) for entry in entries
             ]
             for module in list(modules):
                 if module.is_router:  # older versions of the library call its settings config.json
@@ -119,9 +117,9 @@ class ModelFiles:
                         for name, path in settings["types"].items()
                     ]
         except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise ModelError(f"Could not read the modules.json of {self.model_id}.") from error
-        if not modules:
-            raise ModelError(f"Could not read the modules.json of {self.model_id}.")
+            raise self.unreadable("modules.json") from error
+        if not modules and (self.folder / "modules.json").is_file():
+            raise self.unreadable("modules.json")
         return modules
 
     def _enter(self, name: object) -> ModelFiles:
@@ -161,13 +159,7 @@ class Module:
 
 
 def check_files(files: ModelFiles) -> None:
-    """Refuse a model that would be loaded as something else than it is.
-
-    Raises:
-        ModelError: it is a cross-encoder, a sparse or a multi-vector encoder, or an adapter; it
-            needs code of its own; its weights are quantised, or not in safetensors format; or its
-            tokenizer needs a package that is not installed.
-    """
+    """Refuse with a `ModelError` a model that would be loaded as something else than it is."""
     for part in files.parts:
         _check_pointers(part)
         _check_adapter(part)
@@ -197,10 +189,9 @@ def check_modules(files: ModelFiles) -> None:
 
 
 def find_transformer(files: ModelFiles) -> ModelFiles:
-    """The files of the transformer of a model that `check_files` found to be sound.
+    """The files of a sound model's transformer; `ModelError` where it has none, or several.
 
-    Older versions of sentence-transformers save it in a folder of its own. Without a transformer,
-    and with several, `ModelError`.
+    Older versions of sentence-transformers save it in a folder of its own.
     """
     model_id = files.model_id
     if files.modules:
@@ -221,10 +212,8 @@ def find_transformer(files: ModelFiles) -> ModelFiles:
             "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
             "method sentence-transformer."
         )
-    if sense_keys := sorted(
-        {"vision_config", "audio_config", "image_config"} & files.config.keys()
-    ):
-        senses = "sounds" if sense_keys[0] == "audio_config" else "pictures"
+    if keys := {"vision_config", "audio_config", "image_config"} & files.config.keys():
+        senses = "sounds" if "audio_config" in keys else "pictures"
         raise ModelError(
             f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
             "of texts alone, or the method sentence-transformer if it was saved by that library."
@@ -233,9 +222,8 @@ def find_transformer(files: ModelFiles) -> ModelFiles:
 
 
 def _check_kind(files: ModelFiles) -> None:
-    """Refuse what gives no single dense vector of a text."""
     architectures = files.config.get("architectures")
-    names = [str(n) for n in architectures] if isinstance(architectures, list) else []
+    names = list(map(str, architectures)) if isinstance(architectures, list) else []
     library_config = files.read("config_sentence_transformers.json")
     kind = str(library_config.get("model_type") or "SentenceTransformer")
     paths = [module.path for module in files.modules]
@@ -314,12 +302,12 @@ def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
     if not isinstance(auto_map, dict):
         return []
     saved_classes = architectures if isinstance(architectures, list) else []
-    paths = []
-    for auto_class, entry in auto_map.items():
-        for path in entry if isinstance(entry, list | tuple) else [entry]:
-            is_loaded = auto_class in _AUTO_CLASSES or _tail(str(path)) in saved_classes
-            paths += [str(path)] * bool(path and is_loaded)
-    return paths
+    return [
+        str(path)
+        for auto_class, entry in auto_map.items()
+        for path in (entry if isinstance(entry, list | tuple) else [entry])
+        if path and (auto_class in _AUTO_CLASSES or _tail(str(path)) in saved_classes)
+    ]
 
 
 def _list_unknown_classes(files: ModelFiles) -> list[str]:
@@ -360,13 +348,13 @@ def _find_family(kind: Any) -> str:
 
 def _check_tokenizer(files: ModelFiles) -> None:
     """Refuse a tokenizer that needs a package which is not there."""
-    pieces = next((path for path in files.folder.glob("*.model") if _is_sentencepiece(path)), None)
+    pieces = [path for path in files.folder.glob("*.model") if _is_sentencepiece(path)]
     has_json = (files.folder / "tokenizer.json").is_file()
-    if not has_json and pieces is not None and find_spec("sentencepiece") is None:
+    if not has_json and pieces and find_spec("sentencepiece") is None:
         raise ModelError(
-            f"The tokenizer of {files.model_id} is a SentencePiece model ({pieces.name}) without "
-            "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "
-            "model that has tokenizer.json."
+            f"The tokenizer of {files.model_id} is a SentencePiece model ({pieces[0].name}) "
+            "without tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or "
+            "use a model that has tokenizer.json."
         )
 
 
@@ -392,10 +380,8 @@ def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
         return _describe_adapter(model_id, {}, has_weights=False)
-    foreign_file = next((path for path in paths if path.suffix in _FORMATS), None)
-    only = (
-        f", only {_FORMATS[foreign_file.suffix]} ones ({foreign_file.name})" if foreign_file else ""
-    )
+    others = [path for path in paths if path.suffix in _FORMATS]
+    only = f", only {_FORMATS[others[0].suffix]} ones ({others[0].name})" if others else ""
     return ModelError(
         f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
         "as some can run code; convert the model with `transformers`."
@@ -444,15 +430,12 @@ def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -
 
 def _check_pointers(files: ModelFiles) -> None:
     """Refuse files of which a clone without Git LFS has left only their addresses."""
-    model_id = files.model_id
     for file in sorted(path for path in files.folder.iterdir() if path.suffix in _READ):
-        if file.is_file() and file.stat().st_size < 1024:
-            with file.open("rb") as stream:
-                if stream.read(len(_POINTER)) == _POINTER:
-                    raise ModelError(
-                        f"{file.name} of {model_id} is only a Git LFS pointer. Run `git lfs pull` "
-                        "in its folder."
-                    )
+        if file.is_file() and file.stat().st_size < 1024 and file.read_bytes().startswith(_POINTER):
+            raise ModelError(
+                f"{file.name} of {files.model_id} is only a Git LFS pointer. Run `git lfs pull` in "
+                "its folder."
+            )
 
 
 def _check_adapter(files: ModelFiles) -> None:
@@ -510,7 +493,7 @@ def _check_headers(files: ModelFiles, headers: Mapping[str, dict[str, Any] | Non
                 "model.safetensors.index.json: copy what is missing, or rename the file."
             )
         if not isinstance(places, dict) or "metadata" not in index:
-            raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
+            raise files.unreadable("model.safetensors.index.json")
         loaded = sorted({str(name) for name in places.values()})
     sources: dict[str, str] = {}
     for name in loaded:

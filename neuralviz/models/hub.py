@@ -75,7 +75,6 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _list_files(model_id: str) -> list[str]:
-    """What is fetched of a model."""
     info = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
     if isinstance(info, Exception):
         if any(_find_status(cause) is not None for cause in _list_causes(info)):
@@ -138,7 +137,6 @@ def _explain(model_id: str, error: Exception) -> ModelError:
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

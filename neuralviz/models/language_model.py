@@ -148,7 +148,6 @@ class TextModel:
 
     @property
     def d_model(self) -> int:
-        """Values of a token's vector."""
         return self.behaviour.d_model
 
     @property

@@ -109,7 +109,6 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
 
 
 def _find_files(model_id: str) -> tuple[ModelFiles, str]:
-    """The checked files of a model, and their fingerprint."""
     folder, fingerprint = resolve(model_id)
     files = ModelFiles(folder, model_id)
     check_files(files)
@@ -179,14 +178,13 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _read_config(files: ModelFiles) -> tuple[str, list[str]]:
-    """The model's type and the names of its architectures."""
     if not (files.folder / "config.json").is_file():
         raise ModelError(f"{files.model_id} contains no model: config.json is missing.")
     config = files.config
     try:
         return str(config["model_type"]), [str(n) for n in config.get("architectures") or ()]
     except (KeyError, TypeError) as error:
-        raise ModelError(f"Could not read the config.json of {files.model_id}.") from error
+        raise files.unreadable("config.json") from error
 
 
 def _add_prompts(model: M, files: ModelFiles) -> M:
@@ -207,7 +205,6 @@ def _is_lower_case(files: ModelFiles) -> bool:
 
 
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
-    """Refuse what does not predict masked tokens."""
     with quiet_transformers():
         from transformers.models.auto.modeling_auto import (
             MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,

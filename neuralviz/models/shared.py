@@ -47,7 +47,6 @@ class ModelRef:
 
     @classmethod
     def from_id(cls, model_id: str) -> ModelRef:
-        """The model that would be loaded now."""
         return cls(model_id, files_stamp(model_id))
 
     def identity(self) -> dict[str, Any]:
@@ -142,7 +141,6 @@ def is_loaded(model_id: str) -> bool:
 
 
 def is_held(kind: ModelKind, model_id: str) -> bool:
-    """Whether `held_model` gives a model."""
     with suppress(ModelError):
         return held_model(kind, model_id) is not None
     return False

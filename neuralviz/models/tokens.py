@@ -64,25 +64,17 @@ class TokenizedText:
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     @property
-    def unreadable_share(self) -> float:
-        """Share of words that the vocabulary lacks or can only spell out letter by letter."""
+    def looks_foreign(self) -> bool:
+        """Whether the text is likely in a language that the model was not trained on.
+
+        Many words are known in pieces alone, or can only be spelt out letter by letter, or not.
+        """
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
         pieces = np.bincount(self.words)
         lacking = np.bincount(self.words, self.unknown) > 0
         spelt_out = (letters >= 4) & (letters / pieces < 2)
-        return float((lacking | spelt_out).mean())
-
-    @property
-    def split_share(self) -> float:
-        """Share of words that the vocabulary has only in pieces."""
-        return float((np.bincount(self.words) > 1).mean())
-
-    @property
-    def looks_foreign(self) -> bool:
-        """Whether the text is likely in a language that the model was not trained on."""
-        n_words = int(self.words.max()) + 1
-        in_pieces = n_words >= FEWEST_WORDS and self.split_share >= MOSTLY_SPLIT
-        return in_pieces or self.unreadable_share >= MOSTLY_UNREADABLE
+        in_pieces = len(pieces) >= FEWEST_WORDS and (pieces > 1).mean() >= MOSTLY_SPLIT
+        return bool(in_pieces or (lacking | spelt_out).mean() >= MOSTLY_UNREADABLE)
 
 
 def encode_texts(

@@ -41,12 +41,10 @@ class TrainedEncoder:
 
 
 def encoders_folder() -> Path:
-    """Where trained encoders lie, a folder each."""
     return home() / "encoders"
 
 
 def trained_encoders() -> list[TrainedEncoder]:
-    """All trained encoders, by name."""
     names = sorted(path.name for path in encoders_folder().glob("*"))
     return [encoder for encoder in map(trained_encoder, names) if encoder is not None]
 

@@ -17,6 +17,7 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
+    format_two_places,
     label_bars,
     line,
 )
@@ -77,9 +78,7 @@ def similarity_heatmap(
 ) -> go.Figure:
     """The products of one method; those of a text with itself, always 1, are left out.
 
-    Args:
-        order: numbers of the texts, counted from 0, in the order of rows and columns.
-        groups: a label of every text, where they are ordered by it.
+    Rows and columns are texts in an order, and may be divided into the groups that it goes by.
     """
     products = similarity.products.copy()
     np.fill_diagonal(products, np.nan)
@@ -156,28 +155,18 @@ def products_scatter(
     pair: tuple[int, int] | None = None,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """Every pair of texts by its product in one method and in another.
-
-    Args:
-        among: labels of all methods that are compared, which decide on the colours.
-    """
+    """Every pair of texts by its product in two methods, coloured as ``among`` all labels."""
     colours = method_colours(among or [first.method, second.method])
     i, j = pair_indices(len(first.texts))
     size, opacity = (7, 0.7) if len(i) < 2000 else (4, 0.35)
-    traces = [
-        dots(
-            first.products[i, j],
-            second.products[i, j],
-            colours[second.method],
-            "texts %{customdata[0]} and %{customdata[1]}<br>"
-            f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}",
-            size=size,
-            marker={"opacity": opacity},
-            type="scattergl",
-            customdata=np.stack([i, j], axis=1) + 1,
-            showlegend=False,
-        )
-    ]
+    hover = (
+        "texts %{customdata[0]} and %{customdata[1]}<br>"
+        f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}"
+    )
+    look: Trace = {"size": size, "marker": {"opacity": opacity}, "type": "scattergl"}
+    look |= {"customdata": np.stack([i, j], axis=1) + 1, "showlegend": False}
+    x_values, y_values = first.products[i, j], second.products[i, j]
+    traces = [dots(x_values, y_values, colours[second.method], hover, **look)]
     if pair is not None and pair[0] != pair[1]:
         ring = {"symbol": "circle-open", "line": {"width": 3}}
         place = [first.products[pair]], [second.products[pair]]
@@ -214,14 +203,9 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
 def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
     """A pair's product layer by layer; the mean over the layers is the pair's product."""
     room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
-    layer_bars = label_bars(
-        products,
-        [escape(shorten(name, 30)) for name in layers],
-        method_colour("neural"),
-        "%{y}: %{x:.3f}",
-        [number(value, ".2f") for value in products],
-        textposition="outside",
-    )
+    names = [escape(shorten(name, 30)) for name in layers]
+    look: Trace = {"text": list(map(format_two_places, products)), "textposition": "outside"}
+    layer_bars = label_bars(products, names, method_colour("neural"), "%{y}: %{x:.3f}", **look)
     ends = [min(0.0, products.min()) - room, max(0.0, products.max()) + room]
     x = {"title": "cosine similarity", "range": ends, "zeroline": True, "nticks": 6}
     return draw([layer_bars], escape(title), x, TOP_DOWN)

@@ -117,12 +117,7 @@ def _mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
 def _add_marks(
     figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
 ) -> None:
-    """Lines, ring, stars and names, on top of the points.
-
-    Args:
-        highlighted: [0 or 1, 2 or 3] the point with a ring.
-        points: [text, 2 or 3] all of them.
-    """
+    """Lines, ring, stars and names, on top of all points; ``highlighted`` are those with a ring."""
     flat = points.shape[1] == 2
     for point in highlighted:
         if standout.near is not None:
@@ -311,13 +306,9 @@ def _ring(point: np.ndarray) -> Trace:
 def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
     symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
     look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
-    return _mark_trace(
-        positions,
-        "markers",
-        marker={**look, "color": YELLOW},
-        text=[_two_lines(text) for text, _ in placed],
-        hovertemplate="%{text}<extra></extra>",
-    )
+    hover: Trace = {"text": [_two_lines(text) for text, _ in placed]}
+    hover["hovertemplate"] = "%{text}<extra></extra>"
+    return _mark_trace(positions, "markers", marker={**look, "color": YELLOW}, **hover)
 
 
 def _star_labels(
@@ -511,12 +502,10 @@ def large_map_figure(
 
     Args:
         bounds: of all points: left, right, bottom, top. The whole map shows them.
-        selected: [drawn] whether each point of the columns is selected; the others fade. None where
-            nothing is.
+        selected: [drawn] whether each point of the columns is selected; the others fade.
         undrawn: row numbers and [point, 2] coordinates of selected points that are not drawn.
         highlighted: [2] place of the point with a ring, drawn or not.
         standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
-        uirevision: zoom is kept while it stays the same.
     """
     x_min, x_max, y_min, y_max = bounds
     corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)

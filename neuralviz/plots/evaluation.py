@@ -112,21 +112,10 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, writ
         low, high = interval
         hover += f"<br>95% interval: {number(low, '.3f')} to {number(high, '.3f')}"
         error = _error_bar([value], [low], [high], thickness=2.5, width=7)
-    return dots(
-        [value],
-        [name],
-        colour,
-        hover,
-        size=13,
-        mode="markers+text",
-        text=[number(value, written) if np.isfinite(value) else ""],
-        textposition="top center",
-        textfont={"size": SMALL_FONT_SIZE},
-        cliponaxis=False,
-        error_x=error,
-        showlegend=False,
-        name=name,
-    )
+    text = [number(value, written) if np.isfinite(value) else ""]
+    look: Trace = {"mode": "markers+text", "text": text, "textposition": "top center"}
+    look |= {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False, "showlegend": False}
+    return dots([value], [name], colour, hover, size=13, error_x=error, name=name, **look)
 
 
 def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
@@ -150,15 +139,16 @@ def _error_figure(
     labels: Sequence[str], counts: Sequence[BrokenCount], title: str, among: Sequence[str]
 ) -> go.Figure:
     """The share of relations that each row breaks, as bars."""
-    colours, errors = method_colours(among), [count.error for count in counts]
+    colours, errors = method_colours(among), np.array([count.error for count in counts])
+    positions = ["inside" if error > NARROW * errors.max() else "outside" for error in errors]
     shares = label_bars(
-        np.asarray(errors) * 100,
+        errors * 100,
         shorten_apart(labels, LABEL_LENGTH),
         [colours[label] for label in labels],
         "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
         [f"{error:.2%}" for error in errors],
-        textposition=["inside" if error > NARROW * max(errors) else "outside" for error in errors],
-        customdata=np.asarray([count.wrong_strict / count.total for count in counts]) * 100,
+        textposition=positions,
+        customdata=np.array([count.wrong_strict / count.total for count in counts]) * 100,
     )
     x = {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6}
     height = _rows_height(len(labels))
@@ -198,20 +188,13 @@ def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -
     fewer = min(len(similar), len(dissimilar))
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
+    middles, traces = (edges[:-1] + edges[1:]) / 2, []
     kinds = (("dissimilar", DISSIMILAR, dissimilar), ("similar", SIMILAR, similar))
-    traces = [
-        bars(
-            (edges[:-1] + edges[1:]) / 2,
-            np.histogram(values, edges)[0] / max(1, len(values)) * 100,
-            colour,
-            f"{name}: %{{y:.2g}}%<br>around %{{x:.3f}}",
-            width=np.diff(edges),
-            name=f"{name} ({len(values):,})",
-        )
-        for name, colour, values in kinds
-    ]
-    for trace in traces:
-        trace["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
+    for kind, colour, values in kinds:
+        share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
+        hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({len(values):,})"
+        traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
+        traces[-1]["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
     return draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
 
@@ -414,23 +397,20 @@ def label_accuracy_figure(
 def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Trace:
     """[column, 3] bars of a method, with their intervals."""
     share, low, high = values.T
-    look = {"shape": pattern, "fillmode": "overlay", "fgcolor": "white", "fgopacity": 0.4}
-    trace = bars(
-        np.arange(len(values)),
-        share,
-        colour,
-        "%{fullData.name}<br>%{y:.1f}% (95% interval: %{customdata[0]:.1f}% to "
-        "%{customdata[1]:.1f}%)",
-        name=name,
-        error_y=_error_bar(share, low, high, thickness=2, width=5, color=GROUND),
-        customdata=values[:, 1:],
-        text=[percent(value / 100) for value in share],
-        textposition="inside",
-        insidetextanchor="middle",  # above the line of the baseline
-        textangle=0,
-        insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
-    )
-    trace["marker"]["pattern"] = look
+    bounds = "95% interval: %{customdata[0]:.1f}% to %{customdata[1]:.1f}%"
+    look: Trace = {
+        "error_y": _error_bar(share, low, high, thickness=2, width=5, color=GROUND),
+        "customdata": values[:, 1:],
+        "text": [percent(value / 100) for value in share],
+        "textposition": "inside",
+        "insidetextanchor": "middle",  # above the line of the baseline
+        "textangle": 0,
+        "insidetextfont": {"color": "white", "size": SMALL_FONT_SIZE},
+    }
+    hover = f"%{{fullData.name}}<br>%{{y:.1f}}% ({bounds})"
+    trace = bars(np.arange(len(values)), share, colour, hover, name=name, **look)
+    shape = {"shape": pattern, "fillmode": "overlay", "fgcolor": "white", "fgopacity": 0.4}
+    trace["marker"]["pattern"] = shape
     return trace
 
 

@@ -79,28 +79,19 @@ def overview_figure(stations: Sequence[str]) -> go.Figure:
 def words_figure(
     words: Sequence[str], before: Sequence[float], after: Sequence[float], label: str
 ) -> go.Figure:
-    """Probabilities of tokens at one masked position, before and after micro-tuning.
+    """[word] probabilities at one masked position, before and after micro-tuning, likeliest last.
 
-    Args:
-        words: [word] tokens, likeliest last.
-        before, after: [word] 0 … 1, NaN where it is not among the likeliest.
-        label: the token that is masked there; it is set in bold.
+    NaN where a token is not among the likeliest; the ``label`` that is masked there is in bold.
     """
     names = [
         f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
         for word in (shorten(word, 16) or word for word in words)
     ]
-    traces = [
-        token_bars(
-            np.nan_to_num(np.asarray(values, dtype=float)),
-            names,
-            colour,
-            "%{customdata}<br>%{x:.2%} " + name,
-            ["" if np.isnan(v) else f"{v:.1%}" for v in values],
-            name=name,
-        )
-        for (name, colour), values in ((_AFTER, after), (_BEFORE, before))
-    ]
+    traces = []
+    for (name, colour), values in ((_AFTER, after), (_BEFORE, before)):
+        hover, lengths = f"%{{customdata}}<br>%{{x:.2%}} {name}", np.nan_to_num(values)
+        written = ["" if np.isnan(v) else f"{v:.1%}" for v in values]
+        traces.append(token_bars(lengths, names, colour, hover, written, name=name))
     return _draw(
         traces,
         "What the model predicts for the masked token",
@@ -117,17 +108,11 @@ def losses_figure(
 ) -> go.Figure:
     """[position] cross-entropy in nats of masked tokens, by token, and its mean."""
     sides = ((*_BEFORE, before, -0.14), (*_AFTER, after, 0.14))
+    hover = "<b>%{customdata}</b> masked<br>%{y:.2f} nats"
+    look: Trace = {"size": 11, "marker": {"opacity": 0.75}}
+    look["customdata"] = [escape(tokens[i]) for i in token_of]
     traces = [
-        dots(
-            token_of + side,
-            loss,
-            colour,
-            "<b>%{customdata}</b> masked<br>%{y:.2f} nats",
-            size=11,
-            marker={"opacity": 0.75},
-            name=f"{name}, mean {loss.mean():.2f}",
-            customdata=[escape(tokens[i]) for i in token_of],
-        )
+        dots(token_of + side, loss, colour, hover, name=f"{name}, mean {loss.mean():.2f}", **look)
         for name, colour, loss, side in sides
     ]
     figure = _draw(
@@ -148,18 +133,9 @@ def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -
     gaps = np.full(len(neurons), np.nan)
     ways = np.stack([before, after, gaps], axis=1).ravel()
     traces = [line(np.repeat(x, 3), ways, AFTER, size=0, showlegend=False)]
-    traces += [
-        dots(
-            x,
-            values,
-            colour,
-            "neuron %{customdata}<br>%{y:.4f} " + name,
-            size=13,
-            name=name,
-            customdata=neurons,
-        )
-        for (name, colour), values in ((_BEFORE, before), (_AFTER, after))
-    ]
+    for (name, colour), values in ((_BEFORE, before), (_AFTER, after)):
+        hover = f"neuron %{{customdata}}<br>%{{y:.4f}} {name}"
+        traces.append(dots(x, values, colour, hover, size=13, name=name, customdata=neurons))
     numbers = {"tickvals": x, "ticktext": neurons.astype(str), "tickangle": -90}
     x_axis = {"title": "neuron", **numbers, **BARE}
     return _draw(traces, "The weights that change most", x_axis, {"title": "weight"}, bottom=110)
@@ -181,15 +157,10 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
 
 def norms_figure(names: Sequence[str], norms: np.ndarray) -> go.Figure:
     """[layer] norms of the deltas, and the 1 to which each is normalised."""
-    layers = bars(
-        [layer_label(name) for name in names],
-        norms,
-        _layer_colours(len(names)),
-        "%{x}<br>norm %{y:.4f}",
-        text=[f"{norm:.3f}" for norm in norms],
-        textposition="outside",
-        textfont=None,
-    )
+    labels, written = map(layer_label, names), [f"{norm:.3f}" for norm in norms]
+    look: Trace = {"text": written, "textposition": "outside", "textfont": None}
+    hover, colours = "%{x}<br>norm %{y:.4f}", _layer_colours(len(names))
+    layers = bars(list(labels), norms, colours, hover, **look)
     top = 1.15 * max(1.0, float(norms.max()))
     figure = _draw(
         [layers],
@@ -209,19 +180,11 @@ def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> 
     """Per layer, [dim] vectors in one row, one after the other."""
     ends = np.cumsum([len(vector) for vector in vectors])
     parts = zip(names, vectors, ends, _layer_colours(len(names)), strict=True)
-    traces = [
-        line(
-            np.arange(end - len(vector), end),
-            vector,
-            colour,
-            "value %{x}<br>%{y:.4f}",
-            width=1.5,
-            size=0,
-            fill="tozeroy",
-            name=layer_label(name),
-        )
-        for name, vector, end, colour in parts
-    ]
+    look: Trace = {"width": 1.5, "size": 0, "fill": "tozeroy"}
+    hover, traces = "value %{x}<br>%{y:.4f}", []
+    for name, vector, end, colour in parts:
+        places = np.arange(end - len(vector), end)
+        traces.append(line(places, vector, colour, hover, name=layer_label(name), **look))
     x = {"title": f"{ends[-1]:,} values", "showgrid": False}
     y = {"title": "normalised delta"}
     return _draw(traces, "The normalised deltas, one after the other", x, y, bottom=120)
@@ -232,14 +195,9 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
     n_rows = -(-len(embedding) // EMBEDDING_COLUMNS)
     folded = np.full(n_rows * EMBEDDING_COLUMNS, np.nan)
     folded[: len(embedding)] = embedding
-    image = cells(
-        folded.reshape(n_rows, -1),
-        None,
-        None,
-        "value %{customdata}<br>%{z:.4f}",
-        symmetric_range(embedding),
-        customdata=np.arange(folded.size).reshape(n_rows, -1),
-    )
+    places, hover = np.arange(folded.size), "value %{customdata}<br>%{z:.4f}"
+    values, numbers = (entry.reshape(n_rows, -1) for entry in (folded, places))
+    image = cells(values, None, None, hover, symmetric_range(embedding), customdata=numbers)
     title = "The embedding, value by value"
     return _draw([image], title, {"visible": False}, {"visible": False, **TOP_DOWN})
 
@@ -249,10 +207,8 @@ def product_figure(
 ) -> go.Figure:
     """The cosine similarities of an embedding to others as they add up, value by value.
 
-    Args:
-        sizes: [layer] values that each layer has in the embedding.
-        embeddings: [text] [dim] the others; the sum of the first of them has the layers'
-            colours, the other sums are dashed.
+    Each layer has its size, the number of its values. The sum of the first of the embeddings has
+    the layers' colours, the other sums are dashed.
     """
     ends = np.cumsum(sizes)
     by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
@@ -263,36 +219,18 @@ def product_figure(
         is_below = any(0 <= curve[-1] - sums[-1] < room for curve in by_text if curve is not sums)
         is_main = text == 2
         colours = _layer_colours(len(names)) if is_main else [BEFORE] * len(names)
+        hover = f"text {text}, after %{{x}} values<br>%{{y:.3f}}"
+        look: Trace = {"width": 4, "size": 0, "dash": None if is_main else "dot"}
         for name, size, end, colour in zip(names, sizes, ends, colours, strict=True):
-            part = number(sums[end] - sums[end - size], "+.3f")
-            traces.append(
-                line(
-                    np.arange(end - size, end + 1),
-                    sums[end - size : end + 1],
-                    colour,
-                    f"text {text}, after %{{x}} values<br>%{{y:.3f}}",
-                    width=4,
-                    size=0,
-                    dash=None if is_main else "dot",
-                    name=f"{layer_label(name)} {part}",
-                    showlegend=is_main,
-                )
-            )
-        traces.append(
-            dots(
-                [ends[-1]],
-                [sums[-1]],
-                colours[-1],
-                f"cosine similarity to text {text}: %{{y:.3f}}",
-                size=16,
-                mode="markers+text",
-                text=[f"<b>text {text}: {number(sums[-1], '.3f')}</b>"],
-                textposition=f"{'bottom' if is_below else 'top'} left",
-                textfont={"size": 20},
-                showlegend=False,
-                cliponaxis=False,
-            )
-        )
+            places = np.arange(end - size, end + 1)
+            title = f"{layer_label(name)} {number(sums[end] - sums[end - size], '+.3f')}"
+            look |= {"name": title, "showlegend": is_main}
+            traces.append(line(places, sums[places], colour, hover, **look))
+        look = {"size": 16, "mode": "markers+text", "textfont": {"size": 20}, "showlegend": False}
+        look["textposition"] = f"{'bottom' if is_below else 'top'} left"
+        look["text"] = [f"<b>text {text}: {number(sums[-1], '.3f')}</b>"]
+        hover = f"cosine similarity to text {text}: %{{y:.3f}}"
+        traces.append(dots(ends[-1:], sums[-1:], colours[-1], hover, cliponaxis=False, **look))
     return _draw(
         traces,
         "The dot product, value by value",

@@ -24,6 +24,7 @@ from neuralviz.plots.parts import (
     bars,
     dots,
     draw,
+    format_two_places,
     label_bars,
     line,
     number_axis,
@@ -31,7 +32,6 @@ from neuralviz.plots.parts import (
 )
 from neuralviz.plots.theme import BEFORE, BLUE, FONT_SIZE, RUNG_COLOURS, SKY, VERMILLION
 from neuralviz.training.similarity.settings import RUNG_NAMES
-from neuralviz.words import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -56,15 +56,14 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     names = [line.name for line in lines if line.rung is None]
     names += [RUNG_NAMES[rung] for rung in rungs]
     rung_of = {RUNG_NAMES[rung]: rung for rung in rungs}
-    drawn_lines = [by_name.get(name) for name in names]
+    rows = [by_name.get(name) for name in names]
     published = [
-        (line.published, PUBLISHED_OF) if line and line.published is not None else None
-        for line in drawn_lines
+        (row.published, PUBLISHED_OF) if row and row.published is not None else None for row in rows
     ]
     figure = interval_figure(
         names,
-        [line.spearman if line else np.nan for line in drawn_lines],
-        [line.interval if line else None for line in drawn_lines],
+        [row.spearman if row else np.nan for row in rows],
+        [row.interval if row else None for row in rows],
         "Spearman on the test pairs",
         "Spearman ↑",
         published,
@@ -75,15 +74,10 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         trace.marker.symbol = "circle" if rung else "square"
     several = [(line.name, score) for line in lines for score in line.seeds if len(line.seeds) > 1]
     if several:
-        marks = dots(
-            [score for _, score in several],
-            [name for name, _ in several],
-            BEFORE,
-            "one seed: %{x:.3f}",
-            marker={"symbol": "line-ns-open", "line": {"width": 2}},
-            name="single seeds",
-        )
-        figure.add_trace(marks)
+        owners, scores = zip(*several, strict=True)
+        look: Trace = {"marker": {"symbol": "line-ns-open", "line": {"width": 2}}}
+        look["name"] = "single seeds"
+        figure.add_trace(dots(scores, owners, BEFORE, "one seed: %{x:.3f}", **look))
     ends = [entry[0] for entry in published if entry]
     for row in lines:
         ends += [row.spearman, *(row.interval or ()), *row.seeds]
@@ -95,11 +89,9 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
 def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     """How the rungs learn: Spearman on the dev pairs by epoch, and below it the loss.
 
-    The best epoch of each is marked. Losses are squared errors of scores as shares of their range;
-    the log-variance loss is drawn as the variance that it is the logarithm of.
-
-    Args:
-        curves: as far as they are; of several seeds, those behind the first are pale.
+    The best epoch of each is marked; of several seeds, those behind the first are pale. Losses are
+    squared errors of scores as shares of their range; the log-variance loss is drawn as the
+    variance that it is the logarithm of.
     """
     figure = make_subplots(
         rows=2, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=(_ON_DEV, "Loss")
@@ -176,22 +168,14 @@ def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.
 
 
 def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
-    """A histogram of the errors of predictions (Figure 4).
-
-    Args:
-        errors: [pair] prediction minus people's score.
-    """
+    """A histogram of [pair] errors, prediction minus people's score (Figure 4)."""
     edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
     if len(edges) > _MOST_BINS + 1:
         edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
-    histogram = bars(
-        (edges[1:] + edges[:-1]) / 2,
-        np.histogram(errors, edges)[0],
-        RUNG_COLOURS[rung],
-        "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}",
-        width=np.diff(edges),
-        customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-    )
+    middles, counts = (edges[1:] + edges[:-1]) / 2, np.histogram(errors, edges)[0]
+    hover = "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}"
+    look = {"width": np.diff(edges), "customdata": np.stack([edges[:-1], edges[1:]], axis=1)}
+    histogram = bars(middles, counts, RUNG_COLOURS[rung], hover, **look)
     histogram["marker"]["line"] = {"width": 1, "color": "white"}
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
     figure = draw([histogram], "Errors", x, y)
@@ -199,11 +183,7 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
 
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
-    """The errors in order against those of a normal distribution of their spread (Figure 4).
-
-    Args:
-        errors: [pair] prediction minus people's score.
-    """
+    """[pair] errors in order against those of a normal distribution of their spread (Figure 4)."""
     normal = normal_quantiles(len(errors))
     ends = normal[[0, -1]]
     hover = "error %{y:.2f}, normal %{x:.2f}"
@@ -211,10 +191,7 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
         line(ends, float(errors.mean()) + float(errors.std()) * ends, BEFORE, **_DASHED),
         dots(normal, np.sort(errors), RUNG_COLOURS[rung], hover, size=8),
     ]
-    x, y = (
-        {"title": "if they were normal", "zeroline": False},
-        {"title": "error", "zeroline": False},
-    )
+    x, y = ({"title": title, "zeroline": False} for title in ("if they were normal", "error"))
     return draw(traces, "Q–Q plot", x, y, showlegend=False)
 
 
@@ -233,26 +210,14 @@ def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
     """The scores of two texts by every rung as bars, with a line at that of identical texts."""
-    names = [RUNG_NAMES[rung] for rung in pair]
-    scores = label_bars(
-        [value - low for value in pair.values()],
-        names,
-        [RUNG_COLOURS[rung] for rung in pair],
-        "%{y}: %{customdata:.2f}",
-        [number(value, ".2f") for value in pair.values()],
-        base=low,
-        customdata=list(pair.values()),
-        showlegend=False,
-    )
-    identical = dots(
-        list(equal.values()),
-        names,
-        BEFORE,
-        "identical texts: %{x:.2f}",
-        size=26,
-        marker={"symbol": "line-ns-open", "line": {"width": 3}},
-        name="two identical texts",
-    )
+    names, values = [RUNG_NAMES[rung] for rung in pair], list(pair.values())
+    lengths, colours = [value - low for value in values], [RUNG_COLOURS[rung] for rung in pair]
+    look: Trace = {"text": list(map(format_two_places, values)), "base": low, "customdata": values}
+    hover = "%{y}: %{customdata:.2f}"
+    scores = label_bars(lengths, names, colours, hover, showlegend=False, **look)
+    look = {"size": 26, "marker": {"symbol": "line-ns-open", "line": {"width": 3}}}
+    look |= {"name": "two identical texts"}
+    identical = dots(list(equal.values()), names, BEFORE, "identical texts: %{x:.2f}", **look)
     return draw(
         [scores, identical],
         "Scores by every rung",

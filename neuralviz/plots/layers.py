@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from neuralviz.plots.parts import (
     dots,
     draw,
     label_bars,
+    layer_colours,
     line,
     name_axis,
     number_axis,
@@ -63,14 +64,10 @@ _HOVERED_CHARACTERS = 70
 MAX_KINDS = len(LAYER_COLOURS)
 
 
-def _floor_to(value: float, step: float) -> float:
-    """``value`` rounded down to a multiple of ``step``."""
-    return float(np.floor(value / step + 1e-9) * step)
-
-
 def _lowest(cosines: np.ndarray, step: float) -> float:
     """Where a scale of cosines begins, so that differences without meaning are not blown up."""
-    return min(_floor_to(float(cosines.min()), step), 1 - step)
+    floor = float(np.floor(cosines.min() / step + 1e-9) * step)
+    return min(floor, 1 - step)
 
 
 def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
@@ -90,10 +87,8 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
 def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
     """How far the vectors of a text's words turn in every layer, a line a word.
 
-    Args:
-        words: the most important first.
-        named: so many of them, and the least important, have names; the others are grey.
-        first_layer: the first that counts; what lies before it is shaded.
+    Of the words, the most important first, so many as are ``named`` and the last have colours.
+    What lies before the ``first_layer`` that counts is shaded.
     """
     coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
     if len(words) > named:
@@ -117,39 +112,22 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     return figure
 
 
-def _turns_line(word: FollowedWord, place: int, colour: str | None) -> dict[str, Any]:
-    name = escape(shorten(word.word, 20))
-    return line(
-        np.arange(1, len(word.turns) + 1),
-        word.turns,
-        colour or DISSIMILAR,
-        f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}",
-        width=4 if colour else 1.5,
-        size=9 if colour else 0,
-        name=name,
-        opacity=1 if colour else 0.6,
-        showlegend=colour is not None,
-        legendrank=place + 1,
-    )
+def _turns_line(word: FollowedWord, place: int, colour: str | None) -> Trace:
+    name, steps = escape(shorten(word.word, 20)), np.arange(1, len(word.turns) + 1)
+    hover = f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}"
+    look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
+    if colour:
+        look = {"width": 4, "size": 9, "opacity": 1, "showlegend": True}
+    look |= {"name": name, "legendrank": place + 1}
+    return line(steps, word.turns, colour or DISSIMILAR, hover, **look)
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
-    """Cosines of layers some steps apart (SBERT-WK, Figure 1 e-h).
-
-    Args:
-        diagonals: by offset, [layer - offset] cosines.
-    """
-    traces = [
-        line(
-            np.arange(len(values)),
-            values,
-            colour,
-            "layers %{x} and %{customdata}<br>cosine %{y:.3f}",
-            name=f"distance {offset}",
-            customdata=np.arange(len(values)) + offset,
-        )
-        for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False)
-    ]
+    """[layer - offset] cosines of layers an offset apart, by offset (SBERT-WK, Figure 1 e-h)."""
+    hover, traces = "layers %{x} and %{customdata}<br>cosine %{y:.3f}", []
+    for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
+        look: Trace = {"name": f"distance {offset}", "customdata": np.arange(len(values)) + offset}
+        traces.append(line(np.arange(len(values)), values, colour, hover, **look))
     n = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     return draw(
         traces,
@@ -163,11 +141,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Fi
 def weights_figure(
     weights: Mapping[str, np.ndarray], layers: np.ndarray, tokens: Sequence[str]
 ) -> go.Figure:
-    """SBERT-WK's weights of the layers, a row a token, a panel a kind of weight.
-
-    Args:
-        weights: by name, [token, layer]; the first 60 tokens are drawn.
-    """
+    """[token, layer] weights of SBERT-WK, a panel a name; the first 60 tokens are drawn."""
     tokens = tokens[:MAX_TOKENS]
     drawn = {name: values[: len(tokens)] for name, values in weights.items()}
     all_weights = np.stack(list(drawn.values()))
@@ -181,17 +155,12 @@ def weights_figure(
         subplot_titles=[f"<b>{name}</b>" for name in drawn],
         horizontal_spacing=0.04,
     )
+    rows, hovered = np.arange(len(tokens)), [[escape(token)] * len(layers) for token in tokens]
     for column, (name, values) in enumerate(drawn.items(), 1):
-        panel = cells(
-            values,
-            layers,
-            np.arange(len(tokens)),
-            f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}",
-            coloraxis="coloraxis",
-            customdata=[[escape(token)] * len(layers) for token in tokens],
-            **(cell_labels(values) if is_narrow else {}),
-        )
-        figure.add_trace(panel, row=1, col=column)
+        hover = f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
+        look: Trace = {"coloraxis": "coloraxis", "customdata": hovered}
+        look |= cell_labels(values) if is_narrow else {}
+        figure.add_trace(cells(values, layers, rows, hover, **look), row=1, col=column)
     scale = {"colorscale": "Cividis"} if low >= 0 else {}
     figure.update_xaxes(number_axis("layer", layers, **BARE))
     figure.update_yaxes(name_axis(tokens, 14, **TOP_DOWN, **BARE))
@@ -247,11 +216,7 @@ def marks_figure(
     moment: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
-    """The delta of each kind of layer in each block.
-
-    Args:
-        norms: [kind, block]; NaN where a block has no such layer.
-    """
+    """[kind, block] norms of the deltas of layers; NaN where a block has no such layer."""
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
     low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
@@ -270,22 +235,13 @@ def marks_figure(
 def block_totals_figure(
     totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
 ) -> go.Figure:
-    """The delta of each whole block over the epochs.
-
-    Args:
-        totals: [epoch, block] after each epoch; NaN where not known.
-    """
-    traces = [
-        line(
-            np.arange(epochs + 1),
-            np.append(0.0, totals[:, i]),
-            colour,
-            f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}",
-            size=7 if epochs <= 30 else 0,
-            name=f"block {block}",
-        )
-        for i, (block, colour) in enumerate(zip(blocks, _shades(len(blocks)), strict=True))
-    ]
+    """[epoch, block] the delta of each whole block after each epoch; NaN where not known."""
+    traces = []
+    for block, colour, norms in zip(blocks, layer_colours(len(blocks)), totals.T, strict=True):
+        hover = f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}"
+        look: Trace = {"size": 7 if epochs <= 30 else 0, "name": f"block {block}"}
+        from_zero = np.append(0.0, norms)
+        traces.append(line(np.arange(epochs + 1), from_zero, colour, hover, **look))
     ends = {"range": [-0.04 * epochs, epochs * 1.04], "tickformat": "d"}
     return draw(
         traces,
@@ -301,13 +257,6 @@ def _format_two_digits(value: float) -> str:
     return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
 
 
-def _shades(n: int) -> list[str]:
-    """A colour for each of ``n`` blocks: categories while they are few, else from low to high."""
-    if n <= len(LAYER_COLOURS):
-        return list(LAYER_COLOURS[:n])
-    return sample_colorscale("Viridis", np.linspace(0.3, 0.8, n).tolist())
-
-
 # --- words of a corpus -------------------------------------------------------------------------
 
 
@@ -321,10 +270,8 @@ def words_figure(
 ) -> go.Figure:
     """Words as dots along the variance of their change from layer to layer, the first at the top.
 
-    Args:
-        occurrences: [word] in the corpus; the more, the larger the dot.
-        limits: smallest and largest variance among all groups, so that their figures compare.
-        gap: number of the word before which a row is left empty.
+    A word has the larger a dot the more [word] occurrences it has. ``limits`` are the smallest and
+    the largest variance of all figures that compare; a row is left empty before word ``gap``.
     """
     rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     is_logarithmic = limits[0] > 0 and limits[1] > 4 * limits[0]
@@ -333,16 +280,11 @@ def words_figure(
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
     ]
-    variances = dots(
-        variance,
-        rows,
-        sample_colorscale("Cividis", places.tolist()),
-        "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}",
-        size=9 + 3 * np.log10(np.maximum(occurrences, 1)),
-        marker={"line": {"width": 1, "color": GROUND}},
-        customdata=hovered,
-        cliponaxis=False,
-    )
+    hover = "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}"
+    look: Trace = {"marker": {"line": {"width": 1, "color": GROUND}}, "customdata": hovered}
+    look |= {"size": 9 + 3 * np.log10(np.maximum(occurrences, 1)), "cliponaxis": False}
+    colours = sample_colorscale("Cividis", places.tolist())
+    variances = dots(variance, rows, colours, hover, **look)
     n_rows = len(words) + bool(gap)
     ends = {"range": [n_rows - 0.4, -0.6], "zeroline": False}
     y = name_axis(words, 16, ticklabelstandoff=6, **ends) | {"tickvals": rows}
@@ -383,21 +325,24 @@ def layer_figure(
     coefficient: str,
     best: tuple[str, int] | None = None,
 ) -> go.Figure:
-    """Correlation with the scores, layer by layer, a line for each pooling.
+    """Correlation with the scores at layers 0, 1, … by pooling, NaN where there is none.
 
-    Args:
-        correlations: pooling to its values at layers 0, 1, …; NaN where there is none.
+    A ring with its value is around the ``best`` pooling and layer.
     """
-    traces = []
-    for pooling, values in correlations.items():
-        dash, symbol = _POOLING_LOOKS[pooling]
-        layers = np.arange(len(values))
-        name = POOLING_NAMES[pooling]
-        values_line = line(layers, values, BLUE, "layer %{x}: %{y:.3f}", dash=dash, name=name)
-        traces.append(values_line | {"marker": {"size": 9, "symbol": symbol}})
+    hover = "layer %{x}: %{y:.3f}"
+    traces = [
+        _styled_line(
+            range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
+        )
+        for name, values in correlations.items()
+    ]
     if best is not None:
         pooling, layer = best
-        traces.append(_ring(layer, correlations[pooling][layer]))
+        value = correlations[pooling][layer]
+        look: Trace = {"mode": "markers+text", "textposition": "top center", "cliponaxis": False}
+        look["marker"] = {"symbol": "circle-open", "line": {"width": 3}}
+        text = [f"<b>{number(value, '.2f')}</b>"]
+        traces.append(dots([layer], [value], BLUE, size=18, text=text, showlegend=False, **look))
     n_layers = max(map(len, correlations.values()), default=1)
     return draw(
         traces,
@@ -407,28 +352,21 @@ def layer_figure(
     )
 
 
-def _ring(layer: int, value: float) -> dict[str, Any]:
-    """A ring around a layer's value, with the value above it."""
-    return dots(
-        [layer],
-        [value],
-        BLUE,
-        size=18,
-        marker={"symbol": "circle-open", "line": {"width": 3}},
-        mode="markers+text",
-        text=[f"<b>{number(value, '.2f')}</b>"],
-        textposition="top center",
-        cliponaxis=False,
-        showlegend=False,
-    )
+def _styled_line(
+    x: Iterable[int],
+    values: Sequence[float],
+    colour: str,
+    hover: str,
+    name: str,
+    look: tuple[str, str],
+) -> Trace:
+    dash, symbol = look
+    trace = line(list(x), values, colour, hover, dash=dash, name=name)
+    return trace | {"marker": {"size": 9, "symbol": symbol}}
 
 
 def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
-    """The parts of SBERT-WK as bars, in the order given, the plain mean in the colour of means.
-
-    Args:
-        values: part to its correlation; NaN where there is none.
-    """
+    """The correlation of each part of SBERT-WK, NaN where there is none, the plain mean first."""
     numbers = np.array(list(values.values()))
     parts = label_bars(
         numbers,
@@ -450,18 +388,12 @@ def sweep_figure(
     axis: str,
     coefficient: str,
 ) -> go.Figure:
-    """Correlation over one setting of SBERT-WK, a line for each variant.
-
-    Args:
-        plain: correlation of the last layer's mean, drawn for comparison.
-    """
+    """Correlation over one setting by variant; ``plain`` is that of the last layer's mean."""
+    hover = f"{axis} %{{x}}: %{{y:.3f}}"
     traces = []
     for variant, values in correlations.items():
-        dash, symbol = _VARIANT_LOOKS[variant]
         name = f"SBERT-WK, {VARIANT_NAMES[variant].lower()}"
-        hover = f"{axis} %{{x}}: %{{y:.3f}}"
-        values_line = line(list(settings), values, GREEN, hover, dash=dash, name=name)
-        traces.append(values_line | {"marker": {"size": 9, "symbol": symbol}})
+        traces.append(_styled_line(settings, values, GREEN, hover, name, _VARIANT_LOOKS[variant]))
     ends, name = [settings[0], settings[-1]], "mean of the last layer"
     look: Trace = {"width": 2, "dash": "dash", "size": 0}
     traces.append(line(ends, [plain, plain], BLUE, f"{name}: %{{y:.3f}}", name=name, **look))
@@ -479,10 +411,13 @@ def scatter_figure(
 ) -> go.Figure:
     """Scores of pairs against the cosines of their vectors; the pair is named where one points.
 
-    Args:
-        kinds: a name of each pair's kind; drawn in one colour where there are none or too many.
+    A pair has the colour of its kind; where there are none or too many, all have one.
     """
-    hover = np.array([f"{_quote(a)}<br>{_quote(b)}" for a, b in sentences], dtype=object)
+    quoted = [
+        [f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”" for sentence in pair]
+        for pair in sentences
+    ]
+    hover = np.array(["<br>".join(pair) for pair in quoted], dtype=object)
     kinds = kinds or [""] * len(scores)
     names = list(dict.fromkeys(kinds))
     has_kinds = 1 < len(names) <= MAX_KINDS
@@ -503,10 +438,6 @@ def scatter_figure(
     ]
     x, y = {"title": axis, "nticks": 8}, {"title": "human score"}
     return draw(traces, title, x, y, showlegend=has_kinds)
-
-
-def _quote(sentence: str) -> str:
-    return f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”"
 
 
 def _whole_numbers(title: str, first: int, last: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from plotly.colors import sample_colorscale
+import pandas as pd
 
 from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning.settings import TuningSettings
@@ -20,11 +20,12 @@ from neuralviz.plots.parts import (
     cell_values,
     cells,
     draw,
+    layer_colours,
     line,
     token_bars,
 )
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS, escape, shorten, symmetric_range
+from neuralviz.plots.theme import AFTER, BEFORE, escape, shorten, symmetric_range
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
@@ -81,15 +82,14 @@ def _changed_settings(settings: TuningSettings) -> list[str]:
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
     """Layer names without what all of them share: ``block 5 · output.dense.bias``."""
-    out = []
-    for name in names:
-        parts = name.split(".")
-        number = next((i for i, part in enumerate(parts[:-1]) if part.isdigit()), None)
-        if number is None:
-            out.append(".".join(parts[-2:]))
-        else:
-            out.append(f"block {parts[number]} · {'.'.join(parts[number + 1 :])}")
-    return out
+    return [_shorten_layer(name.split(".")) for name in names]
+
+
+def _shorten_layer(parts: list[str]) -> str:
+    for place, part in enumerate(parts[:-1]):
+        if part.isdigit():
+            return f"block {part} · {'.'.join(parts[place + 1 :])}"
+    return ".".join(parts[-2:])
 
 
 # --- losses ------------------------------------------------------------------------------------
@@ -102,12 +102,10 @@ def loss_figure(
     earlier: np.ndarray | None = None,
     runs: tuple[int, int] = (2, 1),
 ) -> go.Figure:
-    """Loss by epoch: one text over the others, of which more than eight are a band.
+    """[text, epoch + 1] losses in nats: one text over the others, of which many are a band.
 
-    Args:
-        curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known, and of
-            texts that should not be drawn.
-        earlier: the same of another run on the same texts, which lies wide and pale below.
+    NaN where not known, and of texts that should not be drawn. The curves of an ``earlier`` run on
+    the same texts lie wide and pale below.
     """
     name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
     if earlier is not None:
@@ -136,20 +134,12 @@ def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> li
 
 
 def _curve(
-    curve: np.ndarray,
-    name: str,
-    colour: str,
-    width: float,
-    pale: bool = False,
-    *,
-    hover_name: str = "",
-    size: int = 0,
-    **more: Any,
+    curve: np.ndarray, name: str, colour: str, width: float, pale: bool = False, **more: Any
 ) -> Trace:
-    """A line of losses; ``hover_name`` stands in its hover box, by default its own name."""
-    hover = f"{hover_name or name}<br>epoch %{{x}}: loss %{{y:.3f}}"
-    look: Trace = {"width": width, "size": size, "opacity": PALE if pale else 1}
-    return line(np.arange(len(curve)), curve, colour, hover, name=name, **look, **more)
+    """A line of losses."""
+    hover = f"{more.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
+    look: Trace = {"width": width, "size": 0, "opacity": PALE if pale else 1, "name": name} | more
+    return line(np.arange(len(curve)), curve, colour, hover, **look)
 
 
 def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
@@ -168,14 +158,11 @@ def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
 
 def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
     """Median of the texts; of the newer run the range from the lowest to the highest, too."""
-    n_texts = int(np.isfinite(curves).any(axis=1).sum())
+    table = pd.DataFrame(curves).where(np.isfinite(curves))  # statistics leave out NaN
+    n_texts = int(table.notna().any(axis=1).sum())
     if n_texts < 2:
         return []
-    finite = np.ma.masked_invalid(curves)
-    low, median, high = (
-        np.ma.filled(values.astype(float), np.nan)
-        for values in (finite.min(axis=0), np.ma.median(finite, axis=0), finite.max(axis=0))
-    )
+    low, median, high = (values.to_numpy() for values in (table.min(), table.median(), table.max()))
     name, width = f"median of {n_texts:,} texts", PALE_WIDTH if pale else 3
     middle = _curve(median, name, BEFORE, width, pale, showlegend=not pale)
     if pale:
@@ -205,31 +192,33 @@ def delta_norm_figure(
     """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale."""
     # a layer has one colour in both runs
     layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
-    colours = dict(zip(layers, _layer_colours(len(layers)), strict=True))
-    names = dict(zip(layers, map(escape, _names_of_kind(layers)), strict=True))
+    colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
+    short_names = short_layer_names(layers)
+    kinds = {name.partition(" · ")[2] for name in short_names}
+    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # that all of several layers have
+    if kind:
+        short_names = [name.partition(" · ")[0] for name in short_names]
+    names = dict(zip(layers, map(escape, short_names), strict=True))
     n_layers = len(norms.layers)
     width, size = (3, 8) if n_layers <= MAX_LINES else (2, 0)
     pale: Trace = {"width": PALE_WIDTH, "size": 0, "opacity": PALE}
     clear: Trace = {"width": width, "size": size, "opacity": 1}
-    traces = [
-        line(
-            np.arange(len(run.values) + 1),
-            np.append(0.0, run.values[:, i]),
-            colours[layer],
-            f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}",
-            name=names[layer],
-            legendgroup=names[layer],
-            showlegend=run is norms and 1 < n_layers <= MAX_LINES,
-            **(clear if run is norms else pale),
-        )
-        for run in (earlier, norms)
-        if run is not None
-        for i, layer in enumerate(run.layers)
-    ]
+    traces = []
+    for run in (earlier, norms) if earlier is not None else (norms,):
+        look = clear if run is norms else pale
+        is_named = run is norms and 1 < n_layers <= MAX_LINES
+        for layer, values in zip(run.layers, run.values.T, strict=True):
+            hover = f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}"
+            entry: Trace = {
+                "name": names[layer],
+                "legendgroup": names[layer],
+                "showlegend": is_named,
+            }
+            x, y = np.arange(len(values) + 1), np.append(0.0, values)
+            traces.append(line(x, y, colours[layer], hover, **entry, **look))
     if earlier is not None:
         traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **pale))
     n_epochs = max(len(run.values) for run in (norms, earlier) if run is not None)
-    kind = _shared_kind(layers)
     return draw(
         traces,
         f"Norm of each block's {escape(kind)}" if kind else "Norm of each layer's delta",
@@ -239,43 +228,19 @@ def delta_norm_figure(
     )
 
 
-def _shared_kind(layers: Sequence[str]) -> str:
-    """The kind that all of several layers have; empty where they differ."""
-    kinds = {name.partition(" · ")[2] for name in short_layer_names(layers)}
-    return kinds.pop() if len(kinds) == 1 and len(layers) > 1 else ""
-
-
-def _names_of_kind(layers: Sequence[str]) -> list[str]:
-    """Short names, of which the blocks alone are left where the kind is the same."""
-    names = short_layer_names(layers)
-    return [name.partition(" · ")[0] for name in names] if _shared_kind(layers) else names
-
-
-def _layer_colours(n: int) -> list[str]:
-    if n <= len(LAYER_COLOURS):
-        return list(LAYER_COLOURS[:n])
-    return sample_colorscale("Cividis", np.linspace(0, 1, n).tolist())
-
-
 def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
-    """The delta of one layer, neurons × epochs, sorted by the latest delta; epochs run upwards.
+    """[epoch, dim] the delta of one layer, NaN where not known, sorted by the latest; upwards.
 
-    Args:
-        deltas: [epoch, dim] the delta after each epoch; NaN where not known.
-        all_neurons: all neurons, rather than those that fell and those that rose most.
+    Those neurons that fell and those that rose most are drawn, or ``all_neurons``.
     """
     n_epochs, dim = deltas.shape
     order = neurons_in_order(deltas, all_neurons=all_neurons)
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
-    heatmap = cells(
-        np.round(deltas[drawn][:, order], 5),
-        [str(neuron) for neuron in order],
-        drawn + 1,
-        "neuron %{x}<br>after epoch %{y}: %{z:+.4f}",
-        symmetric_range(deltas),
-        **bar_title("delta"),
-    )
+    values = np.round(deltas[drawn][:, order], 5)
+    hover = "neuron %{x}<br>after epoch %{y}: %{z:+.4f}"
+    look = {"limits": symmetric_range(deltas), **bar_title("delta")}
+    heatmap = cells(values, [str(neuron) for neuron in order], drawn + 1, hover, **look)
     shapes = []
     name = escape(short_layer_names([layer])[0])
     wide_title = f"All neurons of {name}, sorted by their delta"
@@ -348,15 +313,9 @@ def products_figure(
     names = [f"{i + 1}" for i in numbers]
     short = [escape(shorten(text, 60)) for text in texts]
     look = {**CIVIDIS, **cell_values(products, most_columns=MAX_WRITTEN)}
-    matrix = cells(
-        products,
-        names,
-        names,
-        "%{customdata}<br>cosine similarity %{z:.3f}",
-        (min(0.0, float(products.min())), 1.0),
-        customdata=[[f"{a}<br>{b}" for b in short] for a in short],
-        **look,
-    )
+    look["customdata"] = [[f"{a}<br>{b}" for b in short] for a in short]
+    hover, limits = "%{customdata}<br>cosine similarity %{z:.3f}", (min(0.0, products.min()), 1.0)
+    matrix = cells(products, names, names, hover, limits, **look)
     axis = {"title": "text", "type": "category", "showgrid": False, "constrain": "domain"}
     upright = {**axis, **TOP_DOWN, "scaleanchor": "x"}
     return draw([matrix], "Cosine similarity of the embeddings", axis, upright)
@@ -369,19 +328,21 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
     """
     percents = np.asarray(shares) * 100
     low, high = symmetric_range(percents)
-    hover, names = "%{customdata}: %{y:,.1f}%", [escape(word) for word in words]
+    hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
     # around 0 a bar has the ground's colour
     share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
     named = _named_places(percents)
     is_upright = len(words) > UPRIGHT_WORDS
+    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
+    angle = -90 if is_upright else 0 if fits else -45  # so that no words run into each other
     return draw(
         [share_bars],
         title,
         {
             "tickvals": named,
             "ticktext": [escape(shorten(words[place], 14)) for place in named],
-            "tickangle": _word_angle(words),
+            "tickangle": angle,
             "tickfont": {"size": 13} if is_upright else None,
             "showgrid": False,
         },
@@ -405,14 +366,6 @@ def _named_places(shares: np.ndarray) -> list[int]:
     return sorted(named)
 
 
-def _word_angle(words: Sequence[str]) -> int:
-    """Degrees at which words do not run into each other, also in half a page."""
-    if len(words) > UPRIGHT_WORDS:
-        return -90
-    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
-    return 0 if fits else -45
-
-
 def shares_width(words: Sequence[str]) -> int:
     """px below which the words of `shares_figure` would stand on each other."""
     return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300
@@ -425,19 +378,13 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
     """
     entries = blank.candidates
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
-    before, after = ([getattr(entry, when) for entry in entries] for when in ("before", "after"))
-    traces = [
-        token_bars(
-            values,
-            names,
-            colour,
-            f"%{{customdata}} {name}: %{{text}}",
-            [percent(value).replace("less than ", "&lt; ") for value in values],
-            name=name,
-        )
-        for name, colour, values in (("before", BEFORE, before), ("after", AFTER, after))
-    ]
-    highest = max(before + after)
+    traces, highest = [], 0.0
+    for moment, colour in (("before", BEFORE), ("after", AFTER)):
+        values = [getattr(entry, moment) for entry in entries]
+        highest = max(highest, *values)
+        written = [percent(value).replace("less than ", "&lt; ") for value in values]
+        hover = f"%{{customdata}} {moment}: %{{text}}"
+        traces.append(token_bars(values, names, colour, hover, written, name=moment))
     return draw(
         traces,
         title,

@@ -39,20 +39,15 @@ EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
 
 @dataclass(frozen=True, eq=False)
 class PointColour:
-    """What the points of a map are coloured by: categories or numbers.
-
-    Attributes:
-        codes: [text] place of each text's category, -1 where it has none; None for numbers.
-        ends: of the scale of the values; by default those of the middle 98% of them.
-    """
+    """What the points of a map are coloured by: categories or numbers."""
 
     name: str  # of the column or measure
     categories: tuple[str, ...] = ()  # those with a colour of their own come first
-    codes: np.ndarray | None = None
+    codes: np.ndarray | None = None  # [text] place of the category, -1: none; None for numbers
     values: np.ndarray | None = None  # [text] float32, NaN where there is none; None for categories
     number_format: str = ".3~g"  # of the values, as d3 writes it
     missing: str = "no value"  # what texts without a category or number are called
-    ends: tuple[float, float] | None = None
+    ends: tuple[float, float] | None = None  # of the scale; by default of the middle 98%
 
     def select(self, rows: np.ndarray) -> PointColour:
         """The colours of some texts, which look as they do among all."""
@@ -98,27 +93,16 @@ def colour_by_category(
 def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`colour_by_category` of labels that are numbers already.
-
-    Args:
-        codes: [text] which of the names each has, -1 where there is none.
-    """
+    """`colour_by_category` of [text] codes: which of the names each has, -1 where there is none."""
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
-    ordered = _sort_categories(
-        Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
-    )
+    counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
+    ordered = [label for label, _ in counts.most_common()]
+    if all(finite_number(label) is not None for label in ordered):  # numbers are in their order
+        coloured, uncoloured = ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:]
+        ordered = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
     place = {label: code for code, label in enumerate(ordered)}
     new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
-    return PointColour(name, ordered, codes=new[codes], missing=missing)
-
-
-def _sort_categories(sizes: Counter[str]) -> tuple[str, ...]:
-    """The largest categories first; the first of those that are numbers as numbers."""
-    by_size = [label for label, _ in sizes.most_common()]
-    if all(finite_number(label) is not None for label in by_size):
-        coloured, uncoloured = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
-        by_size = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
-    return tuple(by_size)
+    return PointColour(name, tuple(ordered), codes=new[codes], missing=missing)
 
 
 def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
@@ -157,9 +141,8 @@ def point_groups(
 ) -> Iterator[PointGroup]:
     """The groups with points, in the order in which they are drawn: the last ones lie on top.
 
-    Args:
-        everywhere: colour of all points, of which these are some: every group of those is there,
-            with points or without.
+    With a colour ``everywhere``, of all points of which these are some, every group of those is
+    there, with points or without.
     """
     all_points = np.arange(n)
     if colour is None:

@@ -21,17 +21,11 @@ _NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
 
 @dataclass(frozen=True)
 class About:
-    """The title, settings and file names of a figure outside the app.
-
-    Attributes:
-        settings: how it was made, by name: methods, model, what else changes the result.
-        files: what sets the names of its files apart: the beginning of a text or the name of an
-            example, then methods and settings that matter.
-    """
+    """The title, settings and file names of a figure outside the app."""
 
     title: str = ""  # in a few words; plain text
-    settings: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)  # how it was made, by name
+    files: tuple[str, ...] = ()  # what sets the names of its files apart: a text, methods, settings
 
     @property
     def line(self) -> str:
@@ -71,8 +65,7 @@ def figure_html(figure: go.Figure, *, with_library: bool) -> str:
 def page_html(provenance: About, body: str, *, style: str = "", title: str = "") -> str:
     """A page that says what it shows, how it was made, and when.
 
-    Args:
-        title: in the browser's tab where ``provenance`` has none.
+    The ``title`` is in the browser's tab where ``provenance`` has none.
     """
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"

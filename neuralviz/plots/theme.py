@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +12,7 @@ import plotly.io as pio
 from plotly.colors import sequential
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
@@ -143,16 +143,6 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
     figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
     return figure
-
-
-def make_live_figure(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
-    """A figure that is redrawn often, made in one go: much faster than trace by trace.
-
-    Args:
-        traces: with their ``type``.
-        layout: without a template; the page or the file gives it one.
-    """
-    return go.Figure({"data": list(traces), "layout": {**layout, "template": "none"}})
 
 
 def unstyled_json(figure: go.Figure) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from neuralviz.evaluation.training_tables import training_numbers
 from neuralviz.headlines.training import trained_part
@@ -30,7 +31,6 @@ from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
 
     from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable
@@ -83,9 +83,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
 
 def smooth(values: np.ndarray) -> np.ndarray:
     """[step] mean of each value and those just before it, ten in all; NaN is left out."""
-    import pandas as pd
-
-    finite = pd.Series(np.where(np.isfinite(values), values, np.nan))
+    finite = pd.Series(values).where(np.isfinite(values))
     return finite.rolling(SMOOTHED, min_periods=1).mean().to_numpy()
 
 
@@ -95,20 +93,22 @@ def smooth(values: np.ndarray) -> np.ndarray:
 def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     """10-NN accuracy at every layer, before and as far as the training is (crops paper, Fig. 4b).
 
-    Args:
-        lessons: those with at least one snapshot with an accuracy are drawn.
+    Lessons without an accuracy yet are left out.
     """
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
-    traces = [
-        _accuracy_line(lesson.accuracy[0], "before", BEFORE, "dot") for lesson in measured[:1]
-    ]
+    n_layers = measured[0].accuracy.shape[1] if measured else 1
+    drawn = [(lesson.accuracy[0], "before", BEFORE, "dot") for lesson in measured[:1]]
     for lesson in measured:
         if len(lesson.accuracy) > 1:
             kind = lesson.settings.pairs
             after = kind if len(measured) > 1 else "after training"
             name = after if lesson.is_over else f"{after}, so far"
-            traces.append(_accuracy_line(lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
-    n_layers = measured[0].accuracy.shape[1] if measured else 1
+            drawn.append((lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
+    traces = []
+    for accuracy, name, colour, dash in drawn:
+        hover = f"{name}<br>layer %{{x}}: %{{y:.1%}}"
+        look: Trace = {"width": 4, "dash": dash, "name": name}
+        traces.append(line(np.arange(n_layers), accuracy, colour, hover, **look))
     return draw(
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
@@ -118,18 +118,8 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
     )
 
 
-def _accuracy_line(accuracy: np.ndarray, name: str, colour: str, dash: str) -> Trace:
-    """[layer] accuracies of one moment."""
-    hover = f"{name}<br>layer %{{x}}: %{{y:.1%}}"
-    return line(np.arange(len(accuracy)), accuracy, colour, hover, width=4, dash=dash, name=name)
-
-
 def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
-    """10-NN accuracy at the last layer over the steps: of the table, which has no other layer.
-
-    Args:
-        lessons: those with at least one snapshot with an accuracy are drawn.
-    """
+    """10-NN accuracy at the last layer over the steps: of the table, which has no other layer."""
     traces = []
     for lesson in lessons:
         if len(lesson.accuracy):
@@ -138,11 +128,11 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
             traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    for untrained in [lesson.untrained for lesson in lessons if lesson.untrained][:1]:
+    untrained = next((lesson.untrained for lesson in lessons if lesson.untrained), None)
+    if untrained:
         name = "whole model, untrained"
         look: Trace = {"dash": "dot", "size": 0, "name": name}
-        ends, level = [0, n_steps], [untrained, untrained]
-        traces.append(line(ends, level, BEFORE, f"{name}: %{{y:.1%}}", **look))
+        traces.append(line([0, n_steps], [untrained] * 2, BEFORE, f"{name}: %{{y:.1%}}", **look))
     return draw(
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}”",
@@ -157,10 +147,8 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
     chosen = slice(None) if layer is None else layer
     accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
     if layer is not None:
-        untrained = [lesson.untrained for lesson in lessons if lesson.untrained is not None]
-        accuracies.append(np.array(untrained))
-    values = np.concatenate(accuracies) if accuracies else np.array([])
-    values = values if len(values) else np.array([0.5])
+        accuracies += [np.array([run.untrained]) for run in lessons if run.untrained is not None]
+    values = np.concatenate(accuracies or [np.array([0.5])])
     margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
     low, high = float(values.min()) - margin, float(values.max()) + margin
     return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
@@ -169,8 +157,7 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
 def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
-    Args:
-        drawn_lessons: all that are drawn side by side, to share their colours.
+    The ``drawn_lessons`` are all that stand side by side, and share their colours.
     """
     title = "Accuracy at every layer"
     if len(drawn_lessons) > 1:
@@ -181,17 +168,11 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
     is_narrow = len(steps) <= FEW_COLUMNS
     columns = np.arange(len(steps))
     ticks = spaced_ticks(columns)
-    accuracy_map = cells(
-        lesson.accuracy.T,
-        columns,
-        np.arange(n_layers),
-        "step %{customdata}, layer %{y}: %{z:.1%}",
-        (min(map(np.min, accuracies)), max(map(np.max, accuracies))),
-        customdata=np.tile(steps, (n_layers, 1)),
-        texttemplate="%{z:.0%}" if is_narrow else None,
-        showscale=not is_narrow,
-        colorbar={"tickformat": ".0%"},
-    )
+    look: Trace = {"customdata": np.tile(steps, (n_layers, 1)), "colorbar": {"tickformat": ".0%"}}
+    look |= {"texttemplate": "%{z:.0%}" if is_narrow else None, "showscale": not is_narrow}
+    look["limits"] = min(map(np.min, accuracies)), max(map(np.max, accuracies))
+    hover = "step %{customdata}, layer %{y}: %{z:.1%}"
+    accuracy_map = cells(lesson.accuracy.T, columns, np.arange(n_layers), hover, **look)
     moments = [f"{steps[i]:,}" if steps[i] else "before" for i in ticks]
     return draw(
         [accuracy_map],
@@ -219,14 +200,10 @@ def moving_map_figure(
     colours: dict[str, str],
     followed: Sequence[int],
 ) -> go.Figure:
-    """The texts after some steps, with trails of some from before till then.
+    """The texts after some steps, those ``followed``, by number, with trails from before till then.
 
     The frame is that of all ``maps`` [snapshot, text, 2], but for a few points that are far from
-    all others.
-
-    Args:
-        colours: by group; what has none is grey.
-        followed: numbers of the texts with trails.
+    all others. A group without a colour is grey.
     """
     so_far = maps[: snapshot + 1]
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
@@ -235,10 +212,9 @@ def moving_map_figure(
         for text in followed
     ]
     hover = "%{customdata[1]}<br>%{customdata[0]}"
+    coloured = [group if group in colours else "" for group in groups]
     for name in [*colours, ""]:
-        members = [
-            i for i, group in enumerate(groups) if name == (group if group in colours else "")
-        ]
+        members = [i for i, group in enumerate(coloured) if group == name]
         hovered = [[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members]
         (x, y), colour = maps[snapshot, members].T, colours.get(name, BEFORE)
         look = {"size": 7, "marker": {"opacity": 0.85}, "customdata": hovered}
@@ -266,11 +242,10 @@ def training_table_figure(
     """
     numbers = training_numbers(table, training_cells)
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
-    by_columns = {"accuracy": _row_bars, "spaces": _row_map}
-    figure = by_columns.get(table.columns, _row_lines)(numbers)
+    draw_rows = {"accuracy": _row_bars, "spaces": _row_map}.get(table.columns, _row_lines)
     place = "last layer" if table.columns == "accuracy" else table.columns
     title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
-    return figure.update_layout(title=title)
+    return draw_rows(numbers).update_layout(title=title)
 
 
 def _row_colour(row: str) -> str:
@@ -287,17 +262,11 @@ def _seed_range(low: Any, mean: Any, high: Any, *, visible: bool) -> dict[str, A
 def _row_bars(numbers: pd.DataFrame) -> go.Figure:
     accuracies = numbers.groupby("row", sort=False)["last layer"]
     mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
-    rows = bars(
-        mean,
-        [escape(row) for row in mean.index],
-        [_row_colour(row) for row in mean.index],
-        "%{y}: %{x:.1%}",
-        orientation="h",
-        error_x=_seed_range(low, mean, high, visible=bool((high > low).any())),
-        texttemplate="%{x:.1%}",
-        textposition="inside",
-        insidetextanchor="start",
-    )
+    names, colours = map(escape, mean.index), map(_row_colour, mean.index)
+    look: Trace = {"texttemplate": "%{x:.1%}", "textposition": "inside"}
+    look |= {"insidetextanchor": "start", "orientation": "h"}
+    look["error_x"] = _seed_range(low, mean, high, visible=bool((high > low).any()))
+    rows = bars(mean, list(names), list(colours), "%{y}: %{x:.1%}", **look)
     x = {"tickformat": ".0%", "rangemode": "tozero", "title": "accuracy"}
     return draw([rows], None, x, TOP_DOWN, showlegend=False)
 
@@ -308,18 +277,11 @@ def _row_lines(numbers: pd.DataFrame) -> go.Figure:
     for row, row_numbers in numbers.groupby("row", sort=False):
         values = row_numbers[names].to_numpy(float)
         low, mean, high = (f(values, axis=0) for f in (np.nanmin, np.nanmean, np.nanmax))
-        traces.append(
-            line(
-                np.arange(len(names)),
-                mean,
-                _row_colour(str(row)),
-                f"{escape(str(row))}<br>%{{x}}: %{{y:.1%}}",
-                width=4,
-                dash="dot" if row == "before" else "solid",
-                name=escape(str(row)),
-                error_y=_seed_range(low, mean, high, visible=len(values) > 1),
-            )
-        )
+        name = escape(str(row))
+        look: Trace = {"width": 4, "dash": "dot" if row == "before" else "solid", "name": name}
+        look["error_y"] = _seed_range(low, mean, high, visible=len(values) > 1)
+        colour, hover = _row_colour(str(row)), f"{name}<br>%{{x}}: %{{y:.1%}}"
+        traces.append(line(np.arange(len(names)), mean, colour, hover, **look))
     axis = "layer" if names[-1].startswith("layer") else "epoch"
     ticks = spaced_ticks(range(len(names)))
     written = [names[place].removeprefix(f"{axis} ") for place in ticks]

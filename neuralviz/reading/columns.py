@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import Table, describe_row
+from neuralviz.reading.table import Table, describe_row, list_columns
 from neuralviz.words import many
 
 # --- the header ----------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Header:
         unit: str,
         numbers: Sequence[int],
         rows: Sequence[Sequence[str]],
-        first: int | None = None,
+        first: int,
     ) -> tuple[str, ...]:
         """Sentences on a header that a person may want to check.
 
@@ -82,7 +82,7 @@ class Header:
                 f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
             )
         notes: tuple[str, ...] = ()
-        if n_before := number - (numbers[0] if first is None else first):
+        if n_before := number - first:
             notes = (
                 f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
                 f"{shown}.",
@@ -315,10 +315,9 @@ def guess_column(file_name: str, table: Table) -> str:
 
 
 def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
-    listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
     sentence = (
-        f"{file_name} has no column with texts: {reason} {listed}. If one of them contains the "
-        "texts, rename it to “text”."
+        f"{file_name} has no column with texts: {reason} {list_columns(table.columns)}. If one of "
+        "them contains the texts, rename it to “text”."
     )
     return TextError(" ".join([sentence, *table.notes]))
 

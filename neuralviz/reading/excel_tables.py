@@ -186,7 +186,7 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
     cells = [[*row[first_column:], *[""] * (width + first_column - len(row))] for _, row in rows]
     numbers = [number for number, _ in rows]
     header_row = find_header(cells[:LOOKED_AT], header)
-    notes = header_row.notes(name, "row", numbers, cells)
+    notes = header_row.notes(name, "row", numbers, cells, numbers[0])
     start, number, columns = 0, 0, name_columns(width)
     if header_row.place is not None:
         start, number = header_row.place + 1, numbers[header_row.place]

@@ -103,10 +103,10 @@ def _read_sources(
         read_by_name.append((source.name, read))
         n_texts += len(read.texts)
         notes += [prefix_name(source.name, note) for note in read.notes]
-    skipped = _shorten_list(skipped, _NAMED_FILES)
+    skipped = shorten_list(skipped, _NAMED_FILES)
     if not read_by_name:
         raise TextError(" ".join([f"No text found in {place}.", *skipped]))
-    return _join_files(read_by_name, (*skipped, *_shorten_list(notes, _MOST_NOTES)))
+    return _join_files(read_by_name, (*skipped, *shorten_list(notes, _MOST_NOTES)))
 
 
 def prefix_name(name: str, note: str) -> str:
@@ -162,7 +162,7 @@ def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
     return "" if is_read else "neither plain text nor a table"
 
 
-def _shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
+def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
     """The first few of some sentences, and how many more there are."""
     n_more = len(sentences) - n_shown
     return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]

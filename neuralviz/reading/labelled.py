@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -14,7 +14,7 @@ from neuralviz.errors import SettingsError, TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.columns import flatten_texts, fold_title
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
 from neuralviz.words import many, name_lines
 
 # --- roles of columns ----------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def find_roles(
         TextError: they make none.
         SettingsError: a declared role or its column does not exist.
     """
-    check_roles(name, columns, roles)
+    _check_roles(name, columns, roles, {role for names in ROLES.values() for role in names})
     lacking: list[list[str]] = []
     for kind, names_by_role in ROLES.items():
         if not set(roles) <= set(names_by_role):
@@ -68,24 +68,25 @@ def find_roles(
     if roles and lacking:
         raise TextError(
             f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
-            f"columns are: {_list_columns(columns)}. Assign a column to {lacking[0][0]}."
+            f"columns are: {list_columns(columns)}. Assign a column to {lacking[0][0]}."
         )
     raise TextError(
         f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
         "and score; text and group; text and label; or original, generated, varies, value, "
-        f"fixed1 and fixed2. Its columns are: {_list_columns(columns)}. Assign columns to the "
+        f"fixed1 and fixed2. Its columns are: {list_columns(columns)}. Assign columns to the "
         "roles of one of them; scored pairs have the roles text1, text2 and score."
     )
 
 
-def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> None:
+def _check_roles(
+    name: str, columns: Sequence[str], roles: Mapping[str, str], known: Collection[str]
+) -> None:
     """Refuse roles that there are not, or whose columns a table does not have."""
-    all_roles = {role for names_by_role in ROLES.values() for role in names_by_role}
     assigned = set()
     for role, title in roles.items():
-        if role not in all_roles:
+        if role not in known:
             raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(known))}."
             )
         if not title.strip():
             if role in OPTIONAL:
@@ -98,7 +99,7 @@ def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> 
         if not column:
             raise SettingsError(
                 f"{name} has no column “{title[:40]}” for the role {role}. Its columns are: "
-                f"{_list_columns(columns)}."
+                f"{list_columns(columns)}."
             )
 
 
@@ -113,17 +114,12 @@ def pair_columns(
     Raises:
         SettingsError: a declared role or its column does not exist, or a needed one has none.
     """
-    check_roles(name, columns, roles)
-    if unknown_roles := set(roles) - set(ROLES["pairs"]):
-        raise SettingsError(
-            f"Pairs have no role {', '.join(sorted(unknown_roles))}. Choose from: "
-            f"{', '.join(ROLES['pairs'])}."
-        )
+    _check_roles(name, columns, roles, ROLES["pairs"])
     chosen = find_role_columns("pairs", columns, roles)
     for role in needed:
         if role not in chosen:
             raise SettingsError(
-                f"{name} needs a column for {role}. Its columns are: {_list_columns(columns)}. "
+                f"{name} needs a column for {role}. Its columns are: {list_columns(columns)}. "
                 f"Assign a column to {role}."
             )
     return chosen["text1"], chosen["text2"], chosen.get("score")
@@ -154,11 +150,6 @@ def _find_column(title: str, columns: Sequence[str]) -> str:
         if column:
             return column
     return ""
-
-
-def _list_columns(columns: Sequence[str]) -> str:
-    listed = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return listed + " …" * (len(columns) > 12)
 
 
 # --- usable rows ---------------------------------------------------------------------------------

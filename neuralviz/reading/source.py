@@ -28,39 +28,28 @@ _PAGE = (
     "is a web page (HTML), not a file of texts: perhaps an error or sign-in page that was saved in "
     "its place. If it is the right page, save its text as plain text."
 )
-_KINDS = tuple(
-    (re.compile(pattern, re.I | re.S), sentence)
-    for pattern, sentence in (
-        (
-            rb"version https://\S*xet\S*\s|# xet version ",
-            "is a pointer of Git-Xet, not the file itself. Download the file.",
-        ),
-        (
-            rb"version https://(?:git-lfs\.github\.com/spec/|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)",
-            "is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the file was "
-            "cloned, or download the file.",
-        ),
-        (
-            rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z",
-            "is a pointer of git-annex, not the file itself. Run `git annex get` first.",
-        ),
-        (
-            rb"(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ",
-            "is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the file "
-            "beside it.",
-        ),
-        (
-            rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
-            rb"(?:<|\Z|.*</(?:html|body)>\Z)",
-            _PAGE,
-        ),
-        (
-            rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<",
-            "is XML, which is not read. If it is a message of a server, download the file again; "
-            "else save its texts as CSV or plain text.",
-        ),
-    )
-)
+_KINDS = {  # what a file begins with, and what it is then
+    rb"version https://\S*xet\S*\s|# xet version ": (
+        "is a pointer of Git-Xet, not the file itself. Download the file."
+    ),
+    rb"version https://(?:git-lfs\.github\.com/spec/|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)": (
+        "is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the file was "
+        "cloned, or download the file."
+    ),
+    rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z": (
+        "is a pointer of git-annex, not the file itself. Run `git annex get` first."
+    ),
+    rb"(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ": (
+        "is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the file beside "
+        "it."
+    ),
+    rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
+    rb"(?:<|\Z|.*</(?:html|body)>\Z)": _PAGE,
+    rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<": (
+        "is XML, which is not read. If it is a message of a server, download the file again; else "
+        "save its texts as CSV or plain text."
+    ),
+}
 _BLOCK = re.compile(
     rb"<(table|div|p|h[1-6]|ul|ol|title|script|style|section|article|main|center|form|pre)\b[^<>]*+>",
     re.I,
@@ -176,8 +165,8 @@ def check_is_content(name: str, head: bytes) -> None:
     """Refuse a file by its first `HEAD` bytes: pointers of Git LFS, Git-Xet, git-annex and DVC, web
     pages, XML, and messages of a server such as ``404: Not Found``."""
     start = head.lstrip(_BLANK).rstrip()
-    for pattern, sentence in _KINDS:
-        if pattern.match(start):
+    for pattern, sentence in _KINDS.items():
+        if re.match(pattern, start, re.I | re.S):
             raise TextError(f"{name} {sentence}")
     if not name.lower().endswith(".md") and _is_part_of_page(start, is_cut=len(head) >= HEAD):
         raise TextError(f"{name} {_PAGE}")

@@ -30,6 +30,7 @@ _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
 _MOST_CODES = 300  # different values of a column of codes; there are 249 of countries
 _LOOKED_AT = 10_000  # values
+_MOST_LISTED = 12  # columns in a message
 _MAX_SHOWN = 60  # characters of a cell in a message
 
 
@@ -77,6 +78,12 @@ def describe_row(row: Sequence[str]) -> str:
         cells.pop()
     cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
     return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
+
+
+def list_columns(columns: Sequence[str]) -> str:
+    """The names of the first columns, in quotation marks."""
+    listed = ", ".join(f"“{column[:40]}”" for column in columns[:_MOST_LISTED]) or "none"
+    return listed + " …" * (len(columns) > _MOST_LISTED)
 
 
 def describe_header(

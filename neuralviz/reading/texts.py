@@ -18,7 +18,13 @@ from neuralviz.reading.columns import flatten_texts, guess_column, is_usual_name
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
 from neuralviz.reading.lines import Line, TextLines, count_unreadable, tidy
 from neuralviz.reading.source import Source, is_json
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, describe_header
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    blank_missing,
+    describe_header,
+    list_columns,
+)
 from neuralviz.reading.tables import read_table
 from neuralviz.words import joined, many, name_lines
 
@@ -118,8 +124,8 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
     columns = table.columns
     for title in (column, id_column):
         if title is not None and title not in columns:
-            named = ", ".join(f"“{title[:40]}”" for title in columns) or "none"
-            raise TextError(f"{name} has no column “{title}”. Its columns are: {named}.")
+            listed = list_columns(columns)
+            raise TextError(f"{name} has no column “{title}”. Its columns are: {listed}.")
     if not columns:
         return ReadTexts((), table.notes)
     if column is None:

@@ -200,9 +200,7 @@ class Database:
 
 
 def all_rows(query: LanceQueryBuilder) -> pa.Table:
-    """What a query finds, in large pieces; by default the database hands over a thousand rows at
-    a time, which is slow where other threads work.
-    """
+    """What a query finds; by default it comes a thousand rows at a time, which is slow."""
     return query.to_batches(ROWS_AT_ONCE).read_all()
 
 

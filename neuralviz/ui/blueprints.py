@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.headlines.micro_tuning import describe_masks
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
-from neuralviz.models import BUNDLED, tokenize
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, parse_blueprints
+from neuralviz.micro_tuning.blueprints import MaskedInputs
+from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import shared_model
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid
@@ -23,11 +22,6 @@ from neuralviz.ui.page import show_error, wide_columns
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning import Blueprint
-    from neuralviz.micro_tuning.blueprints import MaskedInputs
-    from neuralviz.models import TokenizedText
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
@@ -92,9 +86,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
     ):
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window),
-            key="grid",
-            numbers=lambda: _list_positions(inputs, blueprints, tokens),
-            name="masking-blueprints",
+            "masking-blueprints",
+            lambda: _list_positions(inputs, blueprints, tokens),
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             provenance=About(
                 "Masked inputs by blueprint and shift",

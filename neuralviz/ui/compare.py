@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
+    Similarity,
     disagreements,
     furthest_apart,
     least_alike,
@@ -28,7 +31,14 @@ from neuralviz.headlines.similar_texts import (
     describe_similar_texts,
     describe_spread,
 )
-from neuralviz.jobs.comparing import Compare, FollowPair, describe_missing
+from neuralviz.jobs import Run
+from neuralviz.jobs.comparing import (
+    Compare,
+    Comparison,
+    FollowPair,
+    NeuralPair,
+    describe_missing,
+)
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
     colour_range,
@@ -45,12 +55,20 @@ from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import show_choosable_table
-from neuralviz.ui.figures import allow_swiping, download_table, show_figure
+from neuralviz.ui.figures import allow_swiping, download_table, open_downloads, show_figure
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
-from neuralviz.ui.method_choice import NOTHING, choose_method, needs_asking
-from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
-from neuralviz.ui.runs import RunSentences, SessionRuns, describe_finish, show_run_panel
+from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.runs import (
+    RunSentences,
+    SessionRuns,
+    VisibleRun,
+    describe_finish,
+    find_visible_run,
+    show_run_panel,
+    show_visible_run,
+)
 from neuralviz.ui.stage import (
     hide_on_stage,
     show_headline,
@@ -60,14 +78,6 @@ from neuralviz.ui.stage import (
 )
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.evaluation.similarity import Similarity
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.comparing import Comparison, NeuralPair
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
@@ -136,30 +146,25 @@ def show() -> None:
                 width="content",
                 help="The same colours for all methods. Otherwise each heatmap uses all colours.",
             )
-    has_texts = len(read.texts) > 1
-    if not has_texts:
+    if len(read.texts) < 2:
         write_hint = st.info if pressed or read.texts else st.caption
         write_hint("A comparison needs at least two texts.")
-    current_run = None
-    if specs is not None and has_texts:
-        current_run = _start_comparison(specs, read, pressed)
-    run: Run[Comparison] | None = current_run or RUNS.last_to_show()
-    if run is None:
-        return
-    if current_run is None:
-        press = " Press **Compare** to update it." if has_texts else ""
-        st.caption(f"The result below is of other texts or settings.{press}")
-    with dim_old_results("compare", current_run is None):
-        show_run_panel(
+    task = None
+    if specs is not None and len(read.texts) > 1:
+        task = Compare.for_current_models(specs, read.texts)
+    visible = _find_comparison(task, read, pressed)
+    if visible is not None:
+        show_visible_run(
             RUNS,
-            run,
+            visible,
+            "Compare",
             lambda comparison, live: _show_comparison(
-                View(run, comparison, order or AS_GIVEN, one_scale), live
+                View(visible.run, comparison, order or AS_GIVEN, one_scale), live
             ),
-            sentences=RunSentences(
+            RunSentences(
                 start="Loading the models and embedding the first texts …",
                 describe_stopped=describe_stopped,
-                describe_done=lambda _: describe_finish(run),
+                describe_done=lambda _: describe_finish(visible.run),
             ),
         )
 
@@ -189,30 +194,27 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
     return tuple(specs) if is_valid else None
 
 
-def _start_comparison(
-    specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
-) -> Run[Comparison] | None:
-    """The comparison of these texts; starts it for a press, and for an example without one."""
-    task = Compare.for_current_models(specs, read.texts)
+def _find_comparison(task: Compare | None, read: ReadTexts, pressed: bool) -> VisibleRun | None:
+    """The comparison to show; it starts for a press, and for an example without one."""
     is_example = st.session_state.get("compare-source") == "Example"
-    before: Run[Comparison] | None = RUNS.last()
+    before = RUNS.last()
     with one_history_entry():
-        if pressed and not is_example:
+        if task is not None and pressed and not is_example:
             put_texts_in_address("compare", read.texts)
         view = result_view_id("compare")
-        run = RUNS.recall(task, view)
-        if run is None and (pressed or (is_example and not needs_asking(specs))):
-            run = RUNS.start(task, view=view)
-        elif run is not None and pressed and run.is_over:
-            failed = run.status != "done" or any(embedded.error for embedded in run.result)
-            run = RUNS.start(task, again=failed, view=view)
-    if run is None:
-        return None
-    if run is not before:
-        for key in (*PAIR, *METHODS):  # so that those with the least agreement are shown
-            st.session_state.pop(key, None)
-    st.session_state.setdefault(LABELS, {})[run.id] = dict(read.labels)
-    return run
+        starts_itself = (
+            task is not None
+            and is_example
+            and RUNS.recall(task, view) is None
+            and not needs_asking(task.specs)
+        )
+        visible = find_visible_run(RUNS, task, view, pressed=pressed or starts_itself)
+    if visible is not None and visible.is_current:
+        if visible.run is not before:
+            for key in (*PAIR, *METHODS):  # so that those with the least agreement are shown
+                st.session_state.pop(key, None)
+        st.session_state.setdefault(LABELS, {})[visible.run.id] = dict(read.labels)
+    return visible
 
 
 def describe_stopped(comparison: Comparison) -> str:
@@ -465,9 +467,7 @@ def _show_disagreements(view: View) -> None:
         },
         None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
-    with st.popover(
-        "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
-    ):
+    with open_downloads("compare-pairs"):
         download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import secrets
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings
-
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus
 
 BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
 _SESSION = "browser"  # session state: an identity in place of the cookie

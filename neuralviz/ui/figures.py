@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
+from streamlit.delta_generator import DeltaGenerator
 
+from neuralviz.plots.corpus_map import PointColumns
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import frame_csv, frame_parquet
@@ -17,15 +22,6 @@ from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.stage import hide_on_stage
 from neuralviz.words import number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    import numpy as np
-    import plotly.graph_objects as go
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.plots.corpus_map import PointColumns
 
 VISIBLE_CASES = 3  # the others are in the expander
 QUOTE_LENGTH = 90  # characters of a text in a sentence

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import tomllib
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines import how_it_works as headlines
+from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import how_it_works as plots
@@ -27,10 +29,6 @@ from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import plotly.graph_objects as go
-
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 PAGE = "walk"
@@ -58,14 +56,12 @@ EXAMPLES = {
 }
 
 
-Headline: TypeAlias = "Callable[[Walkthrough], str]"
 View: TypeAlias = "Callable[[Walkthrough], None]"
 
 
 class Step(NamedTuple):
     """One of the ten steps: what happens, and what shows it; its second slide, if there is one."""
 
-    describe: Headline
     show: View
     show_more: View | None
     title: str
@@ -117,7 +113,7 @@ def _show_step(
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
         if walk is not None:
-            show_headline(step.describe(walk), key=f"{PAGE}-step")
+            show_headline(describe_steps(walk)[number - 1], key=f"{PAGE}-step")
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)
@@ -173,13 +169,8 @@ def _move(n_steps: int) -> None:
 
 
 def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 0) -> None:
-    show_figure(
-        figure,
-        key=f"{PAGE}-{key}",
-        numbers=numbers,
-        name=f"how-it-works-{key}",
-        height=height or figure.layout.height or 440,
-    )
+    height = height or figure.layout.height or 440
+    show_figure(figure, f"how-it-works-{key}", numbers, height=height)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
@@ -404,17 +395,17 @@ def _show_product(walk: Walkthrough) -> None:
     _draw(figure, "cosine-similarity", numbers, 460)
 
 
-_VIEWS: tuple[tuple[Headline, View, View | None], ...] = (
-    (headlines.describe_text, _show_text, None),
-    (headlines.describe_tokens, _show_tokens, None),
-    (headlines.describe_inputs, _show_inputs, None),
-    (headlines.describe_loss, _show_loss, _show_losses),
-    (headlines.describe_weights, _show_weights, _show_first_step),
-    (headlines.describe_delta, _show_delta, None),
-    (headlines.describe_norms, _show_norms, None),
-    (headlines.describe_concatenated, _show_concatenated, None),
-    (headlines.describe_embedding, _show_embedding, None),
-    (headlines.describe_product, _show_product, None),
+_VIEWS: tuple[tuple[View, View | None], ...] = (
+    (_show_text, None),
+    (_show_tokens, None),
+    (_show_inputs, None),
+    (_show_loss, _show_losses),
+    (_show_weights, _show_first_step),
+    (_show_delta, None),
+    (_show_norms, None),
+    (_show_concatenated, None),
+    (_show_embedding, None),
+    (_show_product, None),
 )
 _TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
 STEPS = [Step(*view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from streamlit import config, runtime
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.server_settings import PREFIX, ServerSettings, server_settings
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _is_serving = False
 _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -66,11 +63,7 @@ def has_visitors() -> bool:
 
 
 def describe_destination(subject: str = "The file") -> str:
-    """A sentence on where the user's input goes.
-
-    Args:
-        subject: begins the sentence.
-    """
+    """A sentence on where the user's input goes."""
     return f"{subject} {'goes to this server' if has_visitors() else 'stays on this machine'}."
 
 

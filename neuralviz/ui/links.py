@@ -13,19 +13,17 @@ import secrets
 import threading
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
 from neuralviz.store.files import COMMON_VIEW, prune, write_bytes_beside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
@@ -43,23 +41,15 @@ _drawing = threading.local()  # by thread: values that wait for the end of `one_
 
 @dataclass(frozen=True)
 class View:
-    """Texts, and the file they were read from.
-
-    Attributes:
-        choices: how the file was read, by name: the column of the texts, for example.
-    """
+    """Texts, and the file they were read from."""
 
     texts: tuple[str, ...] = ()  # as they are used
     file: Source | None = None  # what was uploaded, if anything was
-    choices: tuple[tuple[str, str], ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()  # how it was read, as the column of the texts
 
 
 def save_view(view: View, view_id: str | None = None) -> str:
-    """Save a view and return its id; deletes the views opened longest ago.
-
-    Args:
-        view: texts and file.
-        view_id: of the view to write over; by default a new one.
+    """Save a view, over that with an id or anew, and return its id; old views are deleted.
 
     Raises:
         OSError: the folder cannot be written.
@@ -151,15 +141,10 @@ def set_query_params(values: Mapping[str, str]) -> None:
 
 
 def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
-    """Keep a view on this machine and let the address bring it back.
+    """Keep the view of a page's inputs on this machine and let the address bring it back.
 
     An address keeps its view: others get another one. ``overwrite`` is for what changes with every
     edit: the session then replaces what it kept under ``key`` before, never a link's view.
-
-    Args:
-        key: names the inputs on the page.
-        view: what is in them.
-        overwrite: see above.
     """
     kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
     if kept != view:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import plotly
+import plotly.graph_objects as go
 import streamlit as st
 import streamlit.components.v1
 import streamlit.components.v2
 
+from neuralviz.plots.corpus_map import PointColumns
 from neuralviz.plots.standalone import file_name
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.ui.stage import script
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import plotly.graph_objects as go
-
-    from neuralviz.plots.corpus_map import PointColumns
 
 FOOTER_LENGTH = 400
 _ASSETS = Path(__file__).with_name("assets")

@@ -1,16 +1,22 @@
-"""The model of the sidebar: loaded when it is first needed, shared by all sessions."""
+"""The widgets that choose a model, which is loaded when it is first needed, and methods."""
 
 from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
+from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
+from neuralviz.embedders.methods import Option
+from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
 from neuralviz.errors import NeuralvizError
+from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
+    ModelKind,
     add_loading_hook,
     check_may_load,
     find_device,
@@ -18,19 +24,31 @@ from neuralviz.models.shared import (
     shared_model,
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
+from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import ModelKind
 
 OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
+NOTHING = "none"
+MODEL_HELP = "You can also enter a Hugging Face Hub ID or a folder."
+JOINED = ("neural+mean", "neural+sbert-wk")
+_HELP = "\n".join(
+    [
+        *(f"- **{name}**: {method.line}" for name, method in METHODS.items()),
+        "",
+        (
+            "To concatenate methods, type their names with a plus: neural+mean. You can choose "
+            "a method twice with different settings, or type these behind an @: mean@bundled, "
+            "neural@epochs=5."
+        ),
+    ]
+)
 _log = logging.getLogger(__name__)
 M = TypeVar("M", bound="TextModel")
 _DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
@@ -112,13 +130,9 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     """The model for a page, or None: then the page has said why, or offered to load it.
 
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
-    any model.
-
-    Args:
-        model_id: see `chosen_model_id`.
-        load: `shared_model`, or `shared_text_model` for any model that reads texts.
+    any model. ``load`` is `shared_model`, or `shared_text_model` for any model that reads texts.
     """
-    was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
+    was_available = _is_available(model_id)
     if not _is_wanted(model_id):
         return None
     try:
@@ -127,7 +141,7 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     except NeuralvizError as error:
         show_error(error)
         return None
-    if not was_at_hand:
+    if not was_available:
         st.rerun()  # so that the offer goes and the sidebar names the device
     return model
 
@@ -145,6 +159,11 @@ def may_load(model_id: str) -> bool:
     return True
 
 
+def _is_available(model_id: str) -> bool:
+    """Whether a model comes with neuralviz, was trained here, or is loaded."""
+    return is_at_hand(model_id) or is_loaded(model_id)
+
+
 def _is_wanted(model_id: str) -> bool:
     """Whether a model is at hand, or its *Load* was pressed just now."""
     try:
@@ -152,7 +171,7 @@ def _is_wanted(model_id: str) -> bool:
     except NeuralvizError as error:
         show_error(error)
         return False
-    if is_at_hand(model_id) or is_loaded(model_id):
+    if _is_available(model_id):
         return True
     offer = st.empty()
     source = _describe_source(model_id)
@@ -167,13 +186,11 @@ def _describe_source(model_id: str) -> str:
     """Where a model that is not loaded would come from."""
     if model_id.startswith(("/", ".", "~")):
         return "It will be read from this folder on the machine that runs neuralviz."
-    download_note = (
+    is_typed = "/" not in model_id and model_id not in SUGGESTIONS
+    return "You have no trained encoder of this name. " * is_typed + (
         "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
         "(usually several hundred megabytes)."
     )
-    if "/" in model_id or model_id in SUGGESTIONS:
-        return download_note
-    return f"You have no trained encoder of this name. {download_note}"
 
 
 def _freeze_loaded() -> None:
@@ -196,3 +213,121 @@ def load_bundled() -> None:
         shared_model(BUNDLED)
     except NeuralvizError as error:
         _log.warning("Could not preload the bundled model: %s", error)
+
+
+# --- methods -------------------------------------------------------------------------------------
+
+
+def choose_method(
+    key: str,
+    label: str,
+    first: str,
+    defaults: Mapping[str, str],
+    *,
+    optional: bool = False,
+    extra_methods: Mapping[str, EmbedderSpec] | None = None,
+) -> EmbedderSpec | None:
+    """Widgets for a method, its settings and its model; a link restores them all.
+
+    Args:
+        key: begins the keys of all its widgets.
+        first: the method at the start.
+        defaults: of options, as of `embedder_spec`.
+        optional: whether ``none`` can be chosen, for which None is returned.
+        extra_methods: further choices, by name. With them, ``first`` heads the list, so that the
+            session may choose it anew.
+
+    Raises:
+        SettingsError: a method or a value that was typed makes no sense.
+        ModelError: as of `check_may_load`.
+    """
+    options = [*METHODS, *JOINED]
+    if optional:
+        options.insert(0, NOTHING)
+    if extra_methods is not None:
+        options = list(dict.fromkeys([first, *options, *extra_methods]))
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False)
+    method = row.selectbox(
+        label,
+        options,
+        index=options.index(first),
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        help=_HELP,
+    )
+    if not method or method == NOTHING:
+        return None
+    if extra_methods and method in extra_methods:
+        return extra_methods[method]
+    for part in embedder_spec(method).singles:  # raises where the typed method is not valid
+        check_may_load(part.model_id)
+    named, parts = read_methods(method), []
+    with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
+        for place, (name, fixed) in enumerate(named):
+            if len(named) > 1:
+                st.markdown(f"**{name}**")
+            if fixed:
+                st.caption(plain("; ".join(map(": ".join, fixed.items()))))
+            n_before = [earlier for earlier, _ in named[:place]].count(name)
+            part_key = f"{key}-{name}" + f"-{n_before + 1}" * bool(n_before)
+            settings = _ask_settings(part_key, name, fixed, defaults) | fixed
+            parts.append(embedder_spec(name, settings))
+    return concatenate_specs(parts)
+
+
+def _ask_settings(
+    key: str, method: str, fixed: Mapping[str, str], defaults: Mapping[str, str]
+) -> dict[str, str]:
+    """Widgets for the options and the model of a method, but for those in ``fixed``."""
+    typed: dict[str, str] = {}
+    precision = fixed.get("precision", "")
+    method_defaults = select_defaults(method, defaults)
+    for option in METHODS[method].options:
+        default = method_defaults.get(option.name, option.default)
+        if option.name in fixed or (option.name == "tolerance" and not is_fast(precision)):
+            continue
+        if option.name == "precision":
+            value: str = choose_precision(f"{key}-precision", default)
+            precision = value
+        else:
+            value = _ask_option(f"{key}-{option.name}", option, default)
+        if value != option.default:
+            typed[option.name] = value
+    if "model" not in fixed:
+        usual = METHODS[method].model_id
+        usual = chosen_model_id() if usual == BUNDLED else usual
+        model = st.selectbox(
+            "Model",
+            offline_models(METHODS[method].kind),
+            index=None,
+            placeholder=usual,
+            key=f"{key}-model",
+            bind="query-params",
+            accept_new_options=not effective_settings().demo,
+            help=MODEL_HELP,
+        )
+        typed["model"] = (model or "").strip() or usual
+    return typed
+
+
+def _ask_option(key: str, option: Option, default: str) -> str:
+    label = option.name.replace("_", " ").capitalize()
+    if option.choices:
+        chosen = st.selectbox(
+            label,
+            option.choices,
+            index=option.choices.index(default),
+            key=key,
+            bind="query-params",
+            help=f"{option.line}.",
+        )
+    else:
+        help_ = f"{option.line}: {option.expects}."
+        chosen = st.text_input(label, default, key=key, bind="query-params", help=help_)
+    return (chosen or "").strip() or default
+
+
+def needs_asking(specs: Iterable[EmbedderSpec]) -> bool:
+    """Whether loading a model needs the user's consent: it is neither at hand nor loaded."""
+    return not all(_is_available(part.model_id) for spec in specs for part in spec.singles)

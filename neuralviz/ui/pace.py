@@ -13,23 +13,18 @@ import pkgutil
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import streamlit as st
 
 from neuralviz import ui
-from neuralviz.errors import never
-from neuralviz.jobs import run_queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.jobs import Run
+from neuralviz.errors import ShouldStop, never
+from neuralviz.jobs import Run, run_queue
 
 SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
 NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean
@@ -72,22 +67,14 @@ class DrawingTracker:
             self._first.set()
 
     def wait_for_first(self, seconds: float) -> bool:
-        """Return when a page was drawn for the first time; False if nobody opens one for a while.
-
-        Args:
-            seconds: after which nobody is waited for; a page that is being drawn then is.
-        """
+        """Return when a page was drawn for the first time; False if nobody opens one so long."""
         while not self._first.wait(seconds):
             if not self._n_drawn:
                 return False
         return True
 
     def wait(self, should_stop: ShouldStop = never) -> None:
-        """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`.
-
-        Args:
-            should_stop: ends it at once.
-        """
+        """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`."""
         end = time.monotonic() + LONGEST_CALM
         while (clock := time.monotonic()) < end and not should_stop():
             with self._lock:
@@ -165,8 +152,7 @@ def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     when the same part of a page is drawn again.
 
     Args:
-        run: that is looked at.
-        n_events: that the run had when it was drawn.
+        run: is looked at, and had ``n_events`` when it was drawn.
         interval: seconds after which the browser asks for the next drawing.
     """
     began = time.monotonic()
@@ -199,12 +185,7 @@ class Warming:
         atexit.register(self.end)
 
     def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
-        """Call a function in the background, once a process.
-
-        Args:
-            work: is called without arguments; what it raises is logged.
-            first: call it before those that wait.
-        """
+        """Call a function in the background, once a process, or before those that wait."""
         with self._lock:
             if work in self._asked or self._is_ending.is_set():
                 return

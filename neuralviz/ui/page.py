@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from neuralviz.errors import NeuralvizError
 from neuralviz.ui.tour import show_card
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.errors import NeuralvizError
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
@@ -46,24 +41,14 @@ def show_page_header(title: str, line: str, formula_md: str, reading_md: str, so
 
 
 def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
-    """Columns side by side on a wide page, and below each other where there is no room.
-
-    Args:
-        spec: of ``st.columns``.
-        key: names them on the page.
-    """
+    """Columns side by side on a wide page, and below each other where there is no room."""
     with st.container(key=f"wide-{key}"):
         return st.columns(spec, gap="medium")
 
 
 @contextmanager
 def dim_old_results(key: str, is_old: bool) -> Iterator[None]:
-    """A place for results, faded when they belong to other texts or settings than the widgets.
-
-    Args:
-        key: names the place on the page.
-        is_old: whether to fade them.
-    """
+    """A place for results, faded when they belong to other texts or settings than the widgets."""
     # the same elements either way, so that no figure is drawn anew
     opacity = 0.4 if is_old else 1
     st.html(f"<style>.st-key-result-{key} {{ --result-opacity: {opacity} }}</style>")

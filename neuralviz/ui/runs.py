@@ -7,36 +7,29 @@ the queue, *Stop*, the time left, *Run again*, and drawing anew while the run go
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import eq
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.jobs import Run, run_queue
+from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs import results as run_results
-from neuralviz.jobs.results import REASONS, reopen_run, result_key
+from neuralviz.jobs.results import REASONS, RunStatus, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
 from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.words import about_seconds, many
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.jobs import Task
-    from neuralviz.jobs.results import RunStatus
 
 R = TypeVar("R")
 
@@ -51,13 +44,12 @@ _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 class SessionRuns:
     """The runs of one kind that a browser session has started.
 
-    Attributes:
-        at_once: how many may be queued or running. One more is refused; where it is 1, a new run
-            replaces the former, which is stopped.
+    One more than ``at_once`` is refused; where that is 1, a new run replaces the former, which is
+    stopped.
     """
 
     kind: str  # names them; begins the keys of their widgets
-    at_once: int = 1
+    at_once: int = 1  # queued or running
     kept: int = 4  # how many are remembered with their results
 
     def list_runs(self) -> list[Run[Any]]:
@@ -80,8 +72,8 @@ class SessionRuns:
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
         """Find the run of this very task, and make it the last one.
 
-        Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
-        the run that the address names.
+        It is remembered, or the one that the address names: under way in another tab, kept under a
+        view's id, or known to have ended.
         """
         run = self.find(task)
         if run is None and view:
@@ -91,11 +83,9 @@ class SessionRuns:
         return run
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
-        """The session's last run if it fits, else the one under way that the address names.
+        """The session's last run if its task is wanted, else the one that the address names.
 
-        Args:
-            is_wanted: whether a task is what the page is about.
-            unnamed: meet the last one under way, too, where the address names none.
+        With ``unnamed``, any that is under way will do where the address names none.
         """
         last = self.last()
         if last is not None and is_wanted(last.task):
@@ -114,12 +104,10 @@ class SessionRuns:
 
         Args:
             task: what is to be done.
-            again: start it anew when it is over. While it is under way there is no second one: so
-                the second click of a double click starts nothing.
-            view: id under which the result is kept when the run ends; by default that of the run
-                that is started anew, if it had one.
-            work: names the work of a run that the address leads back to, and whose result is kept
-                by what it does.
+            again: start it anew when it is over; the second click of a double click starts nothing.
+            view: id under which the result is kept; by default that of the run started anew.
+            work: names the work of a run that the address leads back to, and that keeps its result
+                itself.
 
         Raises:
             SettingsError: too many runs of this kind are not over yet.
@@ -133,11 +121,7 @@ class SessionRuns:
         return run
 
     def _make_room(self) -> None:
-        """Stop the session's unfinished run, where there may be only one.
-
-        Raises:
-            SettingsError: as many as there may be are not over yet.
-        """
+        """Stop the session's unfinished run where there may be only one; else refuse too many."""
         unfinished = [run for run in self.list_runs() if not run.is_over]
         if self.at_once == 1:
             for run in unfinished:
@@ -217,11 +201,8 @@ def session_id() -> str:
 
 
 def connection_check(session: str) -> Callable[[], bool]:
-    """A function, for any thread, that says whether this browser session is still connected.
-
-    Outside a server (tests, plain Python) nobody can leave: the answer is always yes.
-    """
-    if not is_served():
+    """A function, for any thread, that says whether this browser session is still connected."""
+    if not is_served():  # nobody can leave
         return lambda: True
     server = runtime.get_instance()
     return lambda: server.is_active_session(session)
@@ -234,17 +215,14 @@ def connection_check(session: str) -> Callable[[], bool]:
 class RunSentences:
     """A page's own sentences on a run, in place of the panel's.
 
-    Attributes:
-        error_advice: follows the error of a failed run. With it, the panel draws even a run that
-            failed before its first result.
-        describe_stopped, describe_done: make a sentence of the result; where ``describe_done``
-            makes an empty one, nothing is shown.
+    With an ``error_advice``, which follows the error of a failed run, the panel draws even a run
+    that failed before its first result.
     """
 
     start: str = "Starting …"  # shown until the first counts come
     error_advice: str = ""
-    describe_stopped: Callable[[Any], str] | None = None
-    describe_done: Callable[[Any], str] | None = None
+    describe_stopped: Callable[[Any], str] | None = None  # by its result
+    describe_done: Callable[[Any], str] | None = None  # likewise; nothing is shown if it is empty
 
 
 def show_run_panel(
@@ -257,13 +235,11 @@ def show_run_panel(
 ) -> None:
     """Show the progress and the result of a run, redrawn until it is over; then the page runs.
 
-    User text in the sentences is shown as it is.
-
     Args:
         runs: the session's runs of this kind.
         run: the run to show.
         show: draws a result; its second argument is whether the run still goes on.
-        sentences: the page's own, in place of the panel's.
+        sentences: plain text: it is escaped here.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
@@ -280,7 +256,7 @@ def show_run_panel(
 
 @dataclass(frozen=True)
 class _Panel:
-    """The panel of a run; attributes as of `show_run_panel`."""
+    """The panel of a run; see `show_run_panel`."""
 
     runs: SessionRuns
     run: Run[Any]
@@ -298,9 +274,8 @@ class _Panel:
     def draw_live(self) -> None:
         """Draw the panel of a run that goes on.
 
-        It is a fragment of its own: for a moment after the run is over, the browser still asks for
-        it, and Streamlit then takes back what the fragment has just drawn. Were it the same as that
-        of a run that is over, the result would vanish.
+        For a moment after the run is over, the browser still asks for this fragment, and Streamlit
+        takes back what it has drawn: were it that of a run that is over, the result would vanish.
         """
         is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
         if is_drawn_alone and self.run.is_over:
@@ -365,11 +340,7 @@ class _Panel:
         return progress.share, plain(text + describe_time_left(self.run))
 
     def _offer_restart(self) -> None:
-        """A button that starts the run again.
-
-        It calls: what it returns would be lost where the page runs before the button is drawn.
-        """
-        key = self._key("again")
+        key = self._key("again")  # it calls: the page may run before the button is drawn
         st.button("Run again", icon=":material/replay:", key=key, on_click=self._restart)
 
     def _restart(self) -> None:
@@ -387,10 +358,9 @@ def _row() -> DeltaGenerator:
 def send_whole_elements() -> Iterator[None]:
     """Send elements whole, even those of which the browser says that it has them.
 
-    Streamlit 1.67 would send a reference in their place. If a fragment runs again before the
-    browser has got what it drew last, Streamlit takes that back, but not the references; on these
-    the browser fails, and shows an empty page. It matters where a clock asks for the fragment.
-    Where a person does, who sees the page first, references save sending large maps again.
+    Streamlit 1.67 would send a reference in their place. If a clock runs a fragment again before
+    the browser has got what it drew last, Streamlit takes that back, but not the references; on
+    these the browser fails, and shows an empty page.
     """
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
@@ -410,10 +380,7 @@ def _describe_wait(place: int, seconds: float | None) -> str:
 
 
 def describe_time(run: Run[Any]) -> str:
-    """A sentence with the day and time of a result from an earlier visit; else empty.
-
-    In UTC: a link may be opened elsewhere.
-    """
+    """A sentence with the day and time, in UTC, of a result from an earlier visit; else empty."""
     if not run.is_reopened or run.finished is None:
         return ""
     return f"Result of {datetime.fromtimestamp(run.finished, UTC):%d %B %Y, %H:%M} UTC."
@@ -479,7 +446,7 @@ def find_visible_run(
     Args:
         task: what the widgets ask for; None while something is missing.
         view: id under which its result is saved.
-        pressed: whether to start it; one that was stopped or has failed starts again.
+        pressed: whether to start it, and again if it was stopped or has failed.
         recorded: what the page opens with.
     """
     run = None if task is None else runs.recall(task, view)
@@ -506,10 +473,7 @@ def show_visible_run(
 ) -> None:
     """Show a run in its panel, faded where it is of other data or settings.
 
-    Args:
-        button: label of the button that starts one.
-        draw: as of `show_run_panel`.
-        sentences: likewise.
+    ``button`` is the label of what starts one; else as of `show_run_panel`.
     """
     sentences = sentences or RunSentences()
     if not visible.is_current:

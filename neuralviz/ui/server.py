@@ -13,17 +13,19 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from streamlit import config
+from streamlit import App, config
 
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.logs import log_as_json, log_run
@@ -39,15 +41,7 @@ from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM, WARMING
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-    from types import FrameType
-    from typing import Any
-
-    from starlette.requests import Request
-    from streamlit import App
-
-    Handler = Callable[[int, FrameType | None], Any]
+Handler = Callable[[int, FrameType | None], Any]
 
 _log = logging.getLogger(__name__)
 
@@ -87,10 +81,7 @@ class Server:
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why the server cannot work yet, or any more; empty where it can.
-
-        Why nothing can be saved is logged once.
-        """
+        """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
         reason = why_not_writable(home())
@@ -109,9 +100,7 @@ class Server:
 
 
 def _start_workers(workers: Workers) -> None:
-    """Start workers once a browser has drawn a first page, which they would delay, or when nobody
-    has opened one for a while.
-    """
+    """Start workers after a first page, which they would delay, or when nobody opens one."""
     if CALM.wait_for_first(FIRST_PAGE_SECONDS):
         time.sleep(BROWSER_SECONDS)
     with suppress(Stopped):  # the server ends
@@ -163,8 +152,7 @@ def _answer_metrics(_request: Request) -> Response:
 def _heed_signals(server: Server) -> set[int]:
     """Make the first signal end the server in good order; the set of signals received.
 
-    uvicorn raises a signal again once it has ended, which then looks like an abort. The second
-    signal is its own affair.
+    uvicorn raises a signal again once it has ended, which then looks like an abort.
     """
     received: set[int] = set()
 
@@ -226,11 +214,7 @@ def _cookie(scope: MutableMapping[str, Any]) -> str:
 
 
 def check_settings() -> None:
-    """End the process with a sentence where a setting is not valid, before anything is served.
-
-    Raises:
-        SystemExit: with the sentence.
-    """
+    """End the process with a sentence where a setting is not valid, before anything is served."""
     try:
         settings = begin_serving()
     except SettingsError as error:

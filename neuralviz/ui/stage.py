@@ -4,17 +4,14 @@ app's own scripts for the browser.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import streamlit as st
 import streamlit.components.v2
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamlit.components.v2.types import ComponentRenderer
+from streamlit.components.v2.types import ComponentRenderer
 
 ASSETS = Path(__file__).with_name("assets")
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import streamlit as st
 
 from neuralviz.paths import app_folder
 from neuralviz.ui.stage import ASSETS, script, slide
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _STOP, _QUESTION = "tour", "asked"  # query parameters: the number of a stop, of a question
 _OPENED = "tour-opened"  # session state: the number of the last opened stop
@@ -25,22 +22,14 @@ _pointer = script("pointer")
 
 @dataclass(frozen=True)
 class Card:
-    """A question, the page that answers it, and what to look at or to do there.
+    """A question, the page that answers it, and what to look at or to do there."""
 
-    Attributes:
-        page: title.
-        text: markdown.
-        address: what the page opens with.
-        session: what its widgets hold, by their keys.
-        selectors: CSS, of the answer at first, then when the visitor has done what the text says.
-    """
-
-    page: str
+    page: str  # its title
     question: str
-    text: str
-    address: Mapping[str, str] = field(default_factory=dict)
-    session: Mapping[str, str | bool | int] = field(default_factory=dict)
-    selectors: Sequence[str] = ()
+    text: str  # markdown
+    address: Mapping[str, str] = field(default_factory=dict)  # the page opens with it
+    session: Mapping[str, str | bool | int] = field(default_factory=dict)  # of widgets, by key
+    selectors: Sequence[str] = ()  # CSS of the answer: at first, and once the text is followed
 
 
 _CARDS = tomllib.loads((ASSETS / "tour.toml").read_text("utf-8"))

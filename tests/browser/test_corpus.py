@@ -82,19 +82,26 @@ def click_point(page: Page, figure: str, row: int) -> None:
     settled(page)
 
 
-def lasso(page: Page, figure: str) -> None:
-    """Draw around the left half of a map."""
+def lasso(page: Page, figure: str, across: tuple[float, float], up: tuple[float, float]) -> list:
+    """Draw around a part of a map; the corners, as shares of its width and height."""
     area = page.locator(figure).locator(".nsewdrag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
-    corners = [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98), (0.02, 0.05)]
+    corners = [(across[0], up[0]), (across[1], up[0]), (across[1], up[1]), (across[0], up[1])]
     places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
     page.mouse.move(*places[0])
     page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=6)
+    for place in [*places[1:], places[0]]:
+        page.mouse.move(*place, steps=4)
     page.mouse.up()
     settled(page)
+    return corners
+
+
+def count_selected(page: Page) -> int:
+    message = page.get_by_text(re.compile(r"[\d,]+ texts selected")).first
+    message.wait_for(timeout=MINUTE)
+    return int(re.search(r"([\d,]+) texts", message.inner_text())[1].replace(",", ""))
 
 
 def search(page: Page, text: str) -> None:
@@ -125,10 +132,8 @@ def a_lasso_selects_on_both_maps(page: Page) -> None:
     for figure in (MEAN, NEURAL):
         page.locator(figure).locator(".main-svg").first.wait_for(timeout=MINUTE)
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
-    lasso(page, MEAN)
-    said = page.get_by_text(re.compile(r"\d+ texts selected")).first
-    said.wait_for(timeout=MINUTE)
-    n = int(re.search(r"(\d+) texts", said.inner_text())[1])
+    lasso(page, MEAN, (0.02, 0.5), (0.02, 0.98))
+    n = count_selected(page)
     assert 30 < n < 450
     chosen = [
         sorted(traces(page, figure, "(t.selectedpoints ?? []).map(i => t.customdata[i])"))

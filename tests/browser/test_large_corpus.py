@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.store.corpora import CorpusStore
-from tests.browser.test_corpus import MEAN, MINUTE, click_point, search
+from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso, search
 from tests.support.app import APP, looks, problems, served, settled
 from tests.support.large_corpus import keep_large, points_of
 
@@ -56,28 +56,6 @@ def zoom_in(page: Page) -> None:
     settled(page)
 
 
-def box(page: Page, across: tuple[float, float], up: tuple[float, float]) -> np.ndarray:
-    """Draw a lasso around a part of the map; [corner, 2] of it in the map's units."""
-    area = page.locator(MEAN).locator(".nsewdrag").first.bounding_box()
-    shares = [(across[0], up[0]), (across[1], up[0]), (across[1], up[1]), (across[0], up[1])]
-    places = [(area["x"] + x * area["width"], area["y"] + y * area["height"]) for x, y in shares]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    for place in [*places[1:], places[0]]:
-        page.mouse.move(*place, steps=4)
-    page.mouse.up()
-    settled(page)
-    left, right, bottom, top = page.locator(MEAN).evaluate(SIDES)
-    sides = np.array([[left, top], [right - left, bottom - top]])
-    return sides[0] + np.array(shares) * sides[1]
-
-
-def n_selected(page: Page) -> int:
-    said = page.get_by_text(re.compile(r"[\d,]+ texts selected")).first
-    said.wait_for(timeout=MINUTE)
-    return int(re.search(r"([\d,]+) texts", said.inner_text())[1].replace(",", ""))
-
-
 def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> None:
     page = opened
     expect(
@@ -91,11 +69,12 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     bins, densest, wide = page.locator(MEAN).evaluate(DENSITY)
     assert (bins > 32, densest) == (True, 255)
 
-    corners = box(page, (0.3, 0.6), (0.1, 0.9))
-    (left, top), (right, bottom) = corners[0], corners[2]
+    shares = np.array(lasso(page, MEAN, (0.3, 0.6), (0.1, 0.9)))
+    x0, x1, y0, y1 = page.locator(MEAN).evaluate(SIDES)
+    (left, top), _, (right, bottom), _ = [x0, y1] + shares * [x1 - x0, y0 - y1]
     within = (points[:, 0] >= left) & (points[:, 0] <= right)
     within &= (points[:, 1] >= bottom) & (points[:, 1] <= top)
-    n = n_selected(page)
+    n = count_selected(page)
     assert n > MOST_DRAWN  # more than can be drawn
     assert n == pytest.approx(within.sum(), rel=0.02)  # the lasso moves in whole pixels
     bright = page.locator(MEAN).evaluate(
@@ -114,7 +93,7 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     assert {row for row, *_ in now} - {row for row, *_ in drawn}
     assert all(nearer[0] <= x <= nearer[1] and nearer[2] <= y <= nearer[3] for _, x, y in now)
     assert page.locator(MEAN).evaluate(DENSITY)[2] < wide
-    assert n_selected(page) == n
+    assert count_selected(page) == n
 
     texts_are_clicked_and_found(page)
 

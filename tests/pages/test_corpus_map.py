@@ -23,15 +23,14 @@ from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
 from neuralviz.server_settings import server_settings
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.page import plain
+from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
 
-ROOT = Path(__file__).parents[2]
-PAGE = str(ROOT / "pages" / "corpus_map.py")
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
 PCA = ProjectionSettings("pca")
 TEXTS = tuple(
@@ -45,25 +44,17 @@ SENTENCE = "The garden was full of people."
 
 
 @pytest.fixture(scope="module")
-def homes(bundled, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders to copy: ``example`` after a first visit; ``mapped`` with a map by PCA as well.
-
-    Placing texts on that map has nothing to compile.
-    """
-    folder = tmp_path_factory.mktemp("homes")
+def home(bundled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to copy: the example, and texts with a map by PCA, on which placing is quick."""
+    folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("example", "mapped"):
-            patch.setenv("NEURALVIZ_HOME", str(folder / name))
-            store = CorpusStore()
-            if name == "mapped":
-                keep_map(store, store.add("mine", READ), MEAN)
-            add_example_once(store)
+        patch.setenv("NEURALVIZ_HOME", str(folder))
+        store = CorpusStore()
+        add_example_once(store)
+        corpus = store.add("mine", READ)
+        *_, embedded = embed_corpus(store, corpus, MEAN)
+        make_map(store, corpus, embedded.embedder, PCA)
     return folder
-
-
-def keep_map(store: CorpusStore, corpus, spec: EmbedderSpec) -> None:
-    *_, embedded = embed_corpus(store, corpus, spec)
-    make_map(store, corpus, embedded.embedder, PCA)
 
 
 @pytest.fixture(autouse=True)
@@ -76,16 +67,15 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
 
 
 @pytest.fixture
-def visited(homes: Path, kept: CorpusStore, tmp_path: Path) -> CorpusStore:
-    """The store after a first visit."""
-    shutil.copytree(homes / "example", tmp_path, dirs_exist_ok=True)
-    return kept
+def example(home: Path, kept: CorpusStore, tmp_path: Path) -> Corpus:
+    """The example, in a copy of the home."""
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
+    return kept.corpus(NAME)
 
 
 @pytest.fixture
-def mapped(homes: Path, kept: CorpusStore, tmp_path: Path) -> AppTest:
+def mapped(example: Corpus) -> AppTest:
     """The page with a map of texts by PCA."""
-    shutil.copytree(homes / "mapped", tmp_path, dirs_exist_ok=True)
     page = open_page(**{"map-a-reducer": "PCA"})
     assert not list_making(page)
     return page
@@ -93,28 +83,19 @@ def mapped(homes: Path, kept: CorpusStore, tmp_path: Path) -> AppTest:
 
 def open_page(**address: str) -> AppTest:
     """The page at an address, with one map unless that says otherwise."""
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params.update({"map-b": "none", **address})
-    page.run()
+    page = page_at("corpus_map", **{"map-b": "none", **address}).run()
     assert not page.exception
     return page
 
 
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
+def search(page: AppTest, query: str) -> AppTest:
+    page.text_input(key="corpus-search").set_value(query).run()
+    assert not page.exception
+    return page
 
 
 def list_making(page: AppTest) -> list[str]:
     return [button.label for button in page.button if button.label.startswith("Make the")]
-
-
-def read_page(page: AppTest) -> str:
-    elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
-    return "\n".join(str(element.value) for element in elements).replace("\\", "")
-
-
-def has_map(page: AppTest) -> bool:
-    return bool(page.get("bidi_component"))
 
 
 def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kept: CorpusStore):
@@ -137,10 +118,8 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
     press(page, "Make the map")
-    (run,) = page.session_state["corpus-maps-runs"]
-    assert run.wait(120)
-    assert not list_making(page.run().run())
-    assert has_map(page)
+    assert not list_making(finish_run(page, "corpus-maps", 120).run())
+    assert count_figures(page)
     (saved,) = KeptMaps(kept).list_maps(corpus)
     assert saved.settings.reducer == "pca"
     assert not list_making(open_page(**{"map-a-reducer": "PCA"}))
@@ -148,7 +127,7 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
 
 @pytest.mark.parametrize("is_open", [False, True])
 def test_a_page_that_is_opened_again_meets_the_work_under_way(
-    visited: CorpusStore, monkeypatch, is_open: bool
+    example: Corpus, monkeypatch, is_open: bool
 ):
     settings = replace(server_settings(), open=is_open)
     monkeypatch.setattr("neuralviz.ui.corpus.choose.effective_settings", lambda: settings)
@@ -160,11 +139,12 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
         yield from ()
 
     monkeypatch.setattr(MakeMaps, "events", wait)
-    page = press(open_page(**{"map-a-reducer": "PCA"}), "Make the map")
+    address = {"corpus": example.id, "map-a-reducer": "PCA"}
+    page = press(open_page(**address), "Make the map")
     (run,) = page.session_state["corpus-maps-runs"]
     run.owner = "another session"  # all of these tests have one id
     try:
-        again = open_page(**{"map-a-reducer": "PCA"})
+        again = open_page(**address)
         assert ("corpus-maps-runs" in again.session_state) is not is_open
         if not is_open:
             assert again.session_state["corpus-maps-runs"] == [run]
@@ -191,8 +171,10 @@ def test_too_few_texts_get_a_sentence(kept: CorpusStore):
     assert {corpus.name for corpus in kept.corpora()} == {"few", NAME}
 
 
-def test_the_page_opens_with_both_maps_of_the_example_and_its_point(visited: CorpusStore):
-    page = open_page(**{"map-b": "neural"})
+def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
+    kept: CorpusStore, example: Corpus
+):
+    page = open_page(corpus=example.id, **{"map-b": "neural"})
     assert not list_making(page)
     assert re.search(
         r"\*\*mean\*\* is ahead of \*\*neural\*\* by .* the ten nearest texts vote for the right "
@@ -207,16 +189,15 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(visited: Cor
     assert page.selectbox(key="map-b-neural-precision").value == "exact"
     assert "neural, exact, 5 epochs: 480 different texts" in read_page(page)
     assert list_making(page) == ["Make the map"]
-    (example,) = visited.corpora()
-    assert len(KeptMaps(visited).list_maps(example)) == 2  # nothing was computed
-    single = read_page(open_page())
+    assert len(KeptMaps(kept).list_maps(example)) == 2  # nothing was computed
+    single = read_page(open_page(corpus=example.id))
     assert "With **mean**, the ten nearest texts vote for the right topic of 93.1%" in single
     assert "; always guessing the most frequent topic reaches 10.0%." in single
 
 
-def test_words_select_and_colours_change(visited: CorpusStore):
-    page = open_page()
-    page.text_input(key="corpus-search").set_value("telescope").run()
+def test_words_select_and_colours_change(example: Corpus):
+    page = open_page(corpus=example.id)
+    search(page, "telescope")
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
     found = f"Found {n} texts containing “telescope”; see “Selection” below the map."
@@ -225,29 +206,25 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
-    page.text_input(key="corpus-search").set_value("no such words").run()
+    search(page, "no such words")
     assert "Found no text containing “no”, “such” and “words”." in read_page(page)
-    page.text_input(key="corpus-search").set_value("telescope").run()
+    search(page, "telescope")
     assert "corpus-selected" in page.session_state
-    page.text_input(key="corpus-search").set_value("").run()
+    search(page, "")
     assert "corpus-selected" not in page.session_state
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     for query in ("telescope", ""):  # as the words that were selected and are no more
-        page.text_input(key="corpus-search").set_value(query).run()
-        assert not page.exception
+        search(page, query)
 
 
 def place(page: AppTest, sentence: str) -> list:
     """Search by meaning, and wait until the sentence is on the map; its runs."""
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
-    page.text_input(key="corpus-search").set_value(sentence).run()
-    (corpus,) = (corpus for corpus in CorpusStore().corpora() if corpus.name == "mine")
-    (saved,) = KeptMaps(CorpusStore()).list_maps(corpus)
-    runs = page.session_state[f"corpus-placing-{saved.id}-runs"]
-    assert runs[-1].wait(120)
-    page.run()
+    search(page, sentence)
+    (saved,) = KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("mine"))
+    finish_run(page, f"corpus-placing-{saved.id}", 120)
     assert not page.exception
-    return runs
+    return page.session_state[f"corpus-placing-{saved.id}-runs"]
 
 
 def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list(mapped: AppTest):
@@ -277,7 +254,7 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert again.segmented_control(key="corpus-list").value == "Text"
     popovers = [block.proto.popover for block in again.get("popover")]
     assert "PCA" in {popover.label for popover in popovers}  # as the address has it
-    again.text_input(key="corpus-search").set_value("").run()  # what is done is not undone
+    search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
 
 
@@ -285,34 +262,31 @@ def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypa
     monkeypatch.setattr("neuralviz.ui.corpus.search.needs_asking", lambda _: True)
     page = mapped
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
-    page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
+    search(page, "The telescope showed a planet.")
     assert "The model of “mean” is not loaded." in read_page(page)
     (key,) = (button.key for button in page.button if button.label == "Load the model")
-    runs = key.replace("corpus-load", "corpus-placing") + "-runs"
-    assert runs not in page.session_state
-    page.button(key=key).click().run()
-    (run,) = page.session_state[runs]
-    assert run.wait(120)
-    page.run()
-    assert run.status == "done"
+    kind = key.replace("corpus-load", "corpus-placing")
+    assert f"{kind}-runs" not in page.session_state
+    finish_run(page.button(key=key).click().run(), kind, 120)
+    assert last_run(page, kind).status == "done"
     assert "not loaded" not in read_page(page)
 
 
 def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     mapped: AppTest, monkeypatch
 ):
-    assert has_map(mapped)
+    assert count_figures(mapped)
     loaded = shared.shared_text_model(MEAN.model_id)
     key = (MEAN.model_id, shared.files_stamp(MEAN.model_id))
     monkeypatch.setitem(shared._models, key, replace(loaded, fingerprint="of other files"))
     mapped.run()
     assert not mapped.exception
-    assert not has_map(mapped)
+    assert not count_figures(mapped)
     assert "the model has changed since the saved map was made" in read_page(mapped)
     assert list_making(mapped) == ["Make the map"]
     monkeypatch.delitem(shared._models, key)  # nobody knows, and nothing is loaded to find out
     mapped.run()
-    assert has_map(mapped)
+    assert count_figures(mapped)
     assert key not in shared._models
     assert "outdated" not in read_page(mapped)  # the bundled model changes with the program alone
 
@@ -328,40 +302,39 @@ def test_a_map_by_a_model_of_the_hub_that_is_not_loaded_may_be_outdated(kept: Co
     assert find_saved(corpus, choice) == Saved(made, may_be_outdated=True)
 
 
-def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:
-    (corpus,) = visited.corpora()
-    page = open_page(**{"map-b": "neural", f"only-0-{corpus.id}": "music"})
+def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) -> None:
+    address = {"map-b": "neural", f"only-0-{example.id}": "music"}
+    page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
     assert "**mean** is ahead of **neural** by" in read_page(page)
     assert "of all 480 texts" in read_page(page)
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48
-    page.slider(key=f"only-2-{corpus.id}").set_range(11, 14).run()
+    page.slider(key=f"only-2-{example.id}").set_range(11, 14).run()
     shown = re.search(r"Showing (\d+) of .*is music, and words is 11 to 14", read_page(page))
     assert 0 < int(shown[1]) < 48
-    page.text_input(key="corpus-search").set_value("e").run()
+    search(page, "e")
     assert f"{shown[1]} texts containing" in read_page(page)
-    page.text_input(key="corpus-search").set_value("telescope").run()
+    search(page, "telescope")
     assert "The filter shows no text containing “telescope”." in read_page(page)
 
 
 def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
-    visited: CorpusStore,
+    kept: CorpusStore, example: Corpus
 ) -> None:
-    corpus = visited.add("mine", ReadTexts(TEXTS))
+    corpus = kept.add("imported", ReadTexts(TEXTS))
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
-    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors)).kept
-    make_map(visited, corpus, kept, PCA)
+    imported = import_vectors(kept, corpus, ReadVectors("my file.npy", vectors)).kept
+    make_map(kept, corpus, imported, PCA)
     page = open_page(**{"map-a-reducer": "PCA"})
-    spec = EmbedderSpec.from_json(kept.spec)
+    spec = EmbedderSpec.from_json(imported.spec)
     assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
-    assert has_map(page)
+    assert count_figures(page)
     assert not page.warning
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
-    page.text_input(key="corpus-search").set_value("A sentence.").run()
+    search(page, "A sentence.")
     assert "A new sentence cannot be placed on the map by “file" in read_page(page)
-    (example,) = (corpus for corpus in visited.corpora() if corpus.name == NAME)
     page.selectbox(key="corpus").set_value(example.id).run()
     assert not page.exception
     assert not page.warning

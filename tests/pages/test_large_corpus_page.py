@@ -23,9 +23,8 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui.corpus import choose, show
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_ahead
 from tests.support.large_corpus import keep_large, points_of, topics_of
-from tests.support.waiting import wait_until
+from tests.support.pages import finish_run, last_run, page_at, read_page
 
-PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
 N, DRAWN, DRAWN_3D = 2500, 200, 300
 
 
@@ -64,17 +63,9 @@ def never_read_whole(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_page(kept: Kept, **query: str) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params.update({"corpus": kept.corpus.id, "map-b": "none", **query})
-    page.run()
-    key = f"corpus-sampling-{kept.map.id}-runs"
-    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
-    return page.run()
-
-
-def read_page(page: AppTest) -> str:
-    elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
-    return "\n".join(str(element.value) for element in elements).replace("\\", "")
+    page = page_at("corpus_map", **{"corpus": kept.corpus.id, "map-b": "none", **query}).run()
+    kind = f"corpus-sampling-{kept.map.id}"
+    return finish_run(page, kind, 120) if f"{kind}-runs" in page.session_state else page.run()
 
 
 def read_map(page: AppTest) -> tuple[dict, dict, dict, bytes]:
@@ -207,11 +198,10 @@ def test_no_pointer_has_all_vectors_looked_at(
     assert key not in {button.key for button in page.button}
     del page.session_state["corpus-hovered"]
     page.run()
-    page.button(key=key).click().run()
-    (run,) = page.session_state[f"corpus-near-{kept.map.id}-runs"]
-    assert run.wait(60)
-    page.run()
+    kind = f"corpus-near-{kept.map.id}"
+    finish_run(page.button(key=key).click().run(), kind)
     assert not page.exception
+    run = last_run(page, kind)
     counts = [run.task.progress(event) for event in run.task.events(lambda: False)]
     assert counts[-2].doing == "2,500 of 2,500 different texts compared"
     assert "finding neighbours" not in read_page(page)

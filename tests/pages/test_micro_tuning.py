@@ -17,9 +17,9 @@ from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.results import REASONS, note_end, result_key
 from neuralviz.micro_tuning.record import load_record
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.main import recorded_run
+from neuralviz.ui.micro_tuning import show
 from neuralviz.ui.micro_tuning.results import list_embeddings
+from neuralviz.ui.micro_tuning.show import recorded_run
 from neuralviz.ui.page import plain
 from tests.support.pages import (
     find_labelled,
@@ -259,7 +259,7 @@ def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     record.loss[4:, 2], record.delta_norm[4:, 2] = np.nan, np.nan
     record.reports = {i: record.reports[i] for i in (0, 1)}
     assert list_embeddings(record)["epochs"].tolist() == [10, 10, 4]
-    monkeypatch.setattr(main, "recorded_run", lambda: record)
+    monkeypatch.setattr(show, "recorded_run", lambda: record)
     page.run()
     assert not page.exception
     first, second = record.embeddings()[:2]

@@ -21,9 +21,8 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.models import save_family
-from tests.support.pages import page_at
+from tests.support.pages import finish_run, last_run, page_at, press, read_page
 from tests.support.trained import CORPUS, save_trained
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,25 +57,14 @@ def options(page: AppTest, key: str) -> list[str]:
     return page.selectbox(key=key).options
 
 
-def said(page: AppTest) -> str:
-    kinds = (page.error, page.warning, page.info, page.caption)
-    return " ".join(element.value for kind in kinds for element in kind)
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
-
-
 def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
     page = page_at(
         "compare", m1="mean", m1_mean_model=MINE, m2="sentence-transformer",
         m2_sentence_transformer_model=TABLE, m3="none",
     ).run()  # fmt: skip
-    run = page.session_state["compare-runs"][-1]
-    wait_until(lambda: run.is_over)
-    assert not page.run().exception
-    assert [one.error for one in run.result] == ["", ""]
-    assert [one.vectors.shape[1] for one in run.result] == [32, 32]
+    assert not finish_run(page, "compare").exception
+    parts = last_run(page, "compare").result
+    assert [(part.error, part.vectors.shape[1]) for part in parts] == [("", 32), ("", 32)]
 
 
 def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
@@ -88,7 +76,7 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
 
 def test_a_table_has_no_layers_which_is_said() -> None:
     page = page_at("layers", 180, layers_model=TABLE).run()
-    assert "table of token embeddings without a transformer" in said(page)
+    assert "table of token embeddings without a transformer" in read_page(page)
     assert not page.exception
 
 
@@ -97,15 +85,16 @@ def test_one_that_was_deleted_is_missed_in_a_sentence(name: str) -> None:
     delete_encoder(name)
     page = page_at("layers", 180, layers_model=name).run()
     assert f"The model “{name}” is not loaded yet. You have no trained encoder of this name" in (
-        said(page)
+        read_page(page)
     )
     press(page, "Load")
-    assert "No encoder that was trained here has this name." in said(page)
+    assert "No encoder that was trained here has this name." in read_page(page)
     assert not page.exception
     page = page_at("compare", m1="mean", m1_mean_model=name, m2="cls", m3="none").run()
-    run = press(page, "Compare").session_state["compare-runs"][-1]
-    wait_until(lambda: run.is_over)
-    assert "No encoder that was trained here has this name." in said(page.run())
+    press(page, "Compare")
+    assert "No encoder that was trained here has this name." in read_page(
+        finish_run(page, "compare")
+    )
 
 
 def test_one_of_the_same_name_never_shows_the_map_of_the_one_before(

@@ -53,7 +53,16 @@ def read_messages(page: AppTest) -> str:
     return " ".join(element.value for element in messages).replace("\\", "")
 
 
+def read_page(page: AppTest) -> str:
+    successes = " ".join(element.value for element in page.success).replace("\\", "")
+    return f"{read_messages(page)} {successes} {read_captions(page)} {read_markdown(page)}"
+
+
+def last_run(page: AppTest, kind: str) -> Any:
+    return page.session_state[f"{kind}-runs"][-1]
+
+
 def finish_run(page: AppTest, kind: str, seconds: float = 60) -> AppTest:
     """Run the page again when its last run of a kind is over."""
-    wait_until(lambda: page.session_state[f"{kind}-runs"][-1].is_over, seconds)
+    wait_until(lambda: last_run(page, kind).is_over, seconds)
     return page.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
 from contextlib import suppress
@@ -40,7 +39,7 @@ f,The bakery opens at five.,food,2006,6,plain
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch) -> Callable[..., Result]:
     """Run a command in a folder with a few files; what is kept is kept in it."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -64,7 +63,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_header_that_was_taken_is_named_and_may_be_chosen(run: Callable[..., Result]):
+def test_the_header_that_was_taken_is_named_and_may_be_chosen(run):
     first, second = "3,Oil,Prices rose again today.", "1,Vote,They voted on Monday."
     Path("news.csv").write_text(f"{first}\n{second}\n2,Cup,They won the cup at last.\n")
     said = done(run("corpus", "add", "news.csv"))
@@ -90,7 +89,7 @@ def test_the_header_that_was_taken_is_named_and_may_be_chosen(run: Callable[...,
         assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
 
 
-def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
+def test_a_table_is_kept_listed_and_written_again(run):
     said = done(run("corpus", "add", "rows.csv"))
     assert "Added a number in brackets to 1 duplicate ID" in said
     assert "Saved 6 texts as “rows.csv”." in said
@@ -112,7 +111,7 @@ def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     assert rows[2]["text"] == "'=cmd|' /C calc'!A0 and a word"
 
 
-def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
+def test_vectors_are_exported_once_there_are_some(run):
     done(run("corpus", "add", "lines.txt"))
     neural = ["--method", "neural+mean", "--option", "epochs=1"]
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
@@ -136,9 +135,7 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     assert methods == {"mean": 3, "neural, fast, 1 epoch": 3, "neural+mean, fast, 1 epoch": 3}
 
 
-def test_the_same_file_goes_on_where_it_was_interrupted(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-):
+def test_the_same_file_goes_on_where_it_was_interrupted(run, monkeypatch):
     texts = [f"This is text {number}{' and more' * (number % 5)}." for number in range(40)]
     Path("texts.txt").write_text("\n".join(texts))
     embed, calls = PooledEmbedder._embed, []
@@ -172,9 +169,7 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
     assert len(CorpusStore().corpora()) == 1
 
 
-def test_an_interrupt_that_others_swallow_ends_the_work_all_the_same(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-):
+def test_an_interrupt_that_others_swallow_ends_the_work_all_the_same(run, monkeypatch):
     Path("texts.txt").write_text("\n".join(f"This is text {number}." for number in range(200)))
     embed, calls = PooledEmbedder._embed, []
 
@@ -193,9 +188,7 @@ def test_an_interrupt_that_others_swallow_ends_the_work_all_the_same(
     assert "Embedded by mean: 200 embeddings" in done(run("corpus", "add", "texts.txt"))
 
 
-def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
-    run: Callable[..., Result],
-):
+def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(run):
     done(run("corpus", "add", "lines.txt"))
     assert "Saved 2 texts as “lines.txt (2)”." in done(
         run("corpus", "add", "lines.txt", "--paragraphs")
@@ -209,7 +202,7 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
     assert len(CorpusStore().corpora()) == 4
 
 
-def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Result]):
+def test_a_corpus_is_deleted_only_when_someone_says_yes(run):
     done(run("corpus", "add", "lines.txt", "--name", "mine 🙂"))
     nobody = run("corpus", "delete", "mine 🙂")
     assert nobody.exit_code == 2
@@ -224,7 +217,7 @@ def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Resul
     assert CorpusStore().corpora() == ()
 
 
-def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., Result]):
+def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run):
     done(run("corpus", "add", "rows.csv", "--name", "</title><script>alert(2)</script>"))
     (corpus,) = CorpusStore().corpora()
     for colour in ([], ["--colour", "note"], ["--color", "year"]):
@@ -237,36 +230,7 @@ def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., R
         assert page.count("</script>") == page.count("<script")
 
 
-def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-):
-    for module, name, value in [
-        ("plots.corpus_map", "MOST_DRAWN", 12),
-        ("maps.projection", "MOST_WHOLE", 20),
-        ("maps.filtering", "LOOKED_AT", 18),
-    ]:
-        monkeypatch.setattr(importlib.import_module(f"neuralviz.{module}"), name, value)
-    rows = [f"Text {row} of many.,https://x/{row},{'ab'[row % 2]},{row / 4}" for row in range(40)]
-    Path("many.csv").write_text("\n".join(["text,source,topic,score", *rows]), "utf-8")
-    done(run("corpus", "add", "many.csv"))
-    read = CorpusStore.labels
-
-    def labels(self, corpus, name, rows=None):
-        assert rows is not None and len(rows) in (12, 18)
-        return read(self, corpus, name, rows)
-
-    monkeypatch.setattr(CorpusStore, "labels", labels)
-    monkeypatch.setattr(CorpusStore, "label_codes", lambda *_: pytest.fail("a whole column"))
-    for colour in ([], ["--colour", "source"]):
-        done(run("project", "many.csv", "-o", "map.html", *PCA, *colour))
-        offered = re.findall("<option [^>]*>(.*?)</option>", Path("map.html").read_text("utf-8"))
-        more = ["source"] if colour else []
-        assert offered == [*more, "Clusters", "topic", "score"]
-
-
-def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(run, monkeypatch):
     done(run("corpus", "add", "rows.csv"))
 
     def stopped(*_: object, **__: object) -> None:
@@ -298,9 +262,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "works only with .html"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_changes(
-    run: Callable[..., Result], words: list[str], sentence: str
-):
+def test_what_makes_no_sense_is_refused_and_nothing_changes(run, words: list[str], sentence: str):
     done(run("corpus", "add", "rows.csv"))
     done(run("corpus", "add", "lines.txt", "--name", "kept"))
 
@@ -315,7 +277,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(
     assert everything() == before
 
 
-def test_imported_vectors_are_projected_exported_and_listed(run: Callable[..., Result]):
+def test_imported_vectors_are_projected_exported_and_listed(run):
     done(run("corpus", "add", "rows.csv"))
     np.save("mine.npy", np.random.default_rng(0).normal(size=(6, 4)))
     said = done(run("corpus", "import", "rows.csv", "mine.npy"))

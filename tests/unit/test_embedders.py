@@ -44,7 +44,6 @@ from neuralviz.models import (
     load_text_model,
     tokenize,
 )
-from neuralviz.plots.theme import method_colour
 from neuralviz.store.vectors import embedder_id
 from tests.support.embedders import HashEmbedder
 from tests.support.models import (
@@ -262,17 +261,6 @@ def test_appendix_g_tunes_the_last_block_for_five_epochs(
     assert plain_embedding(deltas) @ vector >= 0.99999
 
 
-def test_what_is_tuned_otherwise_stands_beside_nothing_published() -> None:
-    def rows(**typed: str) -> list[str]:
-        found = experiment_rows("outputs", typed, None, lambda _: ("a", "b"), lambda _: 2)
-        return [row.published for row in found if row.spec.learns]
-
-    assert all(rows(precision="fast"))
-    assert not any(rows(learning_rate="0.02"))
-    with pytest.raises(SettingsError, match="sets the option “layers” itself"):
-        rows(layers="head")
-
-
 # --- one step ----------------------------------------------------------------------------------
 
 
@@ -415,9 +403,7 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
 
 
 @pytest.mark.parametrize("method", ["neural", "avg-diff"])
-def test_imitated_bf16_is_warned_of_and_works(
-    method: str, make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imitated_bf16_is_warned_of_and_works(method: str, make, monkeypatch) -> None:
     monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     with pytest.warns(PrecisionWarning, match="has no hardware support for bf16") as caught:
         embedder = make(method, precision="bf16")
@@ -543,11 +529,6 @@ def test_labels_say_how_exactly_a_method_learns(
     method: str, typed: dict[str, str], defaults: dict[str, str], label: str
 ) -> None:
     assert method_label(embedder_spec(method, typed, defaults=defaults)) == label
-
-
-def test_a_method_has_one_colour_however_exactly_it_learns() -> None:
-    labels = ("neural, fast", "neural, exact", "neural+cls-diff, fast")
-    assert len(set(map(method_colour, labels))) == 2
 
 
 def test_options_of_several_methods_find_their_takers() -> None:

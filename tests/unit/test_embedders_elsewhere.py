@@ -48,7 +48,6 @@ from neuralviz.models import (
     load_model,
     load_sentence_transformer,
     load_text_model,
-    shared,
 )
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, save_family, save_sentence_transformer
@@ -331,12 +330,6 @@ def test_a_pickle_of_a_model_that_has_changed(method: str, tmp_path: Path) -> No
     save_family("bert", folder, seed=1)
     with pytest.raises(ModelError, match="have changed since"):
         ForkingPickler.loads(content)
-
-
-def test_models_are_one_object_after_pickling_and_copying(tiny: LanguageModel, folder) -> None:
-    assert copy.copy(tiny) is copy.deepcopy(tiny) is tiny
-    model = shared.shared_text_model(str(folder))
-    assert sent(model) is model
 
 
 @pytest.mark.parametrize("kind", KINDS)

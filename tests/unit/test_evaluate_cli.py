@@ -6,8 +6,6 @@ import csv
 import json
 import re
 from collections.abc import Callable
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ from neuralviz import cli
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
-from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.models.shared import LOADERS
 
@@ -35,7 +32,7 @@ SENTENCES = [
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch) -> Callable[..., Result]:
     """Run the command in an empty folder."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -140,17 +137,6 @@ def test_a_loss_that_rose_is_said_again(run) -> None:
         result = run(*words)
         assert json.loads(result.stdout)["neural"]["loss_rose"] == 5
         assert "The run diverged on 5 of 5 texts" in result.stderr
-
-
-def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
-    few = partial(MeasureSettings, max_compared=10)
-    command = import_module("neuralviz.cli.evaluate")  # the package has a function of that name
-    monkeypatch.setattr(command, "MeasureSettings", few)
-    words = ["--data", "pairs.csv", "--method", "mean", "--method", "cls", "-o", "out"]
-    result = run(*words)
-    assert result.exit_code == 0
-    assert "shared errors (triplets): 24 triplets are too many" in result.stderr
-    assert "pairs: shared errors (I)" in result.stdout  # 9 of them are compared
 
 
 def test_sample_data_by_name_and_roles(run) -> None:
@@ -269,22 +255,6 @@ def test_experiments_are_listed_and_run(run) -> None:
     words = ["--data", "groups.csv", "--option", "precision=fast", "--json"]
     printed = found(run(*words, "--experiment", "blueprints"))
     assert {f"neural-B{n}, fast" for n in range(4)} <= set(printed)
-
-
-def test_rows_of_several_experiments_are_all_there() -> None:
-    from neuralviz.evaluation.plan import EXPERIMENTS, experiment_rows
-
-    tables = {
-        name: experiment_rows(name, {}, None, lambda _: ("a", "b"), lambda _: 6)
-        for name in EXPERIMENTS
-    }
-    for name, rows in tables.items():
-        assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows), name
-    specs = {row.spec for rows in tables.values() for row in rows}
-    for order in (list(tables), list(reversed(tables))):
-        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"), lambda _: 6)
-        assert {row.spec for row in rows} == specs
-        assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows)
 
 
 def test_options_of_experiments(run) -> None:

@@ -32,7 +32,7 @@ def sentence_of(model_id: str = MODEL) -> str:
 
 
 @pytest.fixture
-def hub_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+def hub_at(monkeypatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
     """Switch the hub on, with nothing in its cache and no proxy; takes the hub's address."""
     from huggingface_hub import close_session, constants
 

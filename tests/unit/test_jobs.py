@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,21 +14,15 @@ import pytest
 from neuralviz.embedders.specs import embedder_spec, list_models
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
-from neuralviz.evaluation.events import Cell, Measured
-from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.plan import EvaluationPlan, Row
-from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
-from neuralviz.jobs.comparing import Compare, Step
+from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence, stream_events
 from neuralviz.jobs.queue import NOT_BEGUN
-from neuralviz.jobs.training import FilledTable, FillTrainingTable
-from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
-from neuralviz.models.shared import ModelRef
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.ui.runs import describe_time_left
 from tests.support.tasks import submit
 
@@ -189,7 +182,7 @@ def test_a_run_that_is_stopped_keeps_its_result_and_ends_with_its_next_event(ask
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch) -> None:
     monkeypatch.setattr(runs, "GONE_AFTER", 0.05)
     monkeypatch.setattr(runs, "LOOK_EVERY", 0.01)
 
@@ -225,7 +218,7 @@ def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
 # --- results -----------------------------------------------------------------------------------
 
 
-def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_become_sentences(caplog) -> None:
     def fail(error: Exception) -> Run:
         run = submit(RunQueue(), Failing(error=error))
         assert run.wait(5)
@@ -257,23 +250,6 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     looked_at.add(3)
     assert looked_at.result == 1  # whoever looks gets the last result that there is
     assert looked_at.should_stop()
-
-
-def test_a_fold_by_several_readers_takes_every_event_once() -> None:
-    run, n = Run(Listed()), 2000
-
-    def read() -> None:
-        while len(run.result) < n:
-            pass
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
-    for number in range(n):
-        run.add(number)
-    for reader in readers:
-        reader.join(30)
-    assert run.result == tuple(range(n))
 
 
 @pytest.mark.parametrize("method", ["mean", "neural+mean"])
@@ -364,51 +340,6 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
         clock.now += 24
 
 
-def test_each_task_says_when_its_last_part_has_begun() -> None:
-    specs = (embedder_spec("mean"), embedder_spec("neural"))
-    compare = Compare(specs, ("One text.", "Another."), ())
-    steps = [
-        Step(0, np.array([0]), np.ones((1, 2)), np.zeros(1, bool)),
-        Step(0, np.array([1]), np.ones((1, 2)), np.zeros(1, bool)),
-        Step(1, np.array([0]), np.ones((1, 3)), np.zeros(1, bool)),
-    ]
-    progress = [compare.progress(compare.fold(compare.start(), steps[:n])) for n in range(4)]
-    assert [each.is_last for each in progress] == [False, False, False, True]
-    for spec, embedding in ((specs[0], False), (specs[1], True)):  # a map takes longer than a mean
-        choice = MapChoice(spec, ProjectionSettings())
-        maps = MakeMaps("id", (choice, choice), ())
-        for place in range(2):
-            embedded = MapsState(place, SimpleNamespace(done=1, total=9))
-            before = replace(embedded, projecting=ProjectionEvent("layout", 1, 9, (0.0, 0.5)))
-            begun = replace(embedded, projecting=ProjectionEvent("placing", 1, 9, (0.5, 1.0)))
-            is_last = [maps.progress(state).is_last for state in (embedded, before, begun)]
-            assert is_last == [embedding and place == 1, False, place == 1]
-
-
-def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
-    data = scored_data("pairs", ["a", "b", "c"], ["d", "e", "f"], np.array([1.0, 3.0, 5.0]))
-    rows = [Row(name, embedder_spec(name), name) for name in ("mean", "cls", "neural")]
-    evaluate = Evaluate(EvaluationPlan((data,), tuple(rows)), ())
-    cell = Cell(0, 0, Measured())
-    embedding = [EvaluationProgress(0, row, "embedding", 3, 6) for row in range(3)]
-    at_once = EvaluationProgress(0, 1, "embedding", 3, 6, at_once=(1, 2))
-    for events, is_last in (
-        ([embedding[0]], False),
-        ([embedding[0], cell, at_once], True),
-        ([embedding[0], cell, embedding[1], replace(cell, row=1), embedding[2]], True),
-        ([embedding[0], cell, embedding[2]], False),
-    ):
-        assert evaluate.progress(evaluate.fold(evaluate.start(), events)).is_last is is_last
-    for seeds, seed, number, is_last in (
-        ((1,), 1, 0, False), ((1,), 1, 2, True), ((1, 2), 1, 2, False), ((1, 2), 2, 3, True),
-    ):  # fmt: skip
-        table = FillTrainingTable(
-            "pairs", ModelRef("bundled", ""), "id", "label", TrainingSettings(), seeds
-        )
-        now = RowProgress("crops", seed, 1, 6, number, 1 + 2 * len(seeds))
-        assert table.progress(FilledTable(current=now)).is_last is is_last
-
-
 # --- work that calls back ----------------------------------------------------------------------
 
 
@@ -490,7 +421,7 @@ def test_one_owner_has_so_many_runs() -> None:
     assert again.status == "done"
 
 
-def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_new_begins_without_memory(monkeypatch) -> None:
     monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
     refused = submit(RunQueue(spare_mb=500), Listed("large"))
     taken = submit(RunQueue(spare_mb=499), Listed("large"))
@@ -500,9 +431,7 @@ def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> N
     assert taken.status == "done"
 
 
-def test_whoever_listens_hears_of_every_end_though_another_fails(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_whoever_listens_hears_of_every_end_though_another_fails(caplog) -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     heard: list[str] = []
     queue.at_every_end(lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
@@ -563,19 +492,6 @@ def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:
     assert [queue.place_in_queue(run) for run in runs] == [3, 1, 4, 2]
     gate.open.set()
     assert all(run.wait(10) for run in runs)
-
-
-def test_the_next_run_starts_where_a_place_is_free_first(monkeypatch) -> None:
-    queue, gates = RunQueue(max_running=2), [Gate(), Gate()]
-    running = [submit(queue, gate) for gate in gates]
-    waiting = [submit(queue, Listed()) for _ in range(3)]
-    seconds = dict(zip((*running, *waiting), (1000.0, 10.0, 30.0, 5.0, 1.0), strict=True))
-    with monkeypatch.context() as patched:
-        patched.setattr(queue, "_seconds_left", seconds.__getitem__)
-        assert [queue.seconds_until_start(run) for run in waiting] == [10.0, 40.0, 45.0]
-    for gate in gates:
-        gate.open.set()
-    assert all(run.wait(5) for run in (*running, *waiting))
 
 
 def test_the_wait_is_estimated_from_what_others_took() -> None:

@@ -82,9 +82,7 @@ def test_few_are_held_and_those_used_last() -> None:
     assert lazy.get("b", lambda: "anew") == "anew"
 
 
-def test_few_columns_of_a_large_corpus_are_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_columns_of_a_large_corpus_are_held(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(map_settings, "MOST_WHOLE", 10)
     n, many = 30, 20
     numbers = {f"n{at}": tuple(f"{at + row / 2}" for row in range(n)) for at in range(many)}
@@ -181,7 +179,7 @@ def test_a_shell_completes_names_that_were_never_used(typed: str, offered: set[s
 
 
 def test_what_the_documentation_evaluates_works_as_it_stands(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch, tmp_path: Path, capsys
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")

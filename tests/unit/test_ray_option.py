@@ -43,7 +43,7 @@ def test_an_address_goes_with_it_and_nothing_else(typed: list[str], read: list[s
 
 @pytest.mark.parametrize(("name", "is_file"), [("notes:final", True), ("10.0.0.1:6379", False)])
 def test_a_file_that_is_there_is_no_malformed_address(
-    name: str, is_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, is_file: bool, tmp_path: Path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     Path(name).touch()
@@ -101,7 +101,7 @@ def test_nothing_else_loads_ray():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(options, "find_spec", lambda name: None)
     with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
         options.ray_work()

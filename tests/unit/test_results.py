@@ -26,12 +26,9 @@ from neuralviz.jobs import RunQueue
 from neuralviz.jobs import results as run_results
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.results import find_status, keep_run, note_request, reopen_run
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import KeptTask
-from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
@@ -47,7 +44,7 @@ _may_end = threading.Event()
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     _may_end.clear()
     yield tmp_path
@@ -145,9 +142,7 @@ def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
         assert reopen_run(Count(7), VIEW) is None
 
 
-def test_what_cannot_be_written_or_has_no_place_in_a_file_is_no_harm(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_written_or_has_no_place_in_a_file_is_no_harm(home: Path, caplog) -> None:
     task = Compare((embedder_spec("mean"),), ("a",), ())
     keep_run(Run.from_result(task, (SimpleNamespace(error=""),), finished=1e9, view=VIEW))
     assert caplog.messages == [
@@ -166,9 +161,7 @@ def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
     assert not (home / "results").exists()
 
 
-def test_results_have_so_much_room_and_so_much_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_have_so_much_room_and_so_much_time(home: Path, monkeypatch) -> None:
     def kept() -> set[bytes]:
         return {path.read_bytes() for path in (home / "results").iterdir()}
 
@@ -208,16 +201,6 @@ def test_arrays_are_never_unpickled_and_a_damaged_file_is_a_value_error() -> Non
     assert n_refused > len(content) / 2
 
 
-def test_a_run_on_texts_is_kept_by_the_version_of_its_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    task = TuneTexts(ModelRef("any", None), ("Rain.",), TuningSettings(()))
-    before = task.cache_key()
-    newer = replace(RECORD_FORMAT, version=RECORD_FORMAT.version + 1)
-    monkeypatch.setattr("neuralviz.jobs.micro_tuning.RECORD_FORMAT", newer)
-    assert task.cache_key() != before
-
-
 def test_a_comparison_comes_back_as_it_was() -> None:
     specs = tuple(embedder_spec(name) for name in ("mean", "neural", "sbert-wk"))
     task = Compare(specs, ("a", "b", "c"), ())
@@ -244,9 +227,7 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     assert len({other.cache_key() for other in (task, *others)}) == 4
 
 
-def test_another_revision_of_a_hub_model_has_no_kept_results(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_revision_of_a_hub_model_has_no_kept_results(home: Path, monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
     ref = home / "hub" / "models--some--model" / "refs" / "main"
     ref.parent.mkdir(parents=True)
@@ -265,7 +246,7 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
 
 
 def test_other_weights_or_versions_of_what_computes_have_no_kept_results(
-    home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    home: Path, bundled: LanguageModel, monkeypatch
 ) -> None:
     task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.from_id("bundled"),))
     assert bundled.fingerprint in task.cache_key()
@@ -357,13 +338,6 @@ time.sleep(60)
 """
 
 
-def test_a_server_that_ends_leaves_no_lock(home: Path) -> None:
-    program = f'{SERVER}run = begin(3, "done")\nrun.wait(10)\nqueue.close()\n'
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-    assert (home / "servers").is_dir()
-    assert not list((home / "servers").iterdir())
-
-
 def test_a_run_whose_end_could_not_be_noted_is_not_under_way_elsewhere() -> None:
     task = Count(1, "done")
     run: Run[int] = Run(task, work=task.cache_key())
@@ -371,9 +345,7 @@ def test_a_run_whose_end_could_not_be_noted_is_not_under_way_elsewhere() -> None
     assert find_status(run.id, task.cache_key()) == "crashed"
 
 
-def test_a_server_that_is_killed_with_ten_runs_loses_only_those(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_is_killed_with_ten_runs_loses_only_those(monkeypatch) -> None:
     """Whatever the clock says meanwhile."""
     now = time.time()
     with subprocess.Popen(
@@ -409,11 +381,3 @@ def test_a_full_disk_hinders_no_run() -> None:
     assert done.stdout == "True done 3\n"
     assert done.stderr.count("Runs are not noted") == 1
     assert "Traceback" not in done.stderr
-
-
-def test_a_note_that_says_nothing_known_is_none() -> None:
-    run = Run(Count(1), work=SECRET)
-    note_request(run)
-    keep_result(run.id, SECRET, b"\xff odd")
-    assert find_status(run.id, SECRET) is None
-    assert find_status("../secret", SECRET) is None

@@ -171,9 +171,7 @@ def test_a_family_that_reads_more_than_texts_is_refused_before_training(
     check_family_can_be_saved(plain, TrainingSettings())
 
 
-def test_an_encoder_that_is_read_again_as_another_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_that_is_read_again_as_another_is_refused(tmp_path: Path, monkeypatch) -> None:
     """As of a family whose stored weights are not those that it computes with."""
     model = loaded("left", tmp_path / "model")
     result = trained_on(model)

@@ -2,104 +2,115 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError
-from neuralviz.maps.neighbours import nearest
+from neuralviz.errors import SettingsError, Stopped, StoreError
+from neuralviz.maps import searching
+from neuralviz.maps.neighbours import Neighbours, nearest
 from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import index as indexing
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import has_index
-from neuralviz.store.index import build_index, read_index
-from neuralviz.store.vectors import text_keys, vectors_table
+from neuralviz.store.index import build_index, index_texts, read_index, rows_of_keys
+from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
-
-DIM, FEW = 16, 500
 ROOT = Path(__file__).parents[2]
+DIM, FEW = 16, 500
+N, SMALL = 3000, 60  # texts of the two corpora
 indexed = partial(build_index, smallest=FEW)
+
+
+def in_groups(n: int, seed: int = 0, dim: int = DIM) -> np.ndarray:
+    """[n, dim] vectors in clouds, no two equally far from a third."""
+    rng = np.random.default_rng(seed)
+    centres = 2 * np.random.default_rng(99).normal(size=(20, dim))
+    return (centres[rng.integers(20, size=n)] + rng.normal(size=(n, dim))).astype(np.float32)
+
+
+def add(
+    store: CorpusStore, name: str, texts: list[str], vectors: np.ndarray
+) -> tuple[Corpus, KeptEmbedder]:
+    """A corpus whose different texts have these vectors, by first appearance."""
+    embedder = store.vectors.restore("made-up", "", vectors.shape[1])
+    keys = text_keys(list(dict.fromkeys(texts)))
+    store.vectors.put(embedder, keys, vectors, np.full((len(keys), 2), np.nan))
+    return store.add(name, ReadTexts(tuple(texts))), embedder
+
+
+def recall(found: Neighbours, exact: Neighbours) -> float:
+    pairs = zip(found.indices.tolist(), exact.indices.tolist(), strict=True)
+    return sum(len(set(a) & set(b)) for a, b in pairs) / exact.indices.size
+
+
+def names(start: str, n: int) -> list[str]:
+    return [f"{start} {row}" for row in range(n)]
+
+
+@pytest.fixture(scope="module")
+def full(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[CorpusStore, KeptEmbedder, Corpus, Corpus]:
+    """A store with an index, a large corpus and a small one, in which every text comes twice."""
+    store = CorpusStore(tmp_path_factory.mktemp("index") / "corpora")
+    large, embedder = add(store, "large", names("text", N), in_groups(N))
+    texts = [f"small {row // 2}" for row in range(2 * SMALL)]
+    small, _ = add(store, "small", texts, in_groups(SMALL, 1))
+    assert indexed(store.database, embedder) is not None
+    index_texts(store, large, smallest=FEW)
+    return store, embedder, large, small
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "kept")
-
-
-def clouds(n: int, seed: int = 0, dim: int = DIM) -> np.ndarray:
-    """[n, dim] vectors in ten clouds, no two equally far from a third."""
-    rng = np.random.default_rng(seed)
-    centres = 3 * np.random.default_rng(99).normal(size=(10, dim))
-    return (centres[rng.integers(10, size=n)] + rng.normal(size=(n, dim))).astype(np.float32)
-
-
-def kept(
-    store: CorpusStore, name: str, texts: tuple[str, ...], vectors: np.ndarray
-) -> tuple[Corpus, KeptEmbedder]:
-    """A corpus with these vectors, of which those of its different texts are kept."""
-    corpus = store.add(name, ReadTexts(texts))
-    embedder = store.vectors.restore("made-up", "", vectors.shape[1])
-    keys, first = np.unique(text_keys(texts), return_index=True)
-    store.vectors.put(embedder, keys, vectors[first], np.full((len(keys), 2), np.nan))
-    return corpus, embedder
-
-
-def a_corpus(store: CorpusStore, n: int = 1200, seed: int = 0, name: str = "a"):
-    vectors = clouds(n, seed)
-    return *kept(store, name, tuple(f"{name} {row}" for row in range(n)), vectors), vectors
-
-
-def recall(found: np.ndarray, exact: np.ndarray) -> float:
-    pairs = zip(found.tolist(), exact.tolist(), strict=True)
-    return float(np.mean([len(set(one) & set(other)) / len(other) for one, other in pairs]))
+    return CorpusStore(tmp_path / "corpora")
 
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
 def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore, dim: int):
-    vectors = clouds(1500, dim=dim)
-    corpus, embedder = kept(store, "a", tuple(f"text {row}" for row in range(1500)), vectors)
+    vectors = in_groups(1500, dim=dim)
+    corpus, embedder = add(store, "a", names("text", 1500), vectors)
     index = indexed(store.database, embedder)
     assert index is not None and index == read_index(store.database, embedder)
     assert index.n_rows == 1500 and index.recall >= indexing.GOOD_RECALL
-    queries = clouds(100, seed=1, dim=dim)
+    queries = in_groups(100, seed=1, dim=dim)
     found = nearest_in_corpus(store, corpus, embedder, queries, 10)
     exact = nearest(vectors, queries, 10)
-    assert recall(found.indices, exact.indices) > 0.95
+    assert recall(found, exact) > 0.95
     same = found.indices == exact.indices
     np.testing.assert_allclose(found.distances[same], exact.distances[same], atol=1e-6)
     assert (np.diff(found.distances, axis=1) >= 0).all()
 
 
 def test_a_poor_index_says_so(store: CorpusStore, monkeypatch: pytest.MonkeyPatch):
-    _, embedder, vectors = a_corpus(store)
+    vectors = in_groups(1200)
+    _, embedder = add(store, "a", names("a", 1200), vectors)
     monkeypatch.setattr(indexing, "EFFORTS", ((1, 1),))
     index = indexed(store.database, embedder)
     assert index is not None and index.probes == 1
     table = store.database.open(vectors_table(embedder))
-    keys = text_keys(f"a {row}" for row in range(len(vectors)))
-    rows = {key: row for row, key in enumerate(keys.tolist())}
-    some = vectors[:300]
-    exact = nearest(vectors, some, 11).indices[:, 1:]
-    found = [
-        [rows[key] for key in indexing.nearest_keys(table, index, vector, 11)[0].tolist()]
-        for vector in some
-    ]
-    others = [[row for row in one if row != at][:10] for at, one in enumerate(found)]
-    shares = [len(set(one) & set(real)) / 10 for one, real in zip(others, exact, strict=True)]
+    rows = {key: row for row, key in enumerate(text_keys(names("a", 1200)).tolist())}
+    exact = nearest(vectors, vectors[:300], 11).indices[:, 1:]
+    shares = []
+    for own, real in enumerate(exact.tolist()):
+        keys, _ = indexing.nearest_keys(table, index, vectors[own], 11)
+        found = [rows[key] for key in keys.tolist() if rows[key] != own][:10]
+        shares.append(len(set(found) & set(real)) / 10)
     assert index.recall == pytest.approx(np.mean(shares), abs=0.05)
 
 
 def test_without_an_index_or_with_another_distance_search_is_exact(store: CorpusStore):
-    corpus, embedder, vectors = a_corpus(store)
-    queries = clouds(5, seed=1)
+    vectors = in_groups(1200)
+    corpus, embedder = add(store, "a", names("a", 1200), vectors)
+    queries = in_groups(5, seed=1)
     for _ in range(2):
         for metric in ("cosine", "euclidean", "manhattan"):
             if metric == "cosine" and read_index(store.database, embedder) is not None:
@@ -113,9 +124,9 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
 
 
 def test_too_few_texts_with_a_vector_are_said(store: CorpusStore):
-    corpus = store.add("half", ReadTexts(tuple(f"text {row}" for row in range(20))))
+    corpus = store.add("half", ReadTexts(tuple(names("text", 20))))
     embedder = store.vectors.restore("made-up", "", DIM)
-    queries, vectors = clouds(2, seed=1), clouds(5)
+    queries, vectors = in_groups(2, seed=1), in_groups(5)
     for n in (0, 5):
         store.vectors.put(embedder, store.keys(corpus)[:n], vectors[:n], np.full((n, 2), np.nan))
         with pytest.raises(StoreError, match=f"{20 - n} of 20 texts are not embedded yet"):
@@ -125,7 +136,8 @@ def test_too_few_texts_with_a_vector_are_said(store: CorpusStore):
 
 
 def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
-    corpus, embedder, vectors = a_corpus(store)
+    vectors = in_groups(1200)
+    corpus, embedder = add(store, "a", names("a", 1200), vectors)
     keys = store.keys(corpus)
     indexed(store.database, embedder)
     assert has_index(store.database.open(vectors_table(embedder)), "key")
@@ -143,3 +155,155 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     np.testing.assert_array_equal(store.vectors.get(embedder, both), vectors[[0, 1, 0]])
     store.vectors.forget(unknown)
     assert not store.vectors.has_vectors(embedder, unknown).any()
+
+
+def test_a_small_corpus_among_others_is_searched_wider(
+    full: tuple, monkeypatch: pytest.MonkeyPatch
+):
+    """Equal texts all count, and a look at all vectors comes when the index is too narrow."""
+    store, embedder, _, small = full
+    own = np.repeat(in_groups(SMALL, 1), 2, axis=0)
+    queries = in_groups(20, 4)
+    exact = nearest(own, queries, 6)
+    asked = []
+    whole = searching.nearest_keys
+
+    def count(table, index, query, n):  # type: ignore[no-untyped-def]
+        asked.append(n)
+        return whole(table, index, query, n)
+
+    monkeypatch.setattr(searching, "nearest_keys", count)
+    monkeypatch.setattr(searching, "MARGIN", 0.1)
+    found = nearest_in_corpus(store, small, embedder, queries, 6)
+    assert len(set(asked)) > 1
+    assert found.indices.shape == (20, 6)
+    assert recall(found, exact) >= 0.95
+    monkeypatch.setattr(searching, "MOST_FETCHED", 1)
+    found = nearest_in_corpus(store, small, embedder, queries, 6)
+    np.testing.assert_array_equal(found.indices, exact.indices)
+
+
+def test_more_than_there_are_and_what_is_no_query(full: tuple):
+    store, embedder, _, small = full
+    queries = in_groups(2, 5)
+    found = nearest_in_corpus(store, small, embedder, queries, 10_000)
+    assert found.k == 2 * SMALL
+    assert (np.sort(found.indices, axis=1) == np.arange(2 * SMALL)).all()
+    zeros = nearest_in_corpus(store, small, embedder, np.zeros((1, DIM)), 3)
+    np.testing.assert_array_equal(zeros.distances, np.ones((1, 3), np.float32))
+    with pytest.raises(SettingsError, match="at least 1"):
+        nearest_in_corpus(store, small, embedder, queries, 0)
+    with pytest.raises(SettingsError, match="same method"):
+        nearest_in_corpus(store, small, embedder, queries[:, 1:], 3)
+    with pytest.raises(Stopped):
+        nearest_in_corpus(store, small, embedder, queries, 3, should_stop=lambda: True)
+
+
+@pytest.mark.parametrize("n", [1, 20, 3000])
+def test_rows_are_found_by_keys_as_by_a_scan(full: tuple, n: int):
+    store, _, large, small = full
+    texts = [f"text {row}" for row in np.random.default_rng(n).permutation(N)[:n]]
+    keys = text_keys([*texts, "small 7", "nowhere"])
+    for corpus in (large, small):
+        stored = store.keys(corpus)
+        expected = [
+            (at, row) for at, key in enumerate(keys) for row in np.flatnonzero(stored == key)
+        ]
+        places, rows = rows_of_keys(store, corpus, keys)
+        assert list(zip(places.tolist(), rows.tolist(), strict=True)) == expected
+    assert [len(found) for found in rows_of_keys(store, large, keys[:0])] == [0, 0]
+
+
+def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusStore):
+    texts = names("text", 600)
+    corpus = store.add("some", ReadTexts(tuple(texts)))
+    index_texts(store, corpus, smallest=FEW)
+    keys = text_keys(texts)
+
+    def check(corpus: Corpus) -> None:
+        places, rows = rows_of_keys(store, corpus, keys[::50])
+        np.testing.assert_array_equal(store.keys(corpus, rows), keys[::50][places])
+
+    check(corpus)
+    corpus = store.leave_out(corpus, store.keys(corpus, [3, 100, 101, 402, *range(500, 599)]))
+    check(corpus)
+    assert len(rows_of_keys(store, corpus, keys)[1]) == 497
+    table = store.database.open(f"texts-{corpus.id}")
+    before = table.search().select(["key"]).with_row_id(True).to_arrow()["_rowid"]
+    store.database.write(table.optimize)
+    after = table.search().select(["key"]).with_row_id(True).to_arrow()["_rowid"]
+    assert before != after
+    check(corpus)
+
+
+def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(indexing, "QUERIES", 50)
+    _, embedder = add(store, "first", names("a", 1000), in_groups(1000))
+    first = indexed(store.database, embedder)
+    built = []
+    whole = indexing._build
+    monkeypatch.setattr(indexing, "_build", lambda *given: built.append(0) or whole(*given))
+    assert indexed(store.database, embedder) == first
+    vectors, queries = in_groups(300, 6), in_groups(30, 7)
+    later, _ = add(store, "later", names("b", 300), vectors)
+    exact = nearest(vectors, queries, 5)
+    assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
+    second = indexed(store.database, embedder)
+    assert (built, second and second.n_rows) == ([], 1000)
+    assert indexing._count_unindexed(store.database.open(vectors_table(embedder))) == 0
+    assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
+    add(store, "more", names("c", 900), in_groups(900, 8))
+    third = indexed(store.database, embedder)
+    assert (built, third and third.n_rows) == ([0], 2200)
+    assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
+
+
+@pytest.mark.slow
+def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):
+    vectors = in_groups(1000)
+    corpus, embedder = add(store, "killed", names("k", 1000), vectors)
+    build = (
+        "import sys, time\nfrom pathlib import Path\nfrom lancedb.table import LanceTable\n"
+        "import neuralviz.store.index as index\n"
+        "from neuralviz.store.corpora import CorpusStore\n"
+        "whole = LanceTable.create_index\n"
+        "def stay(*_):\n    print('here', flush=True)\n    time.sleep(600)\n"
+        "def key_alone(table, column, **kind):\n"
+        "    return whole(table, column, **kind) if column == 'key' else stay()\n"
+        "if sys.argv[2] == 'keys':\n    LanceTable.create_index = key_alone\n"
+        "else:\n    index._measure = stay\n"
+        "store = CorpusStore(Path(sys.argv[1]))\n"
+        "index.build_index(store.database, store.vectors.embedders()[0], smallest=500)\n"
+    )
+    for at in ("keys", "measuring"):  # with the lock, or with an index that nobody knows yet
+        command = [sys.executable, "-c", build, str(store.folder), at]
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "here\n"
+        other.kill()
+        other.wait()
+        assert read_index(store.database, embedder) is None
+        np.testing.assert_array_equal(store.vectors.get(embedder, store.keys(corpus)), vectors)
+    began = time.monotonic()
+    index = indexed(store.database, embedder)
+    assert index is not None
+    assert (index == read_index(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
+    queries = in_groups(20, 9)
+    found = nearest_in_corpus(store, corpus, embedder, queries, 5)
+    assert recall(found, nearest(vectors, queries, 5)) >= 0.95
+
+
+def test_a_deleted_corpus_is_a_sentence(store: CorpusStore):
+    corpus, embedder = add(store, "gone", names("g", 600), in_groups(600))
+    add(store, "stays", names("s", 600), in_groups(600, 1))
+    indexed(store.database, embedder)
+    store.delete(corpus)
+    for ask in (
+        lambda: nearest_in_corpus(store, corpus, embedder, in_groups(1), 3),
+        lambda: rows_of_keys(store, corpus, text_keys(["1"])),
+        lambda: index_texts(store, corpus, smallest=FEW),
+    ):
+        with pytest.raises(StoreError, match="“gone” was deleted in the meantime"):
+            ask()

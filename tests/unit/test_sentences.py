@@ -35,7 +35,6 @@ from neuralviz.headlines import (
     Headline,
     corpus,
     evaluation,
-    how_it_works,
     ladder,
     layers,
     micro_tuning,
@@ -45,6 +44,7 @@ from neuralviz.headlines import (
     write_lead,
 )
 from neuralviz.headlines import Measured as What
+from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
@@ -60,7 +60,6 @@ SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
 SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
 METHODS = ("mean", "sbert-wk", "cls", "last", "sep")
-DRAW = np.random.default_rng(0)
 
 
 def named(label: str) -> str:
@@ -146,10 +145,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "probes", verdict(labels(), probe(0.8, 0.7), probe(0.5, 0.7))
     yield "words alone", verdict(labels(), probe(0.6, 0.7))
     yield "triplets", verdict(groups(), error("triplets", 0.06, 0.01), error("triplets", 0.02))
-    yield (
-        "triplets, few groups",
-        verdict(groups(3), *[replace(error("triplets", e), resampled={}) for e in (0.1, 0.2)]),
-    )
+    unsampled = [replace(error("triplets", e), resampled={}) for e in (0.1, 0.2)]
+    yield "triplets, few groups", verdict(groups(3), *unsampled)
     yield "comparisons, reversed", verdict(pairs(), error("pairs", 0.8, 0.1))
     many_labels = results(labels("<b>" + "x" * 90), accuracy(0.8), accuracy(0.5))
     yield "a long name", evaluation.describe_verdict(many_labels, 0, quote=lambda text: f"[{text}]")
@@ -169,12 +166,12 @@ def evaluations() -> Iterator[tuple[str, str]]:
     found = results(pairs(), Measured(paraphrases=tuple(maps)))
     (tau_c,) = yardsticks_of(found, 0)
     yield "qualities", evaluation.describe_followed_quality(found, 0, tau_c, named, str)
-    forms, topics, scored, grouped = recorded_results()
-    for name, recorded in zip(
-        ("forms", "topics", "scored", "groups"), (forms, topics, scored, grouped), strict=True
-    ):
+    examples = dict(zip(("forms", "topics", "scored", "groups"), recorded_results(), strict=True))
+    for name, recorded in examples.items():
         yield f"example {name}", evaluation.describe_verdict(recorded, 0, name=named)
-    yield "other winner", evaluation.describe_other_winner(forms, {"topics": topics}, named)
+    topics = {"topics": examples["topics"]}
+    yield "other winner", evaluation.describe_other_winner(examples["forms"], topics, named)
+    scored = examples["scored"]
     measured = scored.measured(0, 0)
     assert measured is not None
     yield "pair by pair", evaluation.describe_pairs(scored.data[0], measured, "**mean**")
@@ -229,11 +226,10 @@ def with_nearest(method: str, hits: np.ndarray) -> Similarity:
 
 def few_texts() -> Iterator[tuple[str, str]]:
     topic = {"topic": [str(i // 2) for i in range(40)]}
-    best, second = (
-        with_nearest(m, h) for m, h in zip(("mean", "cls"), right(0.75, 0.25, n=40), strict=True)
-    )
+    best_hits, second_hits, close_hits = right(0.75, 0.25, 0.7, n=40)
+    best, second = with_nearest("mean", best_hits), with_nearest("cls", second_hits)
     yield "labels, ahead", similar_texts.describe_similar_texts([best, second], topic)
-    close = with_nearest("cls", right(0.7, n=40)[0])
+    close = with_nearest("cls", close_hits)
     yield "labels, not decided", similar_texts.describe_similar_texts([best, close], topic)
     yield "labels, one method", similar_texts.describe_similar_texts([best], topic)
     mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
@@ -339,11 +335,9 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "whole model is better", lessons(*recorded)
     yield "two kinds", lessons(*known)
     yield "one kind", lessons(crops)
-    swapped = replace(
-        crops,
-        snapshots=(replace(crops.snapshots[-1], step=0), replace(crops.snapshots[0], step=60)),
-    )
-    yield "harm", lessons(swapped)
+    first, *_, last = crops.snapshots
+    swapped = replace(last, step=0), replace(first, step=60)
+    yield "harm", lessons(replace(crops, snapshots=swapped))
     yield "not decided", lessons(dropout)
     yield "so far", lessons(replace(crops, is_over=False), replace(dropout, is_over=False))
     shorter = replace(dropout, snapshots=dropout.snapshots[:-1])
@@ -359,12 +353,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
 
-    cells = [
-        cell("crops", 1, 0.5),
-        cell("crops", 2, 0.6),
-        cell("dropout", 1, 0.4),
-        cell("dropout", 2, 0.45),
-    ]
+    shares = {"crops": (0.5, 0.6), "dropout": (0.4, 0.45)}
+    cells = [cell(row, seed, s) for row in shares for seed, s in enumerate(shares[row], 1)]
     yield "a table", training.describe_table(cells, "form")
     yield "a table of one seed", training.describe_table(cells[::2], "form")
     level = [*cells[:3], cell("dropout", 2, 0.55)]
@@ -393,21 +383,19 @@ def runs() -> Iterator[tuple[str, str]]:
     diverged = copy(record)
     diverged.diverged = {1}
     yield "diverged", micro_tuning.describe_learning(diverged, 1)
-    rising = copy(record)
-    rising.reports = {
-        text: replace(report, predictions=replace(report.predictions, loss_after=np.array([9.0])))
-        for text, report in record.reports.items()
-    }
-    yield "loss rose", micro_tuning.describe_learning(rising, 0)
-    yield "words", micro_tuning.describe_words(record, 0)
-    cancelling = copy(record)
     report = record.reports[0]
-    shares = np.where(report.text.words % 2, 1.5, -1.2)
-    cancelling.reports = {0: replace(report, shares=shares)}
+
+    def with_report(**changes: Any) -> RunRecord:
+        changed = copy(record)
+        changed.reports = {text: replace(report, **changes) for text in record.reports}
+        return changed
+
+    rising = replace(report.predictions, loss_after=np.array([9.0]))
+    yield "loss rose", micro_tuning.describe_learning(with_report(predictions=rising), 0)
+    yield "words", micro_tuning.describe_words(record, 0)
+    cancelling = with_report(shares=np.where(report.text.words % 2, 1.5, -1.2))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
-    unread = copy(record)
-    unknown = replace(report.text, unknown=np.ones(len(report.text), dtype=bool))
-    unread.reports = {0: replace(report, text=unknown)}
+    unread = with_report(text=replace(report.text, unknown=np.ones(len(report.text), dtype=bool)))
     yield "unreadable", micro_tuning.describe_learning(unread, 0)
     earlier = copy(record)
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
@@ -416,12 +404,10 @@ def runs() -> Iterator[tuple[str, str]]:
     yield "neurons", micro_tuning.describe_neurons(np.array([0.1, -0.3, 0.01, 0.02]), "layer 5")
     yield "no neuron", micro_tuning.describe_neurons(np.linspace(0.1, 0.11, 20), "layer 5")
     texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
-    yield (
-        "similar",
-        micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]]), texts),
-    )
+    vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
+    yield "similar", micro_tuning.describe_similar(vectors, texts)
     yield "different", micro_tuning.describe_similar(np.eye(3), texts)
-    yield "two texts", micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8]]), texts[:2])
+    yield "two texts", micro_tuning.describe_similar(vectors[:2], texts[:2])
     yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
 
 
@@ -442,12 +428,12 @@ def steps() -> Iterator[tuple[str, str]]:
             embeddings=[np.r_[3.0, np.ones(18), 0.0]],
         ),
     )  # fmt: skip
-    for name in (
-        "text tokens inputs loss weights delta norms concatenated embedding product"
-    ).split():
-        yield name, getattr(how_it_works, f"describe_{name}")(walk)
+    names = "text tokens inputs loss weights delta norms concatenated embedding product".split()
+    yield from zip(names, describe_steps(walk), strict=True)
     walk.products = (0.201, 0.203)
-    yield "equal products", how_it_works.describe_product(walk)
+    yield "equal products", describe_steps(walk)[-1]
+    walk.products = (0.2, 0.3)
+    yield "unrelated is closer", describe_steps(walk)[-1]
 
 
 VIEWS = {
@@ -458,7 +444,7 @@ VIEWS = {
 
 def test_sentences_are_those_that_were_reviewed() -> None:
     written = "\n".join(
-        f"{page}: {case}\n    {' / '.join(sentence.split(BREAK)) or '(nothing)'}\n"
+        f"{page}: {case}\n    {sentence.replace(BREAK, ' / ') or '(nothing)'}\n"
         for page, cases in VIEWS.items()
         for case, sentence in cases()
     )
@@ -512,13 +498,9 @@ def test_leads_have_the_digits_they_need(value, interval, is_share, written) -> 
 
 
 def test_a_headline_names_few_and_counts_the_rest() -> None:
-    entries = [(f"m{i}", 0.9 - i / 100) for i in range(7)]
-    headline = Headline.rank(
-        What("right for", "60 texts", "of", True),
-        [evaluation.Entry(*entry) for entry in entries],
-        lambda i, j: (-0.1, 0.1),
-    )
-    assert headline.write_sentence() == (
+    entries = [evaluation.Entry(f"m{i}", 0.9 - i / 100) for i in range(7)]
+    what = What("right for", "60 texts", "of", True)
+    assert Headline.rank(what, entries, lambda *_: (-0.1, 0.1)).write_sentence() == (
         "The data do not decide between m0, m1, m2, m3 and 3 others: right for 90.0% of 60 texts, "
         "against 89.0%, 88.0% and 87.0%."
     )

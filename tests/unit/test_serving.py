@@ -9,7 +9,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -80,7 +80,7 @@ def queue() -> Iterator[RunQueue]:
 # --- settings ------------------------------------------------------------------------------------
 
 
-def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_variable_is_read(monkeypatch) -> None:
     assert server_settings() == ServerSettings()
     for name, value in {
         "WORKERS": "0", "PRIVATE": "1", "MAX_TEXTS": "10", "MAX_CHARACTERS": "1000",
@@ -103,18 +103,14 @@ def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("DEMO", "maybe", "NEURALVIZ_DEMO must be 1 or 0, not “maybe”."),
     ],
 )
-def test_a_variable_that_makes_no_sense(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
-) -> None:
+def test_a_variable_that_makes_no_sense(monkeypatch, name: str, value: str, sentence: str) -> None:
     monkeypatch.setenv(f"NEURALVIZ_{name}", value)
     with pytest.raises(SettingsError) as caught:
         server_settings()
     assert str(caught.value) == sentence
 
 
-def test_limits_of_an_open_server_and_of_a_demo_leave_those_that_were_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_limits_of_an_open_server_and_of_a_demo_leave_those_that_were_set(monkeypatch) -> None:
     monkeypatch.setenv("NEURALVIZ_MAX_RUNS", "9")
     assert server_settings().for_network() == ServerSettings(
         open=True, **{**OPEN_LIMITS, "max_runs": 9}
@@ -124,9 +120,7 @@ def test_limits_of_an_open_server_and_of_a_demo_leave_those_that_were_set(
     assert server_settings().for_network().max_texts == DEMO_LIMITS["max_texts"]
 
 
-def test_a_demo_loads_no_model_by_name_or_path(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_demo_loads_no_model_by_name_or_path(monkeypatch, tmp_path: Path) -> None:
     check_may_load("bert-base-uncased")
     monkeypatch.setenv("NEURALVIZ_DEMO", "1")
     check_may_load("bundled")
@@ -178,9 +172,7 @@ def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
 # --- logs ----------------------------------------------------------------------------------------
 
 
-def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(
-    queue: RunQueue, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(queue: RunQueue, caplog) -> None:
     caplog.set_level(logging.INFO, "neuralviz")
     queue.at_every_end(log_run)
     submit(queue, Say())
@@ -201,9 +193,7 @@ def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(
     ]
 
 
-def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(caplog) -> None:
     caplog.set_level(logging.INFO, "neuralviz")
     queue, kept = RunQueue(), []
     queue.at_every_end(log_run)
@@ -248,7 +238,7 @@ def fail_to_save(how: str) -> str:
     "how", ["corpus", "training", "table", "No space left", "lance: /proc/neuralviz/tables broke"]
 )
 def test_visitors_do_not_read_of_folders_and_the_log_does(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    how: str, tmp_path: Path, monkeypatch, caplog
 ) -> None:
     own = fail_to_save(how)
     assert str(NO_FOLDER) in own
@@ -275,7 +265,7 @@ def test_an_unforeseen_error_names_no_file() -> None:
     assert describe_unexpected(OSError("broken")) == "Unexpected error: OSError: broken."
 
 
-def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch) -> None:
     assert why_not_writable(tmp_path / "new") == ""
     assert [one.name for one in tmp_path.rglob("*")] == ["new"]
     assert why_not_writable(NO_FOLDER).startswith(f"Cannot write to {NO_FOLDER}: ")
@@ -292,9 +282,7 @@ def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch: pytest.Mo
     assert why_not_writable(tmp_path) == expected
 
 
-def test_a_server_is_not_ready_while_it_cannot_save(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_is_not_ready_while_it_cannot_save(monkeypatch, tmp_path: Path, caplog) -> None:
     monkeypatch.setattr(server, "run_queue", lambda _make: RunQueue())
     monkeypatch.setattr(server, "_start_workers", lambda _workers: None)
     monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
@@ -315,7 +303,7 @@ def test_a_server_is_not_ready_while_it_cannot_save(
     effective_settings.cache_clear()
 
 
-def test_workers_know_whether_others_can_reach_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_know_whether_others_can_reach_the_server(monkeypatch) -> None:
     monkeypatch.setenv("NEURALVIZ_OPEN", "")  # to be put back
     monkeypatch.setattr(limits, "_is_serving", False)
     for address, is_open in (("localhost", False), ("0.0.0.0", True)):
@@ -329,9 +317,7 @@ def test_workers_know_whether_others_can_reach_the_server(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("logger", ["neuralviz.jobs.run", "streamlit.runtime", "asyncio"])
-def test_the_message_of_an_exception_is_not_written(
-    logger: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_message_of_an_exception_is_not_written(logger: str, caplog) -> None:
     try:
         raise KeyError(SECRET)
     except KeyError as error:
@@ -341,12 +327,3 @@ def test_the_message_of_an_exception_is_not_written(
     assert SECRET not in json.dumps(line)
     assert line["exception"] == "KeyError"
     assert "test_serving.py" in line["at"][0]
-
-
-def test_every_setting_is_in_the_docs() -> None:
-    said = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
-    for one in fields(ServerSettings):
-        assert f"| `NEURALVIZ_{one.name.upper()}` |" in said
-    for one in ("max_texts", "max_characters", "max_runs", "max_upload_mb"):
-        row = next(line for line in said.splitlines() if f"NEURALVIZ_{one.upper()}`" in line)
-        assert f"open {OPEN_LIMITS[one]:,}; demo {DEMO_LIMITS[one]:,} |" in row

@@ -5,15 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.ui import runs
 from neuralviz.ui.runs import SessionRuns, is_of_others
 from tests.support.tasks import WaitForStop, submit
 
 
-def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch) -> None:
     queue = RunQueue(max_running=2)
     own, others = (submit(queue, WaitForStop(n), owner=n * "another") for n in range(2))
     session = SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})

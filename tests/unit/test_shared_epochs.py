@@ -30,7 +30,7 @@ TEXTS = ["A dog runs.", LONG, "Rain falls on the old boat.", "Yes", "The dog sle
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def runs(monkeypatch) -> list[int]:
     """The epochs of every run of micro-tuning that is made."""
     made: list[int] = []
     make = loop.TuningRun.__init__
@@ -161,28 +161,3 @@ def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Pat
     once = len(runs)
     assert len(cells(list(evaluate(plan, kept, loaders=loaders(tiny))))) == 3
     assert len(runs) == once  # all is kept
-
-
-def test_a_row_that_has_some_of_the_texts_learns_the_others_on_its_own(
-    tiny: LanguageModel, data, runs, tmp_path: Path
-) -> None:
-    kept = kept_vectors(tmp_path)
-    few = grouped_data("few.csv", list(data.texts[:5]), ["a", "a", "b", "b", "b"])
-    list(evaluate(plan_of(few, *table("4")), kept, loaders=loaders(tiny)))
-    runs.clear()
-    events = list(evaluate(plan_of(data, *table("2", "4", "6")), kept, loaders=loaders(tiny)))
-    assert len(cells(events)) == 3
-    assert runs[:2] == [6, 6]  # of all texts, which serves the first row as well
-    assert set(runs[2:]) == {4}
-    assert len(runs) <= 4
-
-
-def test_what_goes_wrong_is_said_of_every_row(data, tmp_path: Path) -> None:
-    from neuralviz.errors import ModelError
-
-    def nowhere(_id: str) -> None:
-        raise ModelError("The model is nowhere.")
-
-    plan, kept = plan_of(data, *table("2", "3")), kept_vectors(tmp_path)
-    events = list(evaluate(plan, kept, loaders={"masked": nowhere}))
-    assert [cell.error for cell in cells(events)] == ["The model is nowhere."] * 2

@@ -18,7 +18,6 @@ from neuralviz.micro_tuning import (
     check_settings,
     go_together,
     watch_together,
-    watching,
 )
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
@@ -108,24 +107,6 @@ def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: Languag
     assert records[0].progress == records[2].progress == 1.0
     expected = alone(tiny, WATCHERS[2], settings)
     np.testing.assert_allclose(records[2].loss, expected.loss, rtol=1e-5)
-
-
-def test_who_leaves_during_a_report_gets_none(
-    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reports = []
-    report_on = watching.report_on
-
-    def note_report(*args):
-        reports.append(True)
-        try:
-            return report_on(*args)
-        finally:
-            reports.pop()
-
-    monkeypatch.setattr(watching, "report_on", note_report)
-    records, _ = together(tiny, settings_of(tiny), (lambda: bool(reports), never, never))
-    assert [len(record.reports) for record in records] == [0, 1, 1]
 
 
 def test_who_goes_together(tiny: LanguageModel) -> None:

@@ -29,7 +29,7 @@ NAME = "tone"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
@@ -133,7 +133,7 @@ def test_pairs_are_scored(pairs: Path, bert_folder: Path, tmp_path: Path) -> Non
 
 
 def test_columns_with_other_names_have_roles_as_in_evaluate(
-    pairs: Path, bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Path, bert_folder: Path, tmp_path: Path, monkeypatch
 ) -> None:
     named = tmp_path / "named.csv"
     _, *rows = pairs.read_text("utf-8").splitlines()
@@ -256,7 +256,7 @@ def test_settings_that_make_no_sense_are_refused(
 
 
 def test_a_store_without_room_says_so(
-    pairs: Path, bert_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Path, bert_folder: Path, home: Path, monkeypatch
 ) -> None:
     assert trained(pairs, bert_folder).exit_code == 0  # features are kept
     similarity_models_folder().parent.mkdir(parents=True, exist_ok=True)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from filelock import FileLock
+from typer.testing import CliRunner
 
+from neuralviz.cli.commands import app
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import vectors
+from neuralviz.store import database, vectors
 from neuralviz.store.corpora import MAX_NAME, Column, CorpusStore, are_whole, corpus_rows
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.vectors import text_keys, vectors_table
+from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +40,7 @@ READ = ReadTexts(
 
 @pytest.fixture
 def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "kept")
+    return CorpusStore(tmp_path / "corpora")
 
 
 def embedded(store: CorpusStore, corpus, embedder=None):
@@ -289,3 +294,76 @@ def test_many_vectors_are_forgotten_in_few_steps(
     assert not store.vectors.has_vectors(kept, keys[order[:3500]]).any()
     left = order[3500:]
     np.testing.assert_array_equal(store.vectors.get(kept, keys[left]), made_up[left])
+
+
+# --- files that compaction replaced --------------------------------------------------------------
+
+KEYS = text_keys(f"text {number}" for number in range(60))
+VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def kept(store: CorpusStore) -> KeptEmbedder:
+    """An embedder whose vectors came in three pieces, which were put together."""
+    kept = store.vectors.restore("made-up", "", 8)
+    for start in (0, 20, 40):
+        put(store, kept, slice(start, start + 20))
+    store.vectors.compact(kept)
+    return kept
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch, kept: KeptEmbedder) -> None:
+    """An hour has gone by since."""
+    monkeypatch.setattr(database, "SUPERSEDED_FOR", timedelta(milliseconds=1))
+    time.sleep(0.01)
+
+
+def put(store: CorpusStore, kept: KeptEmbedder, rows: slice) -> None:
+    store.vectors.put(kept, KEYS[rows], VECTORS[rows], np.full((len(KEYS[rows]), 2), np.nan))
+
+
+def n_files(store: CorpusStore, kept: KeptEmbedder) -> int:
+    return len(list((store.database.place(vectors_table(kept)) / "data").glob("*.lance")))
+
+
+def test_what_was_replaced_is_deleted_when_nobody_reads_it_any_more(
+    store: CorpusStore, kept: KeptEmbedder, monkeypatch: pytest.MonkeyPatch
+):
+    database.tidy(store.folder)
+    assert n_files(store, kept) == 4
+    monkeypatch.setattr(database, "SUPERSEDED_FOR", timedelta(milliseconds=1))
+    time.sleep(0.01)
+    database.tidy(store.folder)
+    assert n_files(store, kept) == 1
+    np.testing.assert_array_equal(store.vectors.get(kept, KEYS), VECTORS)
+    version = store.database.open(vectors_table(kept)).version
+    database.tidy(store.folder)
+    assert store.database.open(vectors_table(kept)).version == version
+
+
+@pytest.mark.usefixtures("later")
+def test_what_is_to_be_compacted_or_written_to_is_left_alone(
+    store: CorpusStore, kept: KeptEmbedder
+):
+    with FileLock(store.folder / "writing.lock"):
+        database.tidy(store.folder)
+    assert n_files(store, kept) == 4
+    store.vectors.forget(KEYS[:10])
+    for start in range(0, 10, 5):
+        put(store, kept, slice(start, start + 5))
+    before = n_files(store, kept)
+    time.sleep(0.01)
+    database.tidy(store.folder)
+    assert n_files(store, kept) == before
+
+
+@pytest.mark.usefixtures("later")
+def test_commands_tidy_in_the_background(
+    store: CorpusStore, kept: KeptEmbedder, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("NEURALVIZ_HOME", str(store.folder.parent))
+    database._start_thread.cache_clear()
+    assert CliRunner().invoke(app, ["corpus", "list"]).exit_code == 0
+    database.tidy_soon(store.folder).join()
+    assert n_files(store, kept) == 1

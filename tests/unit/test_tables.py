@@ -211,23 +211,6 @@ def test_json_lines_that_are_broken_are_named() -> None:
     assert table.notes == ("Skipped 3 lines: not a JSON object (lines 3, 5, 6).",)
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        [{"text": "One"}, {"text": "Two"}],
-        ["One", "Two"],
-        {"text": ["One", "Two"]},
-        {"text": ["One", "Two"], "n": [1, 2]},
-        {"version": 1, "tags": ["a"], "data": [{"text": "One"}, {"text": "Two"}]},
-        {"version": 1, "text": ["One", "Two"]},
-    ],
-)
-def test_json_may_hold_its_rows_in_several_ways(found: object) -> None:
-    table = read_table(Source("t.json", json.dumps(found, indent=2).encode()))
-    assert list(table.column("text")) == ["One", "Two"]
-    assert (table.lines, table.unit) == ([1, 2], "row")
-
-
 FRAME = pd.DataFrame({"text": ["The river rose.", "It fell."], "year": [1999, 2001]})
 
 
@@ -243,14 +226,23 @@ def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, inde
     assert list(table.column("year")) == list(map(str, back["year"]))
 
 
+TWO = {"text": ["One", "Two"]}
+
+
 @pytest.mark.parametrize(
     ("found", "rows", "says"),
     [
+        ([{"text": "One"}, {"text": "Two"}], TWO, ""),
+        (["One", "Two"], TWO, ""),
+        (TWO, TWO, ""),
+        ({**TWO, "n": [1, 2]}, {**TWO, "n": ["1", "2"]}, ""),
+        ({"version": 1, "tags": ["a"], "data": [{"text": "One"}, {"text": "Two"}]}, TWO, ""),
+        ({"version": 1, "text": ["One", "Two"]}, TWO, ""),
         ({"train": [{"text": "One"}], "test": []}, {"text": ["One"]}, "“train” (1) and “test” (0)"),
         ({"train": [], "test": ["One"], "v": 2}, {"text": ["One"]}, "“train” (0) and “test” (1)"),
         (
             {"train": {"text": ["One"]}, "dev": [{"text": "Two"}]},
-            {"text": ["One", "Two"], "split": ["train", "dev"]},
+            {**TWO, "split": ["train", "dev"]},
             "All are read; the column “split” says which",
         ),
         (
@@ -260,9 +252,10 @@ def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, inde
         ),
     ],
 )
-def test_lists_by_split_and_label_are_named(found: dict, rows: dict, says: str) -> None:
-    table = read_table(Source("t.json", json.dumps(found).encode()))
+def test_json_may_hold_its_rows_in_several_ways(found: object, rows: dict, says: str) -> None:
+    table = read_table(Source("t.json", json.dumps(found, indent=2).encode()))
     assert {title: list(table.column(title)) for title in rows} == rows
+    assert (table.lines, table.unit) == (list(range(1, len(rows["text"]) + 1)), "row")
     assert says in " ".join(table.notes)
 
 

@@ -91,7 +91,7 @@ COUNT = """
 import time
 import neuralviz
 import torch
-x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 2
+x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 1
 while time.perf_counter() < until:
     torch.nn.functional.gelu(x)
     n += 1
@@ -100,7 +100,7 @@ print(n)
 
 
 def steps_beside_others(**said: str) -> int:
-    """Small steps on all cores that are done in two seconds."""
+    """Small steps on all cores that are done in a second."""
     free = {name: it for name, it in unset(**said).items() if name != "OMP_NUM_THREADS"}
     return int(subprocess.check_output([sys.executable, "-c", COUNT], env=free, text=True))
 

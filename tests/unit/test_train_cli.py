@@ -38,11 +38,9 @@ CHUNKS = ["--sentences", "1", "--shortest", "5", "--longest", "400"]
 FEW = ["--batch-size", "4", "--epochs", "2", "--learning-rate", "0.001", *CHUNKS]
 LABELS = tuple("odd" if i % 2 else "even" for i in range(12))
 
-Run = "Callable[..., Result]"
-
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: LanguageModel) -> Path:
+def home(tmp_path: Path, monkeypatch, tiny: LanguageModel) -> Path:
     """Where everything is kept; one small model stands for all ids."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     monkeypatch.setattr("neuralviz.models.load_text_model", lambda _: tiny)
@@ -125,7 +123,7 @@ def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> Non
 
 
 def test_a_trained_encoder_is_listed_used_and_deleted(
-    corpus: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    corpus: str, tiny: LanguageModel, monkeypatch, tmp_path: Path
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
@@ -183,7 +181,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     assert not any((home / "trainings").iterdir())
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def interrupt_at(monkeypatch, number: int) -> None:
     """Ctrl-C while the so manieth event is shown."""
     shown, calls = train_cli.event_json, iter(range(1, 100))
 
@@ -196,7 +194,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
+    corpus: str, monkeypatch
 ) -> None:
     interrupt_at(monkeypatch, 3)
     result = train("--json")
@@ -208,7 +206,7 @@ def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
     assert trained_encoder("my-encoder") is not None
 
 
-def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch) -> None:
     def look(*_: object, **options: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         raise snapshots_stopped(options)
@@ -223,9 +221,7 @@ def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch: pytest.MonkeyPat
     assert (result.exit_code, result.stderr.strip()) == (130, "Stopped before the first step.")
 
 
-def test_the_same_training_twice_at_once_is_refused(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_training_twice_at_once_is_refused(corpus: str, monkeypatch) -> None:
     second: list[Result] = []
     shown = train_cli.event_json
 
@@ -240,9 +236,7 @@ def test_the_same_training_twice_at_once_is_refused(
     assert [one.name for one in trained_encoders()] == ["my-encoder"]
 
 
-def test_two_trainings_of_one_name_are_both_kept(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_trainings_of_one_name_are_both_kept(corpus: str, monkeypatch) -> None:
     others: list[Result] = []
     shown = train_cli.event_json
 
@@ -328,7 +322,7 @@ def test_the_examples_are_there_where_the_app_was_never_opened() -> None:
 
 
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
+    corpus: str, monkeypatch
 ) -> None:
     monkeypatch.setattr("neuralviz.training.checkpoints.has_diverged", lambda _: True)
     result = train("--json")
@@ -347,9 +341,7 @@ def test_a_loss_that_is_no_number_is_null_in_json() -> None:
 # --- how much is kept ----------------------------------------------------------------------------
 
 
-def test_old_trainings_make_room_and_one_under_way_stays(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_trainings_make_room_and_one_under_way_stays(home: Path, monkeypatch) -> None:
     def training(name: str, days: float) -> Path:
         folder = home / "trainings" / name
         (folder / "step-3").mkdir(parents=True)
@@ -373,20 +365,3 @@ def test_old_trainings_make_room_and_one_under_way_stays(
     monkeypatch.setattr(kept, "KEPT_BYTES", 500)
     kept.training_folder("next")
     assert not middle.exists()
-
-
-def test_finished_rows_of_tables_stay_and_a_row_under_way_too(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = kept.tables_folder() / "row.json"
-    under_way = home / "trainings" / "row" / "checkpoints"
-    left = home / "trainings" / "left" / "checkpoints"
-    for folder in (row.parent, under_way, left):
-        folder.mkdir(parents=True)
-    row.write_text("{}")
-    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
-    with kept.hold_training(under_way):
-        kept.training_folder("next")
-        assert [one.exists() for one in (row, under_way, left)] == [True, True, False]
-    kept.training_folder("next")
-    assert [one.exists() for one in (row, under_way)] == [True, False]

@@ -28,7 +28,7 @@ from neuralviz.embedders.specs import (
     short_labels,
 )
 from neuralviz.errors import SettingsError
-from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
+from neuralviz.plots.theme import method_colour, method_colours
 from tests.support.models import SENTENCES as TEXTS
 from tests.support.models import save_family
 
@@ -45,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch) -> Callable[..., Result]:
     """Run a command in a folder with scored pairs and the texts of these."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -201,20 +201,11 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_long_labels_that_begin_alike_are_cut_where_they_are_alike() -> None:
-    long = "sentence-transformer (company-model-for-contracts-{})"
-    labels = [long.format("2023"), long.format("2024"), "cls <b>", "x" * 50]
-    names = shorten_apart(labels, 30)
-    assert max(map(len, names[:2])) <= 30
-    assert [name[-5:] for name in names[:2]] == ["2023)", "2024)"]
-    assert names[2:] == ["cls &lt;b&gt;", "x" * 29 + "…"]
-
-
 # --- what is measured, compared, kept ------------------------------------------------------------
 
 
 def test_two_models_by_one_method_are_measured_as_transformers_does(
-    run: Callable[..., Result], models: tuple[str, str]
+    run, models: tuple[str, str]
 ) -> None:
     methods = [word for model in models for word in ("--method", f"mean@{model}")]
     done(run("evaluate", "--data", "pairs.csv", *methods, "-o", "out"))
@@ -248,9 +239,7 @@ def write_mine(path: str, texts: list[str]) -> np.ndarray:
     return vectors
 
 
-def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
-    run: Callable[..., Result],
-) -> None:
+def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(run) -> None:
     texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
     vectors = write_mine("mine.parquet", ["Another text.", *texts])[1:].astype(float)
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
@@ -267,7 +256,7 @@ def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
     assert "95% interval" in Path("out/report.html").read_text("utf-8")
 
 
-def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:
+def test_imported_vectors_that_do_not_fit_are_refused(run) -> None:
     texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
     write_mine("few.parquet", texts[:-2])
     write_mine("mine.parquet", texts)

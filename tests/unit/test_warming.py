@@ -32,7 +32,7 @@ print("torch" in sys.modules)
 
 
 @pytest.fixture
-def calm(monkeypatch: pytest.MonkeyPatch) -> DrawingTracker:
+def calm(monkeypatch) -> DrawingTracker:
     tracker = DrawingTracker()
     monkeypatch.setattr(pace, "CALM", tracker)
     monkeypatch.setattr(pace, "AFTER", 0.0)
@@ -106,7 +106,7 @@ def draw_beside(calm: DrawingTracker, seconds: float) -> threading.Thread:
 
 
 def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer_but_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
     calm = DrawingTracker()
@@ -121,7 +121,7 @@ def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer_but_not_for_ever(
         assert 0.25 < seconds_of_waiting(calm) < 5
 
 
-def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch) -> None:
     monkeypatch.setattr(pace, "CALM", DrawingTracker())
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():

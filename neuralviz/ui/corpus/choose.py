@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -134,12 +135,8 @@ def _show_add_dialog() -> None:
         )
         label, icon = "Save", ":material/save:"
     if st.button(label, type="primary", icon=icon):
-        try:
+        with _run_page_after_change():
             _save(new.read, name, vectors)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.rerun()
 
 
 def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
@@ -246,6 +243,17 @@ def _preview(read: ReadTexts) -> None:
 # --- managing ------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _run_page_after_change() -> Iterator[None]:
+    """A change of a corpus, after which the page runs again; it shows the change's error."""
+    try:
+        yield
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        st.rerun()
+
+
 def _manage(corpus: Corpus) -> None:
     """Widgets that rename, download, extend and delete a corpus."""
     if may_change(corpus):
@@ -257,12 +265,9 @@ def _manage(corpus: Corpus) -> None:
         )
     else:
         for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
-            download(
-                f"Texts and labels ({label})",
-                partial(_export_corpus, corpus, ending),
-                f"{corpus.name}{ending}",
-                key="corpus-take",
-            )
+            make = partial(_export_corpus, corpus, ending)
+            name = f"{corpus.name}{ending}"
+            download(f"Texts and labels ({label})", make, name, key="corpus-take")
     if may_change(corpus):
         _show_import_form(corpus)
         _delete(corpus)
@@ -278,13 +283,9 @@ def _rename(corpus: Corpus) -> None:
         "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
     )
     if name != corpus.name:
-        try:
+        with _run_page_after_change():
             corpus_store().rename(corpus, name)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
             st.session_state[_NEXT] = corpus.id  # so that the box shows the new name
-            st.rerun()
 
 
 def _show_import_form(corpus: Corpus) -> None:
@@ -312,13 +313,9 @@ def _show_import_form(corpus: Corpus) -> None:
     if file is None:
         st.info("Choose a .npy or .parquet file first.")
         return
-    try:
+    with _run_page_after_change():
         read = read_vectors(Source(file.name, file.getvalue()))
         _import(corpus, read, in_order=in_order)
-    except NeuralvizError as error:
-        show_error(error)
-    else:
-        st.rerun()
 
 
 def _import(corpus: Corpus, read: ReadVectors, *, in_order: bool = False) -> None:
@@ -344,13 +341,9 @@ def _delete(corpus: Corpus) -> None:
     run = current_run(corpus)
     if run is not None:
         run.stop()
-    try:
+    with _run_page_after_change():
         corpus_store().delete(corpus)
-    except NeuralvizError as error:
-        show_error(error)
-    else:
         st.session_state.pop(CORPUS, None)
-        st.rerun()
 
 
 def current_run(corpus: Corpus) -> Run[MapsState] | None:

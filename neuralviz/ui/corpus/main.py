@@ -50,7 +50,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
-from neuralviz.ui.method_choice import choose_method
+from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel

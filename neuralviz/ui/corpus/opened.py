@@ -85,7 +85,6 @@ class OpenCorpus:
         return tuple(self.store.texts(self.corpus))
 
     def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
-        """The texts of some rows."""
         if self.is_large:
             return self.store.texts(self.corpus, rows)
         return [self.texts[row] for row in rows]
@@ -96,7 +95,6 @@ class OpenCorpus:
 
     @property
     def number_names(self) -> tuple[str, ...]:
-        """Names of the columns of numbers."""
         return tuple(column.name for column in self.corpus.columns if column.kind == "number")
 
     @property
@@ -202,7 +200,6 @@ class OpenMap:
         return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
     def cluster_rows(self, cluster: int) -> np.ndarray:
-        """Rows of the texts in a cluster."""
         rows, starts = self.grouped
         return rows[starts[cluster] : starts[cluster + 1]]
 
@@ -324,11 +321,7 @@ def open_corpus(corpus: Corpus) -> OpenCorpus:
 
 
 def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
-    """Saved maps in memory; no two methods of them have the same name.
-
-    Raises:
-        StoreError: one is gone.
-    """
+    """Saved maps in memory, no two methods with one name; a StoreError where a map is gone."""
     opened = open_corpus(corpus)
     maps = [_open_map(opened.store.folder, corpus.id, kept_map.id) for kept_map in kept]
     labels = labels_by_spec(saved.spec for saved in maps)

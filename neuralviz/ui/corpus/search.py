@@ -16,9 +16,9 @@ from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import PlacedSentence, PlaceSentence
 from neuralviz.maps.filtering import Selection, TextFilter
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import REMEMBERED, choose_one
 from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
-from neuralviz.ui.method_choice import needs_asking
+from neuralviz.ui.model_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
 WORDS, MEANING = "By words", "By meaning"
-REMEMBERED = 50  # placed sentences that the session keeps
+KEPT_PLACEMENTS = 50  # placed sentences that the session keeps
 MOST_SEARCHED = 500  # characters
 WAIT = 60.0  # seconds for another map to be done
 MOST_TERMS = 4  # words of a search that a sentence quotes
@@ -163,10 +163,9 @@ def write_chosen_text(view: MapView) -> None:
 
 
 def show_search(view: MapView) -> tuple[MapView, bool]:
-    """Widgets for a search, a filter and the clusters' names, all in the address.
+    """Widgets for a search and a filter, with which the view is returned; all in the address.
 
-    Returns:
-        The maps with what the filter shows; and whether the clusters' names stand on them.
+    The second value is whether the clusters' names stand on the maps.
     """
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
@@ -184,9 +183,8 @@ def show_search(view: MapView) -> tuple[MapView, bool]:
         "Search",
         key=SEARCH,
         max_chars=MOST_SEARCHED,
-        bind="query-params",
-        persist_state="session",
         placeholder=hint if mode == WORDS else "Enter a sentence to see where it lands",
+        **REMEMBERED,
     )
     query = (query or "").strip()
     _search(view.corpus, mode, query)
@@ -332,7 +330,7 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
                 )
             )
             continue
-        runs = SessionRuns(f"corpus-placing-{map_id}", kept=REMEMBERED)
+        runs = SessionRuns(f"corpus-placing-{map_id}", kept=KEPT_PLACEMENTS)
         models = list_models((spec,))
         task = PlaceSentence(open_map.corpus.corpus.id, map_id, spec, sentence, models, WAIT)
         if runs.find(task) is None and needs_asking((spec,)):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.embedders.specs import method_labels, split_at_commas
+from neuralviz.embedders.specs import EmbedderSpec, method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, ScoredData
+from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, Measure, ScoredData
 from neuralviz.evaluation.examples import EXAMPLES
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.measures import check_measures
@@ -19,17 +19,20 @@ from neuralviz.evaluation.plan import (
     EXPERIMENTS,
     EvaluationPlan,
     MeasureSettings,
+    Row,
     experiment_rows,
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.maps.neighbourhoods import K, suggest_k
+from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, check_may_load
 from neuralviz.reading.pairs import FIVE, Scale
+from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
@@ -37,22 +40,17 @@ from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
-from neuralviz.ui.method_choice import JOINED, MODEL_HELP
-from neuralviz.ui.model_choice import may_load, offline_models, trained_names
+from neuralviz.ui.model_choice import (
+    JOINED,
+    MODEL_HELP,
+    may_load,
+    offline_models,
+    trained_names,
+)
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.tables import MAX_ROWS, open_upload, read_uploaded, upload_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.plan import Row
-    from neuralviz.evaluation.probing_tasks import ProbingTask
-    from neuralviz.micro_tuning.settings import Precision
-    from neuralviz.reading.source import Source
 
 KEY = "evaluation"
 MAX_K = 1000
@@ -342,7 +340,7 @@ def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
     """Ask for precision, options and model of all methods; saved embeddings have theirs."""
     if table == SAVED_EMBEDDINGS:
         return "exact", "", None
-    precision = choose_precision("Precision", "precision", "exact")
+    precision = choose_precision("precision", "exact")
     options = st.text_input(
         "Options",
         key="options",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.ladder_results import DEFAULT_SEED, LadderSettings
+from neuralviz.evaluation.ladder_results import DEFAULT_SEED, Ladder, LadderSettings
 from neuralviz.jobs import Run
 from neuralviz.jobs.ladder import (
     EXAMPLE,
@@ -17,8 +17,9 @@ from neuralviz.jobs.ladder import (
     example_pairs,
     recorded_ladder,
 )
-from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
+from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
 from neuralviz.models.shared import ModelRef
+from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.model_choice import choose_text_model, may_load
@@ -26,13 +27,6 @@ from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.evaluation.ladder_results import Ladder
-    from neuralviz.layers.settings import PoolingName
-    from neuralviz.reading.pairs import ScoredPairs
 
 KEY = "frozen"
 LOOKS = SessionRuns(f"{KEY}-layers")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +12,17 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation import ladder_results as ladders
+from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
 from neuralviz.headlines import ladder as headlines
-from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, make_similarity_models
+from neuralviz.jobs import Run
+from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, TwoScores, make_similarity_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
-from neuralviz.training.similarity.settings import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
 from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
@@ -37,16 +41,9 @@ from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.ladder import TwoScores
     from neuralviz.training.similarity import SimilarityModel
-    from neuralviz.training.similarity.settings import Rung
 
-    Draw = Callable[..., object]
+Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
 TWO_TEXTS = SessionRuns(f"{KEY}-two", kept=8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.headlines.layers import describe_blocks
+from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.standalone import About
@@ -26,14 +30,6 @@ from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.jobs import Run
-    from neuralviz.layers.marks import MarkGrid
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.models.language_model import Layer
 
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)

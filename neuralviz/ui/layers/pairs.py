@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.best_layer import BEST_OF_ALL
+from neuralviz.evaluation.best_layer import BEST_OF_ALL, BestLayer, MeasuredPooling
 from neuralviz.headlines.layers import describe_best_layer, describe_parts
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
@@ -31,12 +32,9 @@ from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.layer_pairs import LayerPairs
 
-    Draw = Callable[..., object]
+Draw = Callable[..., object]
 
 KEY = "layers-pairs"
 RUNS = SessionRuns(KEY)

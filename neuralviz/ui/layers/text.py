@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import zlib
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,25 @@ from neuralviz.headlines.layers import (
     describe_settings,
     describe_text,
 )
-from neuralviz.jobs.layers import FollowText
+from neuralviz.jobs import Run
+from neuralviz.jobs.layers import FollowedText, FollowText
 from neuralviz.layers.geometry import (
+    FollowedWord,
+    TokenStates,
     cosine_maps,
     followed_words,
     mean_map,
     offset_diagonals,
     word_importance,
 )
-from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS, WIDEST_WINDOW, check_sbert_wk
+from neuralviz.layers.settings import (
+    VARIANT_NAMES,
+    VARIANTS,
+    WIDEST_WINDOW,
+    SbertWkSettings,
+    check_sbert_wk,
+)
+from neuralviz.models import TextModel
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
@@ -46,16 +57,9 @@ from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from neuralviz.jobs import Run
-    from neuralviz.jobs.layers import FollowedText
     from neuralviz.layers.following import Sensitivity, TokenWeights
-    from neuralviz.layers.geometry import FollowedWord, TokenStates
-    from neuralviz.layers.settings import SbertWkSettings
-    from neuralviz.models import TextModel
 
-    Draw = Callable[..., object]
+Draw = Callable[..., object]
 
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,8 +32,6 @@ from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from neuralviz.layers.words import WordGroup, WordVariances
 
 KEY = "layers-words"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -17,7 +19,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
 )
 from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
+from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
@@ -25,12 +27,6 @@ from neuralviz.ui.choices import choose_one, choose_precision
 from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.models.language_model import Layer
 
 LONG_WORK_SECONDS = 60
 MASKED_TOKENS_PER_SECOND = 4000  # per epoch: two cores, the bundled model's head, exact
@@ -80,7 +76,7 @@ def ask_settings(
             ),
         )
         epochs, learning_rate = ask_epochs_and_rate("epochs", "learning_rate")
-        precision = choose_precision("Precision", "precision", "exact")
+        precision = choose_precision("precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
             tolerance = st.number_input(

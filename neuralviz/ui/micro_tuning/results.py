@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.headlines.micro_tuning import describe_similar, describe_words
@@ -15,43 +15,37 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
+    FilledBlank,
     describe_blanks,
     describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import is_held
+from neuralviz.models.shared import ModelRef, is_held
 from neuralviz.paths import app_folder
-from neuralviz.plots.micro_tuning import (
-    blank_figure,
-    describe_run,
-    products_figure,
-    shares_figure,
-    shares_width,
-    short_layer_names,
-)
+from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
-from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
+from neuralviz.ui.figures import (
+    allow_swiping,
+    download_table,
+    list_cells,
+    open_downloads,
+    show_figure,
+)
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
-from neuralviz.ui.method_choice import NOTHING
 from neuralviz.ui.micro_tuning.choose import digest_texts, find_layers, list_presets
+from neuralviz.ui.model_choice import NOTHING
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
-    from neuralviz.micro_tuning.blanks import FilledBlank
-    from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.models.shared import ModelRef
 
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
@@ -78,12 +72,9 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
         "Losses": ("micro-tuning losses", list_losses),
         "Norms of the deltas": ("micro-tuning delta norms", list_norms),
     }
-    with st.popover(
-        "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
-    ):
+    with open_downloads(f"{key}-all", "Download the run"):
         for label, (name, make) in tables.items():
-            table = partial(make, record)
-            provenance = describe_run(record)
+            table, provenance = partial(make, record), plots.describe_run(record)
             download_table(label, table, name, key=f"{key}-take", provenance=provenance)
 
 
@@ -102,15 +93,15 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with (
         slide(f"{key}-words", plain(describe_words(record, text))),
-        allow_swiping(f"{key}-shares-wide", shares_width(labels)),
+        allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)),
     ):
         show_figure(
-            shares_figure(labels, shares, "Which words shaped the embedding"),
+            plots.shares_figure(labels, shares, "Which words shaped the embedding"),
+            f"word shares of text {text + 1}",
+            pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
+            plots.describe_run(record, text),
             key=f"{key}-shares",
-            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
-            name=f"word shares of text {text + 1}",
             height=400,
-            provenance=describe_run(record, text),
         )
     decay = number(report.decay_share, ",.1%")
     notes = [
@@ -171,12 +162,12 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
         show_figure(
-            products_figure(labels, products, shown_texts),
+            plots.products_figure(labels, products, shown_texts),
+            "products of neural embeddings",
+            table,
+            plots.describe_run(record),
             key=f"{key}-products",
-            numbers=table,
-            name="products of neural embeddings",
             height=min(720, 200 + 60 * len(shown_texts)),
-            provenance=describe_run(record),
         )
 
 
@@ -195,7 +186,7 @@ def list_losses(record: RunRecord) -> pd.DataFrame:
 def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
     started = record.started_texts
-    names = short_layer_names(record.settings.layers)
+    names = plots.short_layer_names(record.settings.layers)
     norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
     axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
     values = {name: norms[:, :, i] for i, name in enumerate(names)}
@@ -359,7 +350,7 @@ def _draw_blanks(
         return
     action = describe_deltas(scaled, len(record.texts))
     show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
-    of_run = describe_run(record)
+    of_run = plots.describe_run(record)
     provenance = About(
         "What does it know now?",
         {"sentence": sentence, "after": action, **of_run.settings},
@@ -367,13 +358,11 @@ def _draw_blanks(
     )
     for place, blank in enumerate(blanks, 1):
         name = f"blank {place}" if len(blanks) > 1 else "the blank"
+        rows = [(row.token, row.before, row.after, row.change) for row in blank.candidates]
         show_figure(
-            blank_figure(blank, f"What the model puts into {name}"),
+            plots.blank_figure(blank, f"What the model puts into {name}"),
+            f"blank {place}",
+            pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
+            provenance,
             key=f"{key}-blank-{place}",
-            numbers=pd.DataFrame(
-                [(row.token, row.before, row.after, row.change) for row in blank.candidates],
-                columns=["token", "before", "after", "change"],
-            ),
-            name=f"blank {place}",
-            provenance=provenance,
         )

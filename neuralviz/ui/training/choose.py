@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -11,13 +12,14 @@ from neuralviz.jobs.training import (
     ENCODER,
     KINDS,
     PART,
+    TrainOnCorpus,
     first_label,
     first_settings,
     watched_training,
 )
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.trained import trained_encoders
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.settings import (
     LEARNING_RATE,
@@ -26,19 +28,14 @@ from neuralviz.training.settings import (
     PARTS,
     STARTS,
     TABLE_LEARNING_RATE,
+    PairKind,
+    Part,
     TrainingSettings,
 )
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.jobs.training import TrainOnCorpus
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.training.settings import PairKind, Part
 
 CORPUS = "training-corpus"
 """Where session and address keep the id of the corpus."""

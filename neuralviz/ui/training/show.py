@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,14 @@ from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
-from neuralviz.training.record import new_neighbours, read_folder
+from neuralviz.training.record import (
+    Lesson,
+    NewNeighbours,
+    RecordedTraining,
+    new_neighbours,
+    read_folder,
+)
+from neuralviz.training.settings import PairKind, TrainingSettings
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.corpora import corpus_store
@@ -39,13 +46,7 @@ from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.ui.training.choose import choose_training, load_texts
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.training.record import Lesson, NewNeighbours, RecordedTraining
-    from neuralviz.training.settings import PairKind, TrainingSettings
-
-    Lessons = tuple[Lesson, ...]
+Lessons = tuple[Lesson, ...]
 
 RUNS = SessionRuns("training")
 TABLES = SessionRuns("training-table")
