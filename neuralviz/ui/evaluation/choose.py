@@ -338,7 +338,7 @@ def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
     """Ask for precision, options and model of all methods; saved embeddings have theirs."""
     if table == SAVED_EMBEDDINGS:
         return "exact", "", None
-    precision = choose_precision("Precision", "precision", "exact")
+    precision = choose_precision("precision", "exact")
     options = st.text_input(
         "Options",
         key="options",
