@@ -23,8 +23,6 @@ from neuralviz.store.embedding import (
     DifferentTexts,
     EmbeddingWork,
     UniqueTexts,
-    embed_batches,
-    keep_finished,
 )
 from neuralviz.store.pieces import Piece, PieceVectors
 from neuralviz.store.vectors import embedder_id
@@ -194,10 +192,9 @@ class EmbedUnits:
             at_work = EmbeddingWork(self._embedder, self._kept, self._pieces)
             attempt = Attempt(self._run_folder, keys, batches)
             left_out |= dict.fromkeys(attempt.deadly, KILLED)
-            with closing(attempt), keep_finished(at_work.keepers):
+            with closing(attempt), at_work.keep_finished():
                 for group in attempt.parts():
-                    for places, vectors, losses in self._results(texts, group, at_work, left_out):
-                        _, loss = at_work.combine(texts.keys[places], vectors, losses)
+                    for places, _, loss in self._results(texts, group, at_work, left_out):
                         n += len(places)
                         n_rose += int(has_risen(loss).sum())
         except (StoreError, _MachineError) as error:
@@ -218,8 +215,8 @@ class EmbedUnits:
         left_out: dict[int, str],
         *,
         is_retry: bool = False,
-    ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-        """As `embed_batches`; what fails goes batch by batch, then text by text, which stay out.
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As `EmbeddingWork.embed`; what fails goes batch by batch, then text by text.
 
         Raises:
             StoreError: the store fails.
@@ -227,7 +224,7 @@ class EmbedUnits:
         """
         embedded: set[int] = set()
         try:
-            for result in embed_batches(texts, batches, at_work.parts, never, left_out):
+            for result in at_work.embed(texts, batches, never, left_out):
                 embedded.update(result[0].tolist())
                 yield result
             return

@@ -62,14 +62,10 @@ def evaluate(
 ) -> Generator[Event]:
     """Fill a table, a cell after the other; a cell that fails does not end the work.
 
-    Rows that learn nothing come first; those that differ by their epochs alone are embedded in
-    one run, unless they are fast. What is embedded is kept, so that the same plan goes on from
-    where it was stopped.
-
-    Args:
-        vectors: where they are kept; by default `kept_vectors`. Those that were imported may also
-            be kept beside saved corpora.
-        loaders: where models come from; each is loaded once.
+    Rows that learn nothing come first; those that differ by their epochs alone are embedded in one
+    run, unless they are fast. What is embedded is kept in ``vectors``, by default `kept_vectors`,
+    so that the same plan goes on from where it was stopped; imported vectors may also be kept
+    beside saved corpora. Models come from ``loaders``; each is loaded once.
 
     Yields:
         `Progress` while something is done, a `Cell` for every row and data set, and, where

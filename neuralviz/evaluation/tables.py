@@ -56,11 +56,8 @@ def read_data(
 ) -> DataSet:
     """Read a table of one of the kinds.
 
-    Args:
-        source: the file.
-        roles: role to column, for those that are not called as in `ROLES`.
-        thresholds: of the scores.
-        max_rows: rows behind are left out, with a note.
+    ``roles`` are columns by role, where they are not called as in `ROLES`. Rows behind ``max_rows``
+    are left out, with a note.
 
     Raises:
         TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
@@ -288,7 +285,7 @@ def corpus_data(
 
 
 def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
-    """The ways to embed of which every text of a corpus has a vector, each once, the oldest first.
+    """The ways to embed of which every text of a corpus has a vector, the oldest first.
 
     Raises:
         StoreError: the corpus is gone.

@@ -83,19 +83,15 @@ def describe_landing(
     """
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
-        counts = Counter(filter(None, labels_near)).most_common(2)
+        counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
-        if n > next_n and n >= REAL * len(labels_near):
-            share = _count_nearest(n, len(labels_near))
+        if n > next_n and n >= REAL * k:
+            share = f"{counted(n)} of its {_nearest(k)}"
+            if n == k:
+                share = "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
             near.append(f"{name} **{label}** by {method} ({share})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""
 
 
 def _nearest(k: int) -> str:
     return "nearest text" if k == 1 else f"{counted(k)} nearest texts"
-
-
-def _count_nearest(n: int, k: int) -> str:
-    if n == k:
-        return "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
-    return f"{counted(n)} of its {_nearest(k)}"

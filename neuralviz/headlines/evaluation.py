@@ -216,14 +216,12 @@ def _rank_main(results: Results) -> list[RankedMethod]:
 def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
     """How far the best method keeps similar from dissimilar texts; empty where there are none."""
     for label, measured in best_first(results, data, yardstick):
-        if len(measured.same) and len(measured.diff):
-            similar, dissimilar = (
-                number(float(products.mean(dtype=np.float64)), ".2f")
-                for products in (measured.same, measured.diff)
-            )
+        sides = measured.same, measured.diff
+        if all(map(len, sides)):
+            means = [number(float(products.mean(dtype=np.float64)), ".2f") for products in sides]
             return (
-                f"With {short_name(results, name)(label)}, the mean cosine similarity is {similar} "
-                f"for similar texts, {dissimilar} for dissimilar ones."
+                f"With {short_name(results, name)(label)}, the mean cosine similarity is "
+                f"{means[0]} for similar texts, {means[1]} for dissimilar ones."
             )
     return ""
 
@@ -234,10 +232,8 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
         return ""
     pairs = many(len(data.scores), "pair")
     spearman = Measured("the Spearman correlation with people's scores is", pairs)
-    bounds = measured.interval("spearman")
-    return Headline(
-        spearman, Entry(label, measured.correlations.spearman), interval=bounds
-    ).write_sentence()
+    entry, bounds = Entry(label, measured.correlations.spearman), measured.interval("spearman")
+    return Headline(spearman, entry, interval=bounds).write_sentence()
 
 
 def describe_followed_quality(

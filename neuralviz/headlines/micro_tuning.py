@@ -191,11 +191,10 @@ def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
     if len(products) == 1:
         cosine = number(products[0], ".2f")
         return f"The embeddings of the two texts have a cosine similarity of {cosine}."
+    quoted = [f"“{first_words(text)}”" for text in texts]
     pairs = [
-        Entry(joined([f"“{first_words(texts[i])}”" for i in pair]), float(product))
-        for pair, product in zip(
-            zip(first.tolist(), second.tolist(), strict=True), products, strict=True
-        )
+        Entry(f"{quoted[i]} and {quoted[j]}", float(product))
+        for i, j, product in zip(first, second, products, strict=True)
     ]
     alike = "all pairs of texts are about equally similar ({})"
     return begin(f"{most_and_least(pairs, 'are most similar ({})', alike)}.")

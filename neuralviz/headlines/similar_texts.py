@@ -38,7 +38,12 @@ def describe_similar_texts(
     if not measured:
         return ""
     sentences = []
-    for name, values in _select_usable(labels or {}, measured)[:MOST_COLUMNS]:
+    usable = [  # of which some of the texts that are done share a label, by each method
+        (name, values)
+        for name, values in (labels or {}).items()
+        if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in measured)
+    ]
+    for name, values in usable[:MOST_COLUMNS]:
         hits = [nearest_shares(similarity, values) for similarity in measured]
         clause = f"the nearest text has the same {name} for"
         share = Measured(clause, many(len(hits[0]), "text"), "of", is_share=True)
@@ -46,17 +51,6 @@ def describe_similar_texts(
     if sentences:
         return " ".join(sentences)
     return describe_agreement(measured) if len(measured) > 1 else _describe_extremes(measured[0])
-
-
-def _select_usable(
-    labels: Mapping[str, Sequence[str]], similarities: Sequence[Similarity]
-) -> list[tuple[str, Sequence[str]]]:
-    """Names and values of the labels that some of the texts that are done share, by each method."""
-    return [
-        (name, values)
-        for name, values in labels.items()
-        if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in similarities)
-    ]
 
 
 def _shorten(similarities: Sequence[Similarity]) -> list[Similarity]:

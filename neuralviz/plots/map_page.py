@@ -34,16 +34,11 @@ section {{ min-width: 0 }} .map {{ height: {_HEIGHT}px }}
 
 @dataclass(frozen=True, eq=False)
 class PageMap:
-    """A map for a page of its own.
-
-    Attributes:
-        colours: by what they are called, what its points can be coloured by; the first one is
-            chosen at the start.
-    """
+    """A map for a page of its own."""
 
     title: str  # plain text
     coordinates: np.ndarray
-    colours: Mapping[str, PointColour]
+    colours: Mapping[str, PointColour]  # by name; the first one is chosen at the start
     names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
 
@@ -57,26 +52,10 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
     )
-    figures = [
-        style(
-            map_figure(
-                page_map.coordinates,
-                np.arange(len(texts)),
-                next(iter(page_map.colours.values())),
-                title="",
-                standout=Standout(names=page_map.names),
-                axes=page_map.axes,
-            ),
-            dark=False,
-        )
-        for page_map in maps
-    ]
     data = {  # no text ends the script in it: plotly escapes what could
         "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
-        "maps": [
-            _map(page_map, figure.layout) for page_map, figure in zip(maps, figures, strict=True)
-        ],
+        "maps": [_map(page_map) for page_map in maps],
     }
     cut = any(len(text) > max_characters for text in texts)
     note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
@@ -106,9 +85,14 @@ def _section(place: int, page_map: PageMap) -> str:
     )
 
 
-def _map(page_map: PageMap, layout: Any) -> dict[str, Any]:
+def _map(page_map: PageMap) -> dict[str, Any]:
     n, dimensions = page_map.coordinates.shape
     size, opacity = marker_look(n)
+    first, standout = next(iter(page_map.colours.values())), Standout(names=page_map.names)
+    figure = map_figure(
+        page_map.coordinates, np.arange(n), first, title="", standout=standout, axes=page_map.axes
+    )
+    layout = style(figure, dark=False).layout
     look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
     look["margin"] = look["margin"] | {"t": 36, "b": _LEGEND_HEIGHT}  # whatever colour is chosen
     return {

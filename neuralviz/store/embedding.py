@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,27 +138,6 @@ class Keeper:
             self._store.compact(self.kept)
 
 
-@contextmanager
-def keep_finished(keepers: Sequence[Keeper]) -> Iterator[None]:
-    """Whatever ends the work, what is finished is kept, by each keeper that can.
-
-    Raises:
-        StoreError: one cannot, and the work did not fail itself: why it did comes first.
-    """
-    failed = False
-    try:
-        yield
-    except Exception as error:
-        failed = not isinstance(error, Stopped)
-        raise
-    finally:
-        with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
-            for keeper in keepers:
-                stack.callback(keeper.keep)
-    for keeper in keepers:
-        keeper.compact()
-
-
 class Part:
     """An embedder at work on a block of texts; the store of a part of a whole may know some."""
 
@@ -246,47 +226,62 @@ class EmbeddingWork:
     ) -> None:
         self._embedder = embedder
         self._whole = Keeper(store, kept, before, interval)
-        self.parts = [Part(embedder, self._whole)]
+        self._parts = [Part(embedder, self._whole)]
         if len(embedder.parts) > 1:
-            self.parts = [
+            self._parts = [
                 Part(part, Keeper(store, store.register(part), before, interval), store)
                 for part in embedder.parts
             ]
-        self.keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self.parts)]))
 
-    def combine(
-        self, keys: np.ndarray, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors and [text, 2] losses, from those of the parts; they are kept soon."""
-        combined, loss = self._embedder.combine(vectors, losses)
-        if len(self.parts) > 1:
-            self._whole.add(keys, combined, loss)
-        return combined, loss
+    @contextmanager
+    def keep_finished(self) -> Iterator[None]:
+        """Whatever ends the work, what is finished is kept, by each keeper that can.
 
+        A StoreError where one cannot, and the work did not fail itself: why it did comes first.
+        """
+        keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self._parts)]))
+        failed = False
+        try:
+            yield
+        except Exception as error:
+            failed = not isinstance(error, Stopped)
+            raise
+        finally:
+            with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
+                for keeper in keepers:
+                    stack.callback(keeper.keep)
+        for keeper in keepers:
+            keeper.compact()
 
-def embed_batches(
-    different: UniqueTexts,
-    batches: Sequence[np.ndarray],
-    parts: Sequence[Part],
-    should_stop: ShouldStop,
-    left_out: dict[int, str] | None = None,
-) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-    """Batch by batch: which of the different texts, and the vectors and losses by each part.
+    def embed(
+        self,
+        different: UniqueTexts,
+        batches: Sequence[np.ndarray],
+        should_stop: ShouldStop,
+        left_out: dict[int, str] | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Batch by batch: which of the different texts, [text, dim] vectors, [text, 2] losses.
 
-    A batch goes without what is put into ``left_out``, as of `Part.open`.
-    """
-    for block in _group_blocks(batches):
-        for part in parts:
-            part.open(different, np.concatenate(block), should_stop, left_out)
-        for batch in block:
-            if should_stop():
-                raise Stopped
-            indices = np.array(
-                [i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64
-            )
-            if len(indices):
-                results = [part.embed(different, indices, should_stop) for part in parts]
-                yield indices, [vectors for vectors, _ in results], [loss for _, loss in results]
+        They are kept soon. A batch goes without what is put into ``left_out``, as of `Part.open`.
+        """
+        for block in _group_blocks(batches):
+            for part in self._parts:
+                part.open(different, np.concatenate(block), should_stop, left_out)
+            for batch in block:
+                if should_stop():
+                    raise Stopped
+                indices = np.array(
+                    [i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64
+                )
+                if not len(indices):
+                    continue
+                results = [part.embed(different, indices, should_stop) for part in self._parts]
+                combined, loss = self._embedder.combine(
+                    [vectors for vectors, _ in results], [loss for _, loss in results]
+                )
+                if len(self._parts) > 1:
+                    self._whole.add(different.keys[indices], combined, loss)
+                yield indices, combined, loss
 
 
 def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
@@ -358,15 +353,11 @@ def embed(
     by default, and 8 where a model is tuned on every text; finished vectors are kept every
     ``keep_every`` seconds, after ``before_keeping``, and at the end, however it comes.
 
-    Yields:
-        Events that bring what was kept, one at least; then one a batch. The last is complete.
-
-    Raises:
-        Stopped: ``should_stop`` said so; what is finished is kept.
-        UnreadableTextError: the embedder cannot read a text.
-        StoreError: the vectors cannot be kept, and those kept before are.
-        ModelError: a model cannot be had, or a vector holds what is no finite number.
-        SettingsError: the settings make no sense for the model, or the batch size is none.
+    The events bring what was kept, one at least, then one a batch; the last is complete. Stopped
+    where ``should_stop`` said so, UnreadableTextError where the embedder cannot read a text,
+    StoreError where the vectors cannot be kept, ModelError
+    where a model cannot be had or a vector is not finite, SettingsError where the settings or the
+    batch size make no sense.
     """
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
@@ -406,13 +397,10 @@ def embed(
         n_found += int(match.mask.sum())
         yield make_event(indices[match.mask], match.vectors, match.loss)
 
-    at_work = EmbeddingWork(embedder, kept, store, before_keeping, keep_every)
-    with keep_finished(at_work.keepers):
-        for new_indices, vectors, losses in embed_batches(
-            different, different.batches(missing, batch_size), at_work.parts, should_stop
-        ):
-            combined, loss = at_work.combine(different.keys[new_indices], vectors, losses)
-            yield make_event(new_indices, combined, loss)
+    work = EmbeddingWork(embedder, kept, store, before_keeping, keep_every)
+    with work.keep_finished():
+        for batch in work.embed(different, different.batches(missing, batch_size), should_stop):
+            yield make_event(*batch)
 
 
 def embed_at_once(
@@ -429,27 +417,32 @@ def embed_at_once(
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
-    different = DifferentTexts(texts)
-    kept = [store.register(embedder) for embedder in embedders]
-    masks = [store.has_vectors(kept_embedder, different.keys) for kept_embedder in kept]
+    keys = np.unique(text_keys(texts))
     lacking: dict[bytes, list[int]] = {}
-    for place, mask in enumerate(masks):
-        if not mask.all():
-            lacking.setdefault(mask.tobytes(), []).append(place)
+    for place, embedder in enumerate(embedders):
+        has_vector = store.has_vectors(store.register(embedder), keys)
+        if not has_vector.all():
+            lacking.setdefault(has_vector.tobytes(), []).append(place)
     for together in (tuple(group) for group in lacking.values() if len(group) > 1):
         share_epochs([embedders[place] for place in together])
-        parts = [
-            Part(embedders[place], Keeper(store, kept[place], lambda: None, KEPT_EVERY))
-            for place in together
-        ]
-        missing = ~masks[together[0]]
-        n_finished = len(together) * int((~missing).sum())
-        with keep_finished([part.keeper for part in parts]):
-            for indices, _, _ in embed_batches(
-                different, different.batches(missing, LEARNT_AT_ONCE), parts, should_stop
-            ):
-                n_finished += len(together) * len(indices)
-                yield SharedEvent(together, n_finished, len(together) * len(different))
+        with ExitStack() as stack:
+            runs = [
+                embed(
+                    texts,
+                    embedders[place],
+                    store,
+                    batch_size=LEARNT_AT_ONCE,
+                    with_vectors=False,
+                    should_stop=should_stop,
+                )
+                for place in together
+            ]
+            for run in runs:
+                stack.callback(run.close)
+            for events in zip_longest(*runs):  # batch by batch, which all of them lack
+                known = [event for event in events if event is not None]
+                n_done = sum(event.done for event in known)
+                yield SharedEvent(together, n_done, sum(event.total for event in known))
 
 
 def embed_corpus(

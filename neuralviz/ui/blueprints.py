@@ -86,9 +86,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
     ):
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window),
-            key="grid",
-            numbers=lambda: _list_positions(inputs, blueprints, tokens),
-            name="masking-blueprints",
+            "masking-blueprints",
+            lambda: _list_positions(inputs, blueprints, tokens),
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             provenance=About(
                 "Masked inputs by blueprint and shift",

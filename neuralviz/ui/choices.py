@@ -84,7 +84,7 @@ def show_choosable_table(
     )
 
 
-def choose_precision(label: str, key: str, first: str) -> Precision:
+def choose_precision(key: str, first: str) -> Precision:
     """Widget for the precision; one that the machine would have to emulate is not offered.
 
     A link brings its value back; ``first`` is chosen at the start.
@@ -101,7 +101,7 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
             duration="long",
         )
     return st.selectbox(
-        label,
+        "Precision",
         offered,
         index=[str(name) for name in offered].index(first),
         key=key,

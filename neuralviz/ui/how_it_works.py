@@ -169,13 +169,8 @@ def _move(n_steps: int) -> None:
 
 
 def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 0) -> None:
-    show_figure(
-        figure,
-        key=f"{PAGE}-{key}",
-        numbers=numbers,
-        name=f"how-it-works-{key}",
-        height=height or figure.layout.height or 440,
-    )
+    height = height or figure.layout.height or 440
+    show_figure(figure, f"how-it-works-{key}", numbers, height=height)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:

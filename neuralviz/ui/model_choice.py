@@ -288,7 +288,7 @@ def _ask_settings(
         if option.name in fixed or (option.name == "tolerance" and not is_fast(precision)):
             continue
         if option.name == "precision":
-            value: str = choose_precision("Precision", f"{key}-precision", default)
+            value: str = choose_precision(f"{key}-precision", default)
             precision = value
         else:
             value = _ask_option(f"{key}-{option.name}", option, default)

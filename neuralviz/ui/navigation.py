@@ -13,7 +13,7 @@ from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
 from neuralviz.ui.stage import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
-PAGES = app_folder() / "pages"
+PAGES, FIRST = app_folder() / "pages", "micro_tuning"
 
 st.set_page_config(
     page_title="neuralviz",
@@ -24,20 +24,18 @@ st.set_page_config(
 st.html(ASSETS / "app.css")
 page = st.navigation(
     [
-        st.Page(
-            PAGES / "micro_tuning.py",
-            title="Micro-tuning",
-            icon=":material/trending_down:",
-            default=True,
-        ),
-        st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare_arrows:"),
-        st.Page(PAGES / "corpus_map.py", title="Corpus map", icon=":material/scatter_plot:"),
-        st.Page(PAGES / "training.py", title="Training", icon=":material/fitness_center:"),
-        st.Page(PAGES / "frozen_features.py", title="Frozen features", icon=":material/ac_unit:"),
-        st.Page(PAGES / "evaluation.py", title="Evaluation", icon=":material/fact_check:"),
-        st.Page(PAGES / "layers.py", title="Layer dynamics", icon=":material/layers:"),
-        st.Page(PAGES / "blueprints.py", title="Masking blueprints", icon=":material/grid_view:"),
-        st.Page(PAGES / "how_it_works.py", title="How it works", icon=":material/school:"),
+        st.Page(PAGES / f"{file}.py", title=title, icon=f":material/{icon}:", default=file == FIRST)
+        for file, title, icon in (
+            (FIRST, "Micro-tuning", "trending_down"),
+            ("compare", "Compare", "compare_arrows"),
+            ("corpus_map", "Corpus map", "scatter_plot"),
+            ("training", "Training", "fitness_center"),
+            ("frozen_features", "Frozen features", "ac_unit"),
+            ("evaluation", "Evaluation", "fact_check"),
+            ("layers", "Layer dynamics", "layers"),
+            ("blueprints", "Masking blueprints", "grid_view"),
+            ("how_it_works", "How it works", "school"),
+        )
     ]
 )
 show_stage_switch()

@@ -17,11 +17,10 @@ from plotly.offline import get_plotlyjs
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import embedder_spec, make_embedder
+from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
-from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
@@ -35,7 +34,7 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.evaluation import choose
 from tests.support.models import save_family
-from tests.support.pages import page_at
+from tests.support.pages import find_labelled, finish_run, page_at, press
 from tests.support.waiting import wait_until
 
 SCORED = "a,b,score\n" + "".join(f"A dog {i},A cat {i * 7 % 5},{i / 2}\n" for i in range(10))
@@ -106,31 +105,22 @@ def results(page: AppTest):
     return runs(page)[-1].result.results
 
 
-def finish(page: AppTest) -> AppTest:
-    assert runs(page)[-1].wait(90), "the work takes too long"
-    return page.run()
-
-
 def upload(page: AppTest, content: str | bytes, name: str = "own.csv") -> AppTest:
     content = content.encode() if isinstance(content, str) else content
     page.session_state["evaluation-kept"] = Source(name, content)  # as the uploader leaves it
     return page.segmented_control(key="evaluation-source").set_value("Upload").run()
 
 
-def button(page: AppTest, label: str = "Evaluate"):
-    return next(one for one in page.button if one.label == label)
-
-
 def evaluate(page: AppTest) -> AppTest:
-    button(page).click().run()
+    press(page, "Evaluate")
     assert not page.info, said(page)
-    return finish(page)
+    return finish_run(page, "evaluation", 90)
 
 
 def refuses(page: AppTest) -> bool:
     """Whether the button answers with a sentence, and starts nothing."""
     before = len(runs(page))
-    button(page).click().run()
+    press(page, "Evaluate")
     assert not page.exception
     return len(runs(page)) == before and "Choose data and at least one method" in said(page)
 
@@ -185,10 +175,6 @@ def of_view(page: AppTest, view: str) -> list[dict]:
     ]
 
 
-def titles(page: AppTest, view: str) -> list[str]:
-    return [title(figure) for figure in of_view(page, view)]
-
-
 def headline(page: AppTest) -> str:
     """The sentence above the figures."""
     value = re.compile(r" −?\d+\.\d+%? (?:on|of) [\d,]+ ")
@@ -201,8 +187,7 @@ class Cells(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.rows: list[list[str]] = []
-        self.best: list[tuple[str, str]] = []
-        self._small = self._best = False
+        self._small = False
         self.feed(html.partition("</table>")[0].partition("<table>")[2])
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
@@ -210,8 +195,6 @@ class Cells(HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append("")
-            if ("class", "best") in attrs:
-                self.best.append((self.rows[-1][0], self.rows[0][len(self.rows[-1]) - 1]))
         self._small = tag == "small"
 
     def handle_endtag(self, tag: str) -> None:
@@ -222,23 +205,10 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def table_in_html(page: AppTest) -> str:
-    return next(one.proto.body for one in page.get("html") if "class='results'" in one.proto.body)
-
-
 def table(page: AppTest) -> pd.DataFrame:
-    heads, *lines = Cells(table_in_html(page)).rows
+    bodies = [one.proto.body for one in page.get("html")]
+    heads, *lines = Cells(next(body for body in bodies if "class='results'" in body)).rows
     return pd.DataFrame(lines, columns=heads).set_index("method")
-
-
-def worst(page: AppTest) -> pd.DataFrame:
-    """The first table of worst cases: all of them, where there are more than are shown at first."""
-    return page.dataframe[0].value if page.dataframe else worst_shown(page)[0]
-
-
-def worst_shown(page: AppTest) -> list[pd.DataFrame]:
-    """The worst cases that are shown at first, a table of each kind."""
-    return [one.value for one in page.table]
 
 
 # --- examples ----------------------------------------------------------------------------------
@@ -278,7 +248,10 @@ def test_an_example_is_measured_and_has_its_views(opened) -> None:
     broken = [results(page).measured(0, at).triplets.error for at in range(2)]
     assert title(errors) == "Broken triplets (of 11,856)"
     assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
-    assert titles(page, "Similar and dissimilar") == ["Cosines by mean", "Cosines by cls"]
+    assert [title(one) for one in of_view(page, "Similar and dissimilar")] == [
+        "Cosines by mean",
+        "Cosines by cls",
+    ]
     (common,) = of_view(page, "Shared errors")
     assert len(common["data"][0]["x"]) == 2
     assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
@@ -321,28 +294,11 @@ def test_a_table_of_ones_own(
     assert headline(page)
 
 
-def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
-    evaluate(upload(page, SCORED))
-    data = read_data(Source("own.csv", SCORED.encode()))
-    for at, name in enumerate(("mean", "cls")):
-        vectors = make_embedder(name).encode(list(data.texts))
-        expected = measure(data, vectors, MeasureSettings(resamples=0))
-        found = results(page).measured(0, at)
-        np.testing.assert_allclose(found.products, expected.products, atol=1e-6)
-        assert found.correlations.kendall_c == pytest.approx(expected.correlations.kendall_c)
-        assert found.pairs.wrong == expected.pairs.wrong
-        assert found.triplets.wrong == expected.triplets.wrong
-
-
-def column(page: AppTest, label: str):
-    return next(one for one in page.selectbox if one.label == label)
-
-
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:
     lines = "".join(f"{i},A dog {i},A cat {9 - i},{i % 6}\n" for i in range(10))
     upload(page, "nr,question,answer,rating\n" + lines)
     assert "(first text: question, second text: answer, score: rating)" in said(page)
-    column(page, "Score").set_value("nr").run()
+    find_labelled(page, "Score").set_value("nr").run()
     assert "10 scored pairs, 2 of them similar (≥ 8)" in said(page)
     assert "The scores lie between 0 and 9" in said(page)
     page.number_input(key="similar-of-0-10").set_value(7.0).run()
@@ -353,10 +309,10 @@ def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: App
     upload(page, "text,group,topic,role\nA.,1,x,anchor\nB.,1,y,\nC.,2,y,\nD.,2,x,anchor\n")
     assert "The results below are of other data or settings." in said(page)
     assert "4 texts in 2 groups, 2 of them anchors; 2 triplets" in said(page)
-    column(page, "Role").set_value("").run()
+    find_labelled(page, "Role").set_value("").run()
     assert "4 texts in 2 groups; 8 triplets" in said(page)
-    column(page, "The table contains").set_value("labels").run()
-    assert column(page, "Label").value == "topic"
+    find_labelled(page, "The table contains").set_value("labels").run()
+    assert find_labelled(page, "Label").value == "topic"
     assert "4 texts with 2 labels" in said(page)
 
 
@@ -540,7 +496,7 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     )
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
     assert table(page)["triplets error"]["mean"].endswith("%")
-    assert titles(page, "Similar and dissimilar") == [
+    assert [title(one) for one in of_view(page, "Similar and dissimilar")] == [
         "Cosines by mean",
         "Cosines by cls",
     ]
@@ -638,7 +594,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
 
     monkeypatch.setattr(lab, "embed", held)
     upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
-    button(page).click().run()
+    press(page, "Evaluate")
     (run,) = runs(page)
     wait_until(
         lambda: (doing := run.result.doing) is not None and (doing.row, doing.done) == (1, 32)
@@ -649,7 +605,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert table(page)["triplets broken"]["cls"] == "–"
     assert not drawn(page)
     page.button(key=f"evaluation-stop-{run.id}").click().run()
-    finish(page)
+    finish_run(page, "evaluation", 90)
     assert run.status == "stopped"
     assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     bars = proof(page)
@@ -658,8 +614,8 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert bars["data"][0]["y"] == ["mean"]
 
     monkeypatch.setattr(lab, "embed", watched)
-    button(page, "Run again").click().run()
-    finish(page)
+    press(page, "Run again")
+    finish_run(page, "evaluation", 90)
     assert not page.info
     assert runs(page)[-1].status == "done"
     assert set(began_with) == {("mean", 40), ("cls", 32)}
@@ -682,8 +638,8 @@ def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:
     hover = scatter["data"][0]["customdata"][0]
     assert hover.startswith("“&lt;script&gt;window.x=1&lt;/script&gt; **dog** $x$ 0”<br>")
     assert "<script" not in json.dumps(scatter)
-    assert worst(page)["text 1"].str.startswith(EVIL).all()
-    assert worst_shown(page)[0]["text 1"].str.startswith("\\<script\\>").all()
+    assert page.dataframe[0].value["text 1"].str.startswith(EVIL).all()  # all worst cases
+    assert page.table[0].value["text 1"].str.startswith("\\<script\\>").all()  # the first three
     assert "\\<script\\>" in next(one.value for one in page.markdown if "furthest" in one.value)
     live = [one.value for one in page.markdown if one.allow_html]
     assert not any("script" in one for one in live)

@@ -7,10 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
-from neuralviz.training.similarity.folder import similarity_models
+from neuralviz.training.similarity.kept import similarity_models
 from tests.support.models import save_causal
-from tests.support.pages import page_at
-from tests.support.waiting import wait_until
+from tests.support.pages import finish_run, last_run, page_at, press, read_page
 
 NOUNS = "harbour gull baker bread square market letter brother ship north child boat".split()
 RUNGS = ["MLP over cosines", "Siamese encoders"]
@@ -34,73 +33,58 @@ def page_of(content: bytes, **address) -> AppTest:
     return page
 
 
-def finish(page: AppTest, kind: str) -> AppTest:
-    """Wait for the last run of a kind, and show the page after it."""
-    wait_until(lambda: page.session_state[f"{kind}-runs"][-1].is_over)
-    return page.run()
-
-
 def look(page: AppTest) -> AppTest:
     """Run the page until its layers are there."""
-    return finish(page.run(), "frozen-layers")
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
-
-
-def said(page: AppTest) -> str:
-    assert not page.exception
-    kinds = (page.error, page.warning, page.info, page.success, page.caption, page.markdown)
-    return " ".join(element.value for kind in kinds for element in kind)
+    return finish_run(page.run(), "frozen-layers")
 
 
 def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> None:
     page = page_at("frozen_features", 120).run()
-    assert "Recorded run. Press “Train” to see it live." in said(page)
-    assert "(chosen on the dev pairs)" in said(page)
-    assert "Spearman with people's scores is" in said(page)
+    assert not page.exception
+    assert "Recorded run. Press “Train” to see it live." in read_page(page)
+    assert "(chosen on the dev pairs)" in read_page(page)
+    assert "Spearman with people's scores is" in read_page(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state
-    assert "In the FREEZE paper, this pair gets 0.47" in said(finish(page, "frozen-two"))
+    assert "In the FREEZE paper, this pair gets 0.47" in read_page(finish_run(page, "frozen-two"))
     page.segmented_control(key="frozen-seeds").set_value("Three").run()
-    assert "The results below are of other data or settings" in said(page)
+    assert "The results below are of other data or settings" in read_page(page)
     rung = next(group for group in page.get("button_group") if group.label == "Rung")
     rung.set_value("siamese").run()
-    assert "**Siamese encoders** is furthest off on" in said(page)
+    assert "**Siamese encoders** is furthest off on" in read_page(page)
 
 
 def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled) -> None:
     page = look(page_of(table(), frozen_rungs=RUNGS))
-    assert "40 pairs from own.csv." in said(page)
-    page = finish(press(page, "Train"), "frozen")
-    run = page.session_state["frozen-runs"][-1]
+    assert "40 pairs from own.csv." in read_page(page)
+    page = finish_run(press(page, "Train"), "frozen")
+    run = last_run(page, "frozen")
     assert run.status == "done", run.error
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
-    assert "24 train pairs, 8 dev pairs, 8 test pairs." in said(page)
-    page = finish(page, "frozen-two")
+    assert "24 train pairs, 8 dev pairs, 8 test pairs." in read_page(page)
+    page = finish_run(page, "frozen-two")
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
-    page = finish(page, "frozen-two")
-    scores = page.session_state["frozen-two-runs"][-1].result
+    page = finish_run(page, "frozen-two")
+    scores = last_run(page, "frozen-two").result
     assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
-    assert "the score of two identical texts" in said(page)
-    assert "<b>" not in said(page)
+    assert "the score of two identical texts" in read_page(page)
+    assert "<b>" not in " ".join(element.value for element in page.markdown)
 
     page.text_input(key="frozen-name").set_value("a b").run()
-    assert "Name the similarity model with" in said(press(page, "Save"))
+    assert "Name the similarity model with" in read_page(press(page, "Save"))
     page.text_input(key="frozen-name").set_value("mine").run()
-    assert "Saved as “mine”" in said(press(page, "Save"))
+    assert "Saved as “mine”" in read_page(press(page, "Save"))
     assert [one.name for one in similarity_models()] == ["mine"]
-    assert "Saved as “mine”" in said(press(page, "Save"))  # the second click of two
+    assert "Saved as “mine”" in read_page(press(page, "Save"))  # the second click of two
     rung = next(group for group in page.get("button_group") if group.label == "Rung")
     rung.set_value("siamese" if rung.value == "cosines" else "cosines").run()
-    assert "already a model called" in said(press(page, "Save"))
+    assert "already a model called" in read_page(press(page, "Save"))
 
     view = page.query_params["view"]
     view = view[0] if isinstance(view, list) else view
     again = look(page_at("frozen_features", 120, frozen_model=SIDEBAR, view=view,
                          frozen_rungs=RUNGS))  # fmt: skip
-    reopened = again.session_state["frozen-runs"][-1]
+    reopened = last_run(again, "frozen")
     assert reopened.is_reopened
     np.testing.assert_array_equal(
         reopened.result.results["cosines", 42].predicted,
@@ -117,7 +101,7 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     ids=["constant", "one text twice"],
 )  # fmt: skip
 def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answer) -> None:
-    assert answer in said(finish(press(look(page_of(content)), "Train"), "frozen"))
+    assert answer in read_page(finish_run(press(look(page_of(content)), "Train"), "frozen"))
 
 
 @pytest.mark.parametrize(
@@ -131,16 +115,16 @@ def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answ
 )
 def test_what_is_no_table_of_pairs_is_told_in_a_sentence(bundled, content, answer) -> None:
     page = page_of(content).run()
-    assert answer in said(page).replace("\\", "")
-    assert "Recorded run." in said(page)  # what was seen before stays
+    assert answer in read_page(page)
+    assert "Recorded run." in read_page(page)  # what was seen before stays
 
 
 def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:
     folder = save_causal(tmp_path / "small")
     page = page_of(table(), frozen_rungs=RUNGS[:1], frozen_model="bundled").run()
     page.selectbox(key="frozen-model").set_value(str(folder)).run()
-    assert "is not loaded yet" in said(page)
+    assert "is not loaded yet" in read_page(page)
     page = look(press(page, "Load"))
-    run = finish(press(page, "Train"), "frozen").session_state["frozen-runs"][-1]
+    run = last_run(finish_run(press(page, "Train"), "frozen"), "frozen")
     assert run.status == "done", run.error
     assert "neural embedding" not in run.result.baselines

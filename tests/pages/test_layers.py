@@ -14,6 +14,7 @@ from tests.support.pages import (
     count_figures,
     find_labelled,
     finish_run,
+    last_run,
     page_at,
     press,
     read_captions,
@@ -24,8 +25,6 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
-    from neuralviz.jobs import Run
-
 
 @pytest.fixture(autouse=True)
 def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,10 +34,6 @@ def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 def open_view(**address: str) -> AppTest:
     view = {"layers_model": "Model in the sidebar", "layers_more": "true"}
     return page_at("layers", 180, **(view | address))
-
-
-def last_run(page: AppTest, kind: str) -> Run:
-    return page.session_state[f"{kind}-runs"][-1]
 
 
 def read_html(page: AppTest) -> str:

@@ -32,7 +32,7 @@ from neuralviz.training.snapshots import Snapshot
 from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
-from tests.support.pages import page_at
+from tests.support.pages import finish_run, last_run, page_at, press, read_page
 from tests.support.waiting import wait_until
 
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
@@ -77,23 +77,7 @@ def opened(corpus: Corpus, model: str, **address: str | list[str]) -> AppTest:
 
 def train(page: AppTest) -> AppTest:
     """Press *Train*, wait for the end, and show the page after it."""
-    press(page, "Train")
-    wait_until(lambda: runs(page)[-1].is_over)
-    return page.run()
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    return next(button for button in page.button if button.label == label).click().run()
-
-
-def runs(page: AppTest) -> list:
-    return page.session_state["training-runs"]
-
-
-def said(page: AppTest) -> str:
-    assert not page.exception
-    kinds = (page.error, page.warning, page.info, page.success, page.caption, page.markdown)
-    return " ".join(element.value for kind in kinds for element in kind)
+    return finish_run(press(page, "Train"), "training")
 
 
 def headline(page: AppTest) -> str:
@@ -101,24 +85,20 @@ def headline(page: AppTest) -> str:
     return next(one.value for one in page.markdown if "ten nearest texts" in one.value)
 
 
-def unescaped(page: AppTest) -> str:
-    """What is said, without the marks that keep texts from being markdown."""
-    return said(page).replace("\\", "")
-
-
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
-    assert "Recorded run" in said(page)
-    assert "**The whole model is at least as good without any training**: the ten nearest" in said(
-        page
+    assert "Recorded run" in read_page(page)
+    assert (
+        "**The whole model is at least as good without any training**: the ten nearest"
+        in read_page(page)
     )
-    assert "With **the embedding table alone**, it is" in said(page)
-    assert "Measured on all 824 texts with a label, read whole." in said(page)
-    assert "Embedding table: 60 steps of 64 pairs" in said(page)
+    assert "With **the embedding table alone**, it is" in read_page(page)
+    assert "Measured on all 824 texts with a label, read whole." in read_page(page)
+    assert "Embedding table: 60 steps of 64 pairs" in read_page(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
-    assert "The results below are of other data or settings" in said(page)
+    assert "The results below are of other data or settings" in read_page(page)
 
 
 def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
@@ -126,36 +106,36 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
 ) -> None:
     corpus = kept()
     page = train(opened(corpus, tiny, **SHORT))
-    assert runs(page)[-1].status == "done", runs(page)[-1].error
-    assert "ten nearest texts vote for the right kind of" in said(page)
-    assert "Before, the nearest was:" in said(page)
+    assert last_run(page, "training").status == "done", last_run(page, "training").error
+    assert "ten nearest texts vote for the right kind of" in read_page(page)
+    assert "Before, the nearest was:" in read_page(page)
 
     for name, answer in (("bundled", "already a model"), ("a b", "Name the encoder with")):
         page.text_input(key="training-name").set_value(name).run()
-        assert answer in said(press(page, "Save"))
+        assert answer in read_page(press(page, "Save"))
     page.text_input(key="training-name").set_value("mine").run()
     path = str(encoders_folder() / "mine")
-    assert f"Saved as “mine” in {path}." in said(press(page, "Save")).replace("\\", "")
+    assert f"Saved as “mine” in {path}." in read_page(press(page, "Save"))
     with monkeypatch.context() as others:  # to whom the server's folders are nothing
         others.setattr(choices, "has_visitors", lambda: True)
-        assert "Saved as “mine”." in said(page.run()).replace("\\", "")
+        assert "Saved as “mine”." in read_page(page.run())
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
-    assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
+    assert "Saved as “mine”" in read_page(press(page, "Save"))
     page.pills(key="training-save-of").set_value("dropout").run()
-    assert "Saved as" not in said(page)  # that was the other one
-    assert "already a model" in said(press(page, "Save"))
+    assert "Saved as" not in read_page(page)  # that was the other one
+    assert "already a model" in read_page(press(page, "Save"))
 
     again = opened(corpus, tiny, **SHORT)
-    assert runs(again)[-1].is_reopened
+    assert last_run(again, "training").is_reopened
     assert headline(again) == headline(page)
     assert "mine" in again.selectbox(key="encoder").options
 
 
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
     page = train(opened(kept(labels={}), tiny, **SHORT, pairs=["Crops"]))
-    assert "no labels: accuracy cannot be measured" in said(page)
-    assert "nats" in said(page)
-    assert "nearest texts are new" in said(page)
+    assert "no labels: accuracy cannot be measured" in read_page(page)
+    assert "nats" in read_page(page)
+    assert "nearest texts are new" in read_page(page)
 
 
 def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
@@ -172,26 +152,25 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
 
     monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
     page = train(opened(kept(), tiny, **SHORT))
-    assert runs(page)[-1].status == "failed"
+    assert last_run(page, "training").status == "failed"
     goes_on = "“Run again” goes on from what was saved"
-    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in unescaped(page)
+    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in read_page(page)
     assert "Keep the encoder" in [one.value for one in page.subheader]
 
     lost, _ = home().glob("trainings/*/step-1")
     shutil.rmtree(lost)
-    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in unescaped(page.run())]
+    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in read_page(page.run())]
     assert len(kinds) == 1  # of the other, nothing is left
-    assert f"{kinds[0]} after 1 step." in said(page)
+    assert f"{kinds[0]} after 1 step." in read_page(page)
     for folder in home().glob("trainings/*"):
         shutil.rmtree(folder)
-    assert "goes on" not in said(page.run())
-    assert "The weights of this training are not saved" in said(page)
+    assert "goes on" not in read_page(page.run())
+    assert "The weights of this training are not saved" in read_page(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
 
     monkeypatch.setattr(TrainOnCorpus, "events", whole)
-    press(page, "Run again")
-    wait_until(lambda: runs(page)[-1].is_over)
-    assert "Keep the encoder" in [one.value for one in page.run().subheader]
+    finish_run(press(page, "Run again"), "training")
+    assert "Keep the encoder" in [one.value for one in page.subheader]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +186,16 @@ def test_settings_that_make_no_sense_are_answered_with_a_sentence(
     tiny: str, address: dict[str, str], answer: str
 ) -> None:
     page = press(opened(kept(), tiny, **{**SHORT, **address}), "Train")
-    wait_until(lambda: "training-runs" not in page.session_state or runs(page)[-1].is_over)
-    assert answer in said(page.run())
+    wait_until(
+        lambda: "training-runs" not in page.session_state or last_run(page, "training").is_over
+    )
+    assert answer in read_page(page.run())
 
 
 def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
     named = "![seen](https://example.org/seen.png)"
     page = opened(kept(labels={named: LABELS}), tiny, **SHORT)
-    assert said(page)
+    assert read_page(page)
     (shown,) = page.pills(key="training-label").options
     assert shown == plain(named)
 
@@ -258,10 +239,10 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
         (str(tmp_path / "run"), "20 steps of 40, so far; 3 snapshots of 8 texts."),
     ):
         page.text_input(key="training-folder").set_value(folder)
-        assert answer in said(press(page, "Open"))
-    assert "of 75.0% of 8 texts, against 25.0%" in said(page)
+        assert answer in read_page(press(page, "Open"))
+    assert "of 75.0% of 8 texts, against 25.0%" in read_page(page)
     assert len(page.get("bidi_component")) == 3
     finished = replace(recorded, lesson=replace(recorded.lesson, is_over=True))
     write_recording(tmp_path / "run", finished)
-    assert "so far" in said(page.run())  # what was opened stays until it is opened again
-    assert "20 steps of 40, finished" in said(press(page, "Open"))
+    assert "so far" in read_page(page.run())  # what was opened stays until it is opened again
+    assert "20 steps of 40, finished" in read_page(press(page, "Open"))

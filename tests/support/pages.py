@@ -54,7 +54,8 @@ def read_messages(page: AppTest) -> str:
 
 
 def read_page(page: AppTest) -> str:
-    return f"{read_messages(page)} {read_captions(page)} {read_markdown(page)}"
+    successes = " ".join(element.value for element in page.success).replace("\\", "")
+    return f"{read_messages(page)} {successes} {read_captions(page)} {read_markdown(page)}"
 
 
 def last_run(page: AppTest, kind: str) -> Any:

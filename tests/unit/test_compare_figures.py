@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from plotly.offline import get_plotlyjs
 
 from neuralviz.evaluation.similarity import Similarity
-from neuralviz.plots.compare import colour_range, difference_heatmap, similarity_heatmap, text_names
-
-
-def of_products(method: str, product: float, n: int = 2) -> Similarity:
-    products = np.full((n, n), product, dtype=np.float32)
-    np.fill_diagonal(products, 1)
-    return Similarity(method, tuple(f"text {i}" for i in range(n)), products, np.zeros(n))
+from neuralviz.plots.compare import difference_heatmap, similarity_page, text_names
 
 
 def of_pairs(method: str, *pairs: float) -> Similarity:
@@ -19,14 +14,6 @@ def of_pairs(method: str, *pairs: float) -> Similarity:
     products = np.eye(3)
     products[np.triu_indices(3, 1)] = pairs
     return Similarity(method, ("a", "b", "c"), np.maximum(products, products.T), np.zeros(3))
-
-
-def test_negative_values_in_cells_have_a_minus_sign() -> None:
-    low = of_products("mean", -0.254)
-    names, order = text_names(low.texts), np.arange(2)
-    heatmap = similarity_heatmap(low, names, order, colour_range([low]))
-    assert heatmap.data[0].text == (["", "−0.25"], ["−0.25", ""])
-    assert heatmap.data[0].texttemplate == "%{text}"
 
 
 def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() -> None:
@@ -37,3 +24,13 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Ranks: neural against sbert-wk"
     assert cells.colorbar.title.text == "orange: higher by neural"
+
+
+def test_a_page_has_a_heatmap_for_each_method_and_the_library_once() -> None:
+    methods = [of_pairs("<b>", 0.04, 0.02, 0.03), of_pairs("mean", 0.60, 0.70, 0.65)]
+    page = similarity_page(methods, ["1", "2", "3"], "Cosines & more")
+    assert page.count(get_plotlyjs()) == 1
+    own = page.replace(get_plotlyjs(), "")
+    assert own.count("Plotly.newPlot") == 2
+    assert "<h1>Cosines &amp; more</h1>" in own
+    assert "<b>" not in own

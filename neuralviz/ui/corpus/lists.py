@@ -81,7 +81,7 @@ def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
     return open_map.sample(run.result.neighbours if run is not None and run.result else None)
 
 
-def find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
+def _find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
     """The same texts and their neighbours by each map; None until all are known."""
     samples = [sample for open_map in maps if (sample := _find_sample(open_map)) is not None]
     return samples if len(samples) == len(maps) else None
@@ -154,7 +154,7 @@ def share_neighbours(view: MapView) -> Shared | None:
 
     None for maps of a large corpus until their neighbours are known, or by the same vectors.
     """
-    samples, is_same = find_samples(view.maps), len(view.methods) == 1
+    samples, is_same = _find_samples(view.maps), len(view.methods) == 1
     if samples is None or (is_same and view.corpus.is_large):
         return None
     first, second = (sample.near for sample in samples)
@@ -187,7 +187,7 @@ def describe_maps(view: MapView) -> str:
     one map. All texts count, whatever the filter; of a large corpus, a sample.
     """
     corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
+    samples = _find_samples(methods)
     if samples is None:
         return _describe_themes(view.maps[0])
     everything = "" if view.within is None else f"all {many(corpus.n_texts, 'text')}"
@@ -237,7 +237,7 @@ class _Scores:
 
 def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
     sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
-    samples = find_samples(methods) or ()
+    samples = _find_samples(methods) or ()
     k = min(suggest_k(sizes.values()), *(sample.near.k for sample in samples))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
     return _Scores(methods, k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
@@ -246,7 +246,7 @@ def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
 def show_accuracy(view: MapView) -> None:
     """How often neighbours share labels: all methods on one scale, those of the maps first."""
     corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
+    samples = _find_samples(methods)
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
     if samples is None or not names:
         return

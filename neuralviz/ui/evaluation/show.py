@@ -13,7 +13,6 @@ import streamlit as st
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.examples import EXAMPLES, recorded_results
 from neuralviz.evaluation.results import EMPTY_CELL, Results
 from neuralviz.evaluation.yardsticks import (
     Cases,
@@ -25,25 +24,10 @@ from neuralviz.evaluation.yardsticks import (
     worst_in_words,
     yardsticks_of,
 )
-from neuralviz.headlines.evaluation import (
-    describe_followed_quality,
-    describe_other_winner,
-    describe_pairs,
-    describe_separation,
-    describe_shared_errors,
-    describe_verdict,
-    short_name,
-)
+from neuralviz.headlines import evaluation as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.evaluating import Evaluate, EvaluationState
-from neuralviz.plots.evaluation import (
-    common_figures,
-    confusion_figures,
-    histograms,
-    lead_of_best,
-    quality_figures,
-    yardstick_figure,
-)
+from neuralviz.jobs.evaluating import EXAMPLES, Evaluate, EvaluationState, recorded_results
+from neuralviz.plots import evaluation as plots
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.standalone import About, file_name
@@ -171,8 +155,8 @@ def _show_verdict(
         )
         yardstick = yardsticks.get(chosen, yardstick)
     sentences = [
-        describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
-        describe_other_winner(results, related_results, name=_name_method),
+        headlines.describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
+        headlines.describe_other_winner(results, related_results, name=_name_method),
     ]
     with headline_place:
         show_headline(" ".join(filter(None, sentences)), key="evaluation")
@@ -186,11 +170,11 @@ def _name_method(label: str) -> str:
 
 def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
     """Draw each method's result and the lead of the best; whether there is a figure."""
-    chart = yardstick_figure(results, 0, yardstick)
+    chart = plots.yardstick_figure(results, 0, yardstick)
     if chart is None:
         return False
     drawings = [("", chart, _tabulate_values)]
-    if (lead := lead_of_best(results, 0, yardstick)) is not None:
+    if (lead := plots.lead_of_best(results, 0, yardstick)) is not None:
         drawings.append(("lead in ", lead, _tabulate_leads))
     height = max(figure.layout.height for _, figure, _ in drawings)
     columns = st.columns(len(drawings), gap="large")
@@ -295,7 +279,7 @@ def _pick_method(
 
 def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
     """Show the worst case of a method as a sentence, and its worst cases as a table."""
-    data, name = results.data[0], short_name(results, _name_method)
+    data, name = results.data[0], headlines.short_name(results, _name_method)
     sentences = {
         label: sentence
         for _, label, measured in results.finished(0)
@@ -335,8 +319,8 @@ def _show_views(results: Results, yardstick: Yardstick, provenance: About) -> No
     has_content = {
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
         "Similar and dissimilar": any(len(m.same) and len(m.diff) for m in finished),
-        "Confused labels": any(True for _ in confusion_figures(results, 0)),
-        "Shared errors": any(True for _ in common_figures(results, 0)),
+        "Confused labels": any(True for _ in plots.confusion_figures(results, 0)),
+        "Shared errors": any(True for _ in plots.common_figures(results, 0)),
         "Controlled paraphrases": any(measured.paraphrases for measured in finished),
     }
     views = [view for view, is_there in has_content.items() if is_there]
@@ -362,7 +346,9 @@ def _draw_pair_by_pair(
     data = results.data[0]
     assert isinstance(data, ScoredData)
     label, measured = _pick_method(results, yardstick, "evaluation-pairs-of")
-    write_headline(describe_pairs(data, measured, short_name(results, _name_method)(label)))
+    write_headline(
+        headlines.describe_pairs(data, measured, headlines.short_name(results, _name_method)(label))
+    )
     firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
     table = pd.DataFrame(
         {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
@@ -380,8 +366,10 @@ def _draw_pair_by_pair(
 def _draw_histograms(
     results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
 ) -> None:
-    write_headline(describe_separation(results, 0, yardstick, name=_name_method))
-    figures = {results.rows[row].label: (row, figure) for row, figure in histograms(results, 0)}
+    write_headline(headlines.describe_separation(results, 0, yardstick, name=_name_method))
+    figures = {
+        results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
+    }
     if len(figures) > MAX_DRAWN_METHODS:
         label, _ = _pick_method(results, yardstick, "evaluation-histograms-of", figures)
         figures = {label: figures[label]}
@@ -407,10 +395,10 @@ def _draw_histograms(
 def _draw_shared_errors(
     results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
 ) -> None:
-    write_headline(describe_shared_errors(results, 0, name=_name_method))
+    write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
     compared = results.compared[0]
     labels = [results.rows[row].label for row in compared.rows]
-    for name, figure in common_figures(results, 0):
+    for name, figure in plots.common_figures(results, 0):
         frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
         with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
@@ -426,7 +414,7 @@ def _draw_shared_errors(
 def _draw_confusions(
     results: Results, yardstick: Yardstick, _write_headline: Write, draw: Draw
 ) -> None:
-    drawings = list(confusion_figures(results, 0))
+    drawings = list(plots.confusion_figures(results, 0))
     labels = {results.rows[row].label for row, *_ in drawings}
     label, _ = _pick_method(results, yardstick, "evaluation-confused-by", labels)
     for row, measure, confusion, figure in drawings:
@@ -443,8 +431,8 @@ def _draw_confusions(
 def _draw_paraphrases(
     results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
 ) -> None:
-    write_headline(describe_followed_quality(results, 0, yardstick, _name_method, plain))
-    drawings = list(quality_figures(results, 0))
+    write_headline(headlines.describe_followed_quality(results, 0, yardstick, _name_method, plain))
+    drawings = list(plots.quality_figures(results, 0))
     labels = {results.rows[row].label for row, *_ in drawings}
     label, measured = _pick_method(results, yardstick, "evaluation-paraphrases-by", labels)
 

@@ -76,7 +76,7 @@ def ask_settings(
             ),
         )
         epochs, learning_rate = ask_epochs_and_rate("epochs", "learning_rate")
-        precision = choose_precision("Precision", "precision", "exact")
+        precision = choose_precision("precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
             tolerance = st.number_input(

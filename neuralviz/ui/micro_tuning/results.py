@@ -26,14 +26,7 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, is_held
 from neuralviz.paths import app_folder
-from neuralviz.plots.micro_tuning import (
-    blank_figure,
-    describe_run,
-    products_figure,
-    shares_figure,
-    shares_width,
-    short_layer_names,
-)
+from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
@@ -81,7 +74,7 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
     }
     with open_downloads(f"{key}-all", "Download the run"):
         for label, (name, make) in tables.items():
-            table, provenance = partial(make, record), describe_run(record)
+            table, provenance = partial(make, record), plots.describe_run(record)
             download_table(label, table, name, key=f"{key}-take", provenance=provenance)
 
 
@@ -100,13 +93,13 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with (
         slide(f"{key}-words", plain(describe_words(record, text))),
-        allow_swiping(f"{key}-shares-wide", shares_width(labels)),
+        allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)),
     ):
         show_figure(
-            shares_figure(labels, shares, "Which words shaped the embedding"),
+            plots.shares_figure(labels, shares, "Which words shaped the embedding"),
             f"word shares of text {text + 1}",
             pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
-            describe_run(record, text),
+            plots.describe_run(record, text),
             key=f"{key}-shares",
             height=400,
         )
@@ -169,10 +162,10 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
         show_figure(
-            products_figure(labels, products, shown_texts),
+            plots.products_figure(labels, products, shown_texts),
             "products of neural embeddings",
             table,
-            describe_run(record),
+            plots.describe_run(record),
             key=f"{key}-products",
             height=min(720, 200 + 60 * len(shown_texts)),
         )
@@ -193,7 +186,7 @@ def list_losses(record: RunRecord) -> pd.DataFrame:
 def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
     started = record.started_texts
-    names = short_layer_names(record.settings.layers)
+    names = plots.short_layer_names(record.settings.layers)
     norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
     axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
     values = {name: norms[:, :, i] for i, name in enumerate(names)}
@@ -357,7 +350,7 @@ def _draw_blanks(
         return
     action = describe_deltas(scaled, len(record.texts))
     show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
-    of_run = describe_run(record)
+    of_run = plots.describe_run(record)
     provenance = About(
         "What does it know now?",
         {"sentence": sentence, "after": action, **of_run.settings},
@@ -367,7 +360,7 @@ def _draw_blanks(
         name = f"blank {place}" if len(blanks) > 1 else "the blank"
         rows = [(row.token, row.before, row.after, row.change) for row in blank.candidates]
         show_figure(
-            blank_figure(blank, f"What the model puts into {name}"),
+            plots.blank_figure(blank, f"What the model puts into {name}"),
             f"blank {place}",
             pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
             provenance,
