@@ -37,9 +37,8 @@ EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
     """[text, dim] float32 in rows one after the other in memory.
 
-    Raises:
-        TextError: a value is no finite number, or too large; the message says in which row.
-        SettingsError: they are no rows of numbers.
+    A TextError with the row where a value is no finite number, or too large; a SettingsError where
+    they are no rows of numbers.
     """
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
@@ -183,10 +182,8 @@ def find_neighbours(
     compilation of some 20 s in a fresh process, cannot be interrupted; ``on_wait`` is called once
     if another thread has numba at the moment.
 
-    Raises:
-        SettingsError: an unknown metric, or ``k`` below 1.
-        TextError: fewer than two vectors, or something in them that is no usable number.
-        Stopped: ``should_stop`` said so.
+    A SettingsError for an unknown metric, or ``k`` below 1; a TextError for fewer than two vectors,
+    or something in them that is no usable number; Stopped where ``should_stop`` said so.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
