@@ -9,13 +9,16 @@ says when. Micro-tuning on every text takes about a quarter of an hour on one co
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.examples import RECORDED, example_plan, record
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.jobs.evaluating import RECORDED, example_plan
 from neuralviz.paths import sample_data
 
 
@@ -37,8 +40,17 @@ def main() -> None:
     if results.any_failed:
         raise SystemExit("\n".join(["", *results.sentences(0)]))
     path = sample_data() / RECORDED
-    path.write_bytes(record(results))
+    path.write_bytes(pack(results))
     print(f"\n{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def pack(results: Results) -> bytes:
+    """The content of the recorded file: cosines that are only drawn lose digits."""
+    cells = {}
+    for place, cell in results.cells.items():
+        drawn = {name: getattr(cell.measured, name).astype(np.float16) for name in ("same", "diff")}
+        cells[place] = replace(cell, measured=replace(cell.measured, **drawn))
+    return RESULTS_FORMAT.pack(replace(results, cells=cells))
 
 
 if __name__ == "__main__":

@@ -70,8 +70,8 @@ commands = typer.Typer(add_completion=False)
 
 def _list_experiments(is_requested: bool) -> None:
     if is_requested:
-        for experiment in EXPERIMENTS.values():
-            typer.echo(f"{experiment.name:<16}  {experiment.line}")
+        for name, experiment in EXPERIMENTS.items():
+            typer.echo(f"{name:<16}  {experiment.line}")
         raise typer.Exit
 
 

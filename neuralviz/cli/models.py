@@ -16,7 +16,7 @@ from neuralviz.cli.options import YesOption
 from neuralviz.errors import ModelError
 from neuralviz.models.shared import shared_model
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
-from neuralviz.training.similarity.folder import (
+from neuralviz.training.similarity.kept import (
     delete_similarity_model,
     is_similarity_model,
     model_path,

@@ -45,7 +45,7 @@ from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.folder import check_free_name
+from neuralviz.training.similarity.kept import check_free_name
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.words import many, number
 

@@ -40,10 +40,8 @@ class MeasuredPooling:
 
 @dataclass(frozen=True)
 class BestLayer:
-    """The layer with the highest coefficient, and the one that it is compared with.
-
-    ``rival`` is the last layer, or the second best where the last one is the best; None where there
-    is no other.
+    """The layer with the highest coefficient, and its rival, if there is another layer: the last
+    one, or the second best where the last one is the best.
     """
 
     pooling: str
@@ -57,11 +55,10 @@ class BestLayer:
 def best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> BestLayer | None:
-    """The layer that follows the scores best; None where the coefficient is undefined for all.
+    """The layer that follows the scores best, of the layers of each pooling, by one of
+    `COEFFICIENTS`.
 
-    Args:
-        by_layer: for each pooling, its layers.
-        coefficient: one of `COEFFICIENTS`.
+    None where the coefficient is undefined for all.
     """
     values = {
         (pooling, layer): float(getattr(measured.correlation, coefficient))

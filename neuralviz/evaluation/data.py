@@ -51,11 +51,10 @@ def digest_texts(texts: Iterable[str]) -> str:
 class DataSet(ABC):
     """What all kinds have.
 
-    Attributes:
-        texts: the different texts, in the order in which they first come.
-        notes: sentences on what was left out, or not taken as it may have been meant.
-        columns: role to column, of the table that was read.
-        benchmark: the published data that these are, ``stsb``, ``mrpc`` or ``asset``; else empty.
+    ``texts`` are the different texts, in the order in which they first come; ``notes`` say what was
+    left out, or not taken as it may have been meant; ``columns`` are of the table that was read, by
+    role; ``benchmark`` is the published data that these are: ``stsb``, ``mrpc``, ``asset`` or
+    empty.
     """
 
     name: str
@@ -173,7 +172,7 @@ class ScoredData(DataSet):
     def rows(self) -> np.ndarray:
         """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
 
-        A text that is in several pairs comes as often: every pair is a group of its own.
+        A text of several pairs comes as often: every pair is a group of its own.
         """
         chosen = self.is_similar
         return np.stack([self.first[chosen], self.second[chosen]], axis=1).ravel()
@@ -260,10 +259,8 @@ class LabelledData(DataSet):
 class ParaphraseData(DataSet):
     """Phrases generated from originals, with one quality of similarity varied (section 3.1).
 
-    Attributes:
-        original, generated: [phrase] places in ``texts``.
-        varies, values: [phrase] which quality, and its value.
-        fixed1, fixed2: [phrase] values of the two others.
+    All are [phrase]: places in ``texts``, the quality that varies, its value, and the values of the
+    two others.
     """
 
     original: np.ndarray
@@ -299,11 +296,8 @@ def scored_data(
     thresholds: Thresholds = BY_RANGE,
     notes: tuple[str, ...] = (),
 ) -> ScoredData:
-    """Scored pairs from columns.
-
-    Raises:
-        TextError: there are fewer than three.
-        SettingsError: the thresholds are the wrong way round.
+    """Scored pairs from columns; TextError of fewer than three, SettingsError of thresholds in the
+    wrong order.
     """
     scores = np.asarray(scores, dtype=np.float64)
     if len(scores) < FEWEST_PAIRS:
@@ -327,11 +321,7 @@ def grouped_data(
     *,
     notes: tuple[str, ...] = (),
 ) -> GroupedData:
-    """Texts in groups from columns.
-
-    Raises:
-        TextError: there are fewer than three.
-    """
+    """Texts in groups from columns; TextError of fewer than three."""
     if len(texts) < 3:
         raise TextError(
             f"{name} has only {many(len(texts), 'text')} with a group; a triplet needs three."

@@ -52,12 +52,7 @@ def load_hub_data(
     thresholds: Thresholds = BY_RANGE,
     max_rows: int = MAX_ROWS,
 ) -> DataSet:
-    """Load a data set from the hub, or from a folder in its format.
-
-    Args:
-        name: ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it.
-        roles, thresholds: as of `read_data`.
-        max_rows: those behind are left out, with a note.
+    """Load ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it, as of `read_data`.
 
     Raises:
         NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
@@ -166,8 +161,8 @@ def _as_table(columns: Columns) -> Table:
 def _of_lists(name: str, columns: Columns) -> GroupedData | None:
     """A text with a list of texts in each row, which are a group; None for other columns.
 
-    An original is one of its group; a document is the anchor of its summaries, those that machines
-    wrote, or people where there are none.
+    An original is one of its group; a document is the anchor of its summaries, by machines or else
+    by people.
     """
     list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
     if list_columns is None:

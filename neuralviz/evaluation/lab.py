@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -62,14 +62,10 @@ def evaluate(
 ) -> Generator[Event]:
     """Fill a table, a cell after the other; a cell that fails does not end the work.
 
-    Rows that learn nothing come first; those that differ by their epochs alone are embedded in
-    one run, unless they are fast. What is embedded is kept, so that the same plan goes on from
-    where it was stopped.
-
-    Args:
-        vectors: where they are kept; by default `kept_vectors`. Those that were imported may also
-            be kept beside saved corpora.
-        loaders: where models come from; each is loaded once.
+    Rows that learn nothing come first; those that differ by their epochs alone are embedded in one
+    run, unless they are fast. What is embedded is kept in ``vectors``, by default `kept_vectors`,
+    so that the same plan goes on from where it was stopped; imported vectors may also be kept
+    beside saved corpora. Models come from ``loaders``; each is loaded once.
 
     Yields:
         `Progress` while something is done, a `Cell` for every row and data set, and, where
@@ -83,21 +79,15 @@ def evaluate(
     yield from _Evaluation(plan, vectors or kept_vectors(), once, should_stop).events()
 
 
+@dataclass(eq=False)
 class _Evaluation:
-    """One pass over a plan; remembers where each row's vectors are kept."""
+    """One pass over a plan; remembers where each row's vectors are kept, by its number."""
 
-    def __init__(
-        self,
-        plan: EvaluationPlan,
-        vectors: KeptVectors,
-        loaders: Loaders,
-        should_stop: ShouldStop,
-    ) -> None:
-        self.plan = plan
-        self.vectors = vectors
-        self.loaders = loaders
-        self.should_stop = should_stop
-        self.kept: dict[int, tuple[KeptVectors, KeptEmbedder]] = {}  # by number of the row
+    plan: EvaluationPlan
+    vectors: KeptVectors
+    loaders: Loaders
+    should_stop: ShouldStop
+    kept: dict[int, tuple[KeptVectors, KeptEmbedder]] = field(default_factory=dict)
 
     def events(self) -> Iterator[Event]:
         """The whole table."""

@@ -35,11 +35,12 @@ from neuralviz.models.passes import encode_last
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.pairs import Scale
 from neuralviz.store.embedding import embed
-from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.features import (
+from neuralviz.training.similarity.data import (
     PairFeatures,
+    check_different,
     different_texts,
     look_up,
+    make_room,
     pair_features,
 )
 from neuralviz.training.similarity.loop import fit, load_network, predict
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.similarity.data import SplitPairs
 
-
 MOST_TUNED_ON = 400  # texts; each is a micro-tuning
+DIGITS = 6  # of a cosine: float32 has no more
 
 
 def own_embeddings(
@@ -73,14 +74,11 @@ def own_embeddings(
             return []
         spec = embedder_spec("neural", {"precision": "fast"}, model.id)
         return [(NEURAL, make_embedder(spec, loaders))]
+    spec = embedder_spec("sentence-transformer", model_id=model.id)
     try:
-        spec = embedder_spec("sentence-transformer", model_id=model.id)
         return [(SENTENCE, make_embedder(spec, loaders))]
     except ModelError:  # a model without a pooling of its own
         return []
-
-
-DIGITS = 6  # of a cosine: float32 has no more
 
 
 def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
@@ -126,7 +124,7 @@ def measure_cosines(
     The model's own poolings by default. Features are found and kept in ``store``.
 
     Raises:
-        As `look_up`.
+        As `make_room` and `look_up`.
     """
     texts = different_texts([pairs])
     for pooling in poolings or model_poolings(model):
@@ -146,17 +144,13 @@ def train_ladder(
 ) -> Generator[LadderEvent]:
     """Train every rung on the features of a frozen model, and test each once.
 
-    Args:
-        store: where features are found and kept.
-        own_embedders: names of `BASELINES` and embedders whose cosines the rungs are compared with.
-
-    Yields:
-        Progress of the features, the train pairs' layers, the test pairs, baselines, then every
-        rung.
+    Features are found and kept in ``store``. The rungs are compared with the cosines of
+    ``own_embedders``, which have names of `BASELINES`. Yields progress of the features, the train
+    pairs' layers, the test pairs, baselines, then every rung.
 
     Raises:
         TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
-        As `look_up` and `fit`.
+        As `make_room`, `look_up` and `fit`.
     """
     check_different(split.train.scores, "train")
     scale = Scale.from_scores(split.train.scores)
@@ -176,12 +170,13 @@ def train_ladder(
         (*split.notes, *filter(None, [describe_unread(embedder, texts)])),
         model.fingerprint,
     )
+    cosines = [_cosines(part) for part in raw]
     if settings.pooling == "mean":
-        _, dev_cosines, test_cosines = (_cosines(part)[:, -1] for part in raw)
-        yield _baseline(FLOOR, dev_cosines, test_cosines, raw)
+        yield _baseline(FLOOR, cosines[1][:, -1], cosines[2][:, -1], split)
     else:
         yield from _own_baseline(FLOOR, PooledEmbedder(model), split, store, should_stop)
-    yield _linear_baseline(raw, scale)
+    line = LinearRegression().fit(cosines[0], scale.shares(raw[0].scores))
+    yield _baseline(LINEAR, line.predict(cosines[1]), scale.scores(line.predict(cosines[2])), split)
     for name, own_embedder in own_embedders:
         yield from _own_baseline(name, own_embedder, split, store, should_stop)
     train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
@@ -208,14 +203,9 @@ def train_ladder(
 def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
     cosines = _cosines(features)
     correlations = [correlate(column, features.scores) for column in cosines.T]
-    return LayerCosines(
-        pooling,
-        cosines,
-        features.scores,
-        numbers,
-        np.array([correlation.spearman for correlation in correlations]),
-        np.array([correlation.pearson for correlation in correlations]),
-    )
+    spearman = np.array([correlation.spearman for correlation in correlations])
+    pearson = np.array([correlation.pearson for correlation in correlations])
+    return LayerCosines(pooling, cosines, features.scores, numbers, spearman, pearson)
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
@@ -233,21 +223,11 @@ def _features(
     source: str,
     should_stop: ShouldStop,
 ) -> Generator[FeatureProgress, None, np.ndarray]:
-    looking = look_up(embedder, texts, store, should_stop=should_stop)
-    while True:
-        try:
-            event = next(looking)
-        except StopIteration as end:
-            vectors: np.ndarray = end.value
-            return vectors
+    """[text, layer, d_model] of different texts."""
+    vectors = make_room(len(texts), embedder)
+    for event in look_up(vectors, embedder, texts, store, should_stop=should_stop):
         yield FeatureProgress(event.done, event.total, event.found, source)
-
-
-def _linear_baseline(raw: Sequence[PairFeatures], scale: Scale) -> Baseline:
-    """A linear regression on all layers' cosines."""
-    train, dev, test = map(_cosines, raw)
-    line = LinearRegression().fit(train, scale.shares(raw[0].scores))
-    return _baseline(LINEAR, line.predict(dev), scale.scores(line.predict(test)), raw)
+    return embedder.unfold(vectors)
 
 
 def _own_baseline(
@@ -265,14 +245,11 @@ def _own_baseline(
         if event.vectors is not None:
             vectors[event.at] = event.vectors
         yield FeatureProgress(event.done, event.total, event.found, name)
-    raw = [pair_features(part, texts, vectors[:, None]) for part in parts]
-    dev, test = (_cosines(part)[:, 0] for part in raw)
-    yield _baseline(name, dev, test, (raw[0], *raw))
+    dev, test = (_cosines(pair_features(part, texts, vectors[:, None]))[:, 0] for part in parts)
+    yield _baseline(name, dev, test, split)
 
 
-def _baseline(
-    name: str, dev: np.ndarray, test: np.ndarray, raw: Sequence[PairFeatures]
-) -> Baseline:
-    correlation = correlate(test, raw[2].scores)
-    of_dev = correlate(dev, raw[1].scores).spearman
-    return Baseline(name, of_dev, test, correlation.spearman, correlation.pearson)
+def _baseline(name: str, dev: np.ndarray, test: np.ndarray, split: SplitPairs) -> Baseline:
+    tested = correlate(test, split.test.scores)
+    dev_spearman = correlate(dev, split.dev.scores).spearman
+    return Baseline(name, dev_spearman, test, tested.spearman, tested.pearson)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -14,6 +14,7 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
+from neuralviz.evaluation.events import finite_mean
 from neuralviz.evaluation.tables import STS_TEST
 from neuralviz.reading.pairs import Scale, number_pairs
 from neuralviz.training.similarity.settings import (
@@ -60,14 +61,12 @@ class LadderSettings:
 
     def list_trainings(self) -> list[SimilaritySettings]:
         """The trainings, in their order; SettingsError where a setting makes no sense."""
-        trainings = [
-            SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed)
+        limit = {} if self.max_epochs is None else {"max_epochs": self.max_epochs}
+        return [
+            SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed, **limit)
             for rung in self.rungs
             for seed in self.seeds
         ]
-        if self.max_epochs is None:
-            return trainings
-        return [replace(training, max_epochs=self.max_epochs) for training in trainings]
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -77,11 +76,8 @@ class LadderSettings:
 class LayerCosines:
     """How the cosines at the layers follow people's scores (FREEZE, Figure 1).
 
-    Attributes:
-        cosines: [pair, layer].
-        scores: [pair] by people.
-        numbers: [pair] as of `number_pairs`.
-        spearman, pearson: [layer] -1 … 1, NaN where undefined.
+    ``cosines`` are [pair, layer], ``scores`` and ``numbers``, as of `number_pairs`, [pair]; the
+    coefficients are [layer] -1 … 1, NaN where undefined.
     """
 
     __repr__ = short_repr
@@ -106,13 +102,10 @@ class FeatureProgress:
 
 @dataclass(frozen=True, eq=False)
 class TestPairs:
-    """The pairs that everything is tested on.
+    """The pairs that everything is tested on, and how the pairs were divided.
 
-    Attributes:
-        scores: [pair] by people.
-        scale: of people's scores, by the train pairs.
-        notes: sentences on how the pairs were divided.
-        fingerprint: of the frozen model.
+    ``scores`` are by people, their scale is that of the train pairs; the fingerprint is that of the
+    frozen model.
     """
 
     __repr__ = short_repr
@@ -131,13 +124,9 @@ class TestPairs:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the rungs are compared with, on the same pairs.
+    """What the rungs are compared with, one of `BASELINES`: Spearman on dev pairs, and test pairs.
 
-    Attributes:
-        name: one of `BASELINES`.
-        dev: Spearman on the dev pairs.
-        predicted: [pair] of the test pairs; cosines, or scores on people's scale.
-        spearman, pearson: of the test pairs.
+    ``predicted`` is [pair] of the test pairs; cosines, or scores on people's scale.
     """
 
     __repr__ = short_repr
@@ -162,12 +151,9 @@ class RungEvent:
 
 @dataclass(frozen=True, eq=False)
 class RungResult:
-    """A trained rung on the test pairs, which it has not seen.
+    """A trained rung on the test pairs, which it has not seen, and the seconds that it took.
 
-    Attributes:
-        predicted: [pair] scores of the test pairs on people's scale.
-        spearman, pearson: of the test pairs.
-        seconds: that the training took.
+    ``predicted`` is [pair] scores of the test pairs on people's scale.
     """
 
     __repr__ = short_repr
@@ -180,6 +166,11 @@ class RungResult:
     pearson: float
     seconds: float
 
+    @property
+    def dev(self) -> float:
+        """Spearman on the dev pairs."""
+        return self.trained.dev
+
 
 LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent | RungResult
 
@@ -189,12 +180,9 @@ LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The training of a rung, as far as it is.
+    """The training of a rung, as far as it is: [epoch] mean loss, and Spearman on the dev pairs.
 
-    Attributes:
-        losses: [epoch] mean loss.
-        dev: [epoch] Spearman on the dev pairs.
-        rebuilt: [epoch, layer] losses of its autoencoders; no row without.
+    ``rebuilt`` is [epoch, layer] losses of its autoencoders; no row without.
     """
 
     losses: tuple[float, ...] = ()
@@ -255,10 +243,6 @@ class Ladder:
         """The results of a rung, a seed each."""
         return [result for (name, _), result in self.results.items() if name == rung]
 
-    def dev_of(self, rung: Rung) -> float:
-        """Mean Spearman of a rung on the dev pairs."""
-        return _mean([result.trained.dev for result in self.of_rung(rung)])
-
 
 LADDER_FORMAT = RecordFormat(
     "a ladder",
@@ -275,7 +259,7 @@ LADDER_FORMAT = RecordFormat(
 
 @dataclass(frozen=True)
 class LadderLine:
-    """A baseline or a rung on the test pairs; of several seeds, the mean.
+    """A baseline, or a rung, on the test pairs; of several seeds, the mean.
 
     Attributes:
         rung: None for a baseline.
@@ -308,27 +292,32 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
     test = ladder.test
     if test is None:
         return []
-    texts = dict.fromkeys([*test.sentences1, *test.sentences2])
-    is_published = digest_texts(texts) == STS_TEST
-    lines = [
-        LadderLine(
-            baseline.name, None, baseline.dev, baseline.spearman, baseline.pearson, (),
-            _bounds(_resampled([baseline], test)), None,
-        )
-        for baseline in ladder.baselines.values()
-    ]  # fmt: skip
+    is_published = digest_texts(dict.fromkeys([*test.sentences1, *test.sentences2])) == STS_TEST
+    lines = [_line(baseline.name, None, [baseline], test) for baseline in ladder.baselines.values()]
     for rung in ladder.rungs:
-        results = ladder.of_rung(rung)
-        spearman = tuple(result.spearman for result in results)
-        pearson = _mean([result.pearson for result in results])
         published = PUBLISHED[rung][1] if is_published else None
-        lines.append(
-            LadderLine(
-                RUNG_NAMES[rung], rung, ladder.dev_of(rung), _mean(spearman), pearson, spearman,
-                _bounds(_resampled(results, test)), published,
-            )
-        )  # fmt: skip
+        lines.append(_line(RUNG_NAMES[rung], rung, ladder.of_rung(rung), test, published))
     return lines
+
+
+def _line(
+    name: str,
+    rung: Rung | None,
+    results: Sequence[Baseline | RungResult],
+    test: TestPairs,
+    published: float | None = None,
+) -> LadderLine:
+    drawn = _resampled(results, test)
+    return LadderLine(
+        name,
+        rung,
+        dev=_mean(result.dev for result in results),
+        spearman=_mean(result.spearman for result in results),
+        pearson=_mean(result.pearson for result in results),
+        seeds=tuple(result.spearman for result in results) if rung else (),
+        interval=interval(drawn) if np.isfinite(drawn).any() else None,
+        published=published,
+    )
 
 
 def best_rung(ladder: Ladder) -> Rung | None:
@@ -336,13 +325,14 @@ def best_rung(ladder: Ladder) -> Rung | None:
 
     The test pairs have no say in it, so that they can tell how good it is.
     """
-    defined = [rung for rung in ladder.rungs if np.isfinite(ladder.dev_of(rung))]
-    return max(defined, key=ladder.dev_of, default=None)
+    devs = {rung: _mean(result.dev for result in ladder.of_rung(rung)) for rung in ladder.rungs}
+    defined = [rung for rung, dev in devs.items() if np.isfinite(dev)]
+    return max(defined, key=devs.__getitem__, default=None)
 
 
 def best_baseline(ladder: Ladder) -> str:
     """The name of the baseline that the dev pairs choose, the first of equals."""
-    return max(ladder.baselines.values(), key=lambda baseline: _or_lowest(baseline.dev)).name
+    return max(ladder.baselines.values(), key=_dev_or_lowest).name
 
 
 def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
@@ -353,7 +343,11 @@ def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
     """The result of a rung, among its seeds, that is best on the dev pairs."""
-    return max(ladder.of_rung(rung), key=lambda result: _or_lowest(result.trained.dev))
+    return max(ladder.of_rung(rung), key=_dev_or_lowest)
+
+
+def _dev_or_lowest(result: Baseline | RungResult) -> float:
+    return result.dev if np.isfinite(result.dev) else -np.inf
 
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
@@ -395,18 +389,9 @@ def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) ->
     ]
 
 
-def _or_lowest(value: float) -> float:
-    return value if np.isfinite(value) else -np.inf
-
-
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: Iterable[float]) -> float:
     """The mean of what is defined; NaN of nothing."""
-    defined = [value for value in values if np.isfinite(value)]
-    return float(np.mean(defined)) if defined else float("nan")
-
-
-def _bounds(resampled: np.ndarray) -> Bounds | None:
-    return interval(resampled) if np.isfinite(resampled).any() else None
+    return finite_mean(np.array([*values]))
 
 
 def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:

@@ -38,8 +38,8 @@ class LayerPairs:
         by_layer: for each pooling that the model has, its layers 0 … n_blocks (frozen features,
             Figure 1).
         ablation: for each variant of SBERT-WK, its parts alone and together (Table VII).
-        windows: for each variant, the windows 1 … 4 (Figure 3).
-        layer_starts: for each variant, the first layers 0 … n_blocks - 1 (Figure 3).
+        windows, layer_starts: for each variant, the windows 1 … 4, and the first layers
+            0 … n_blocks - 1 (Figure 3).
     """
 
     model_id: str

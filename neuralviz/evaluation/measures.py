@@ -53,8 +53,7 @@ def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, .
 
     Raises:
         SettingsError: the data are not made for one that is wanted.
-        NeuralvizError: none of them can be had from the data, whatever the vectors; the message
-            says why.
+        NeuralvizError: none can be had from the data, whatever the vectors; the message says why.
     """
     chosen = settings.measures_of(data)
     for name in chosen:
@@ -413,9 +412,8 @@ def unlike_pairs(
 ) -> np.ndarray:
     """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
 
-    Args:
-        group: [text] number of its group.
-        anchor: [text] whether it is an anchor, first in a pair and never second; None: all are.
+    ``group`` is [text] the number of its group. An ``anchor``, as [text] says, is first in a pair
+    and never second; None stands for all.
     """
     n = len(group)
     first = np.arange(n) if anchor is None else np.flatnonzero(anchor)

@@ -35,10 +35,8 @@ AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the pa
 class Row:
     """A row of an experiment's table: a way to embed.
 
-    Attributes:
-        label: no two alike in one experiment.
-        key: by which scripts find the row; no two alike in one experiment.
-        published: the name that the paper's tables have for it; empty where they have none.
+    Labels and keys, by which scripts find rows, are not alike in one experiment. ``published`` is
+    the name that the paper's tables have for it; empty where they have none.
     """
 
     label: str
@@ -64,15 +62,11 @@ class MeasureSettings:
     """What is measured, and how.
 
     Attributes:
-        measures: names; ``all`` for all that the data are made for; empty for all of these but
-            what takes long.
-        k: neighbours that vote on a label.
-        resamples: of the bootstrap intervals; 0 for none.
-        seed: of all that is drawn: bootstrap samples, and pairs and texts where there are many.
-        max_compared: relations that are compared one by one, for what methods break in common.
-
-    Raises:
-        SettingsError: there are too few or too many resamples.
+        measures: ``all`` for all that the data are made for; empty for all of these but the slow
+        ones. k: neighbours that vote on a label. resamples: of the bootstrap intervals, 200 to
+        100,000, or 0 for none; else SettingsError. seed: of all that is drawn: bootstrap samples,
+        and pairs and texts where there are many. max_compared: relations that are compared one by
+        one, for what methods break in common.
     """
 
     measures: tuple[Measure | Literal["all"], ...] = ()
@@ -176,11 +170,8 @@ def experiment_rows(
     head_layers: Callable[[str], Sequence[str]],
     n_blocks: Callable[[str], int],
 ) -> tuple[Row, ...]:
-    """The rows of one or more declared experiments, each once.
-
-    Args:
-        names: of `EXPERIMENTS`.
-        typed, model_id, head_layers, n_blocks: as of `RowMaker`.
+    """The rows of one or more of `EXPERIMENTS`, each once; see `RowMaker` for what they are made
+    of.
 
     Raises:
         SettingsError: there is no such experiment, or an option cannot be read, or none of the
@@ -258,11 +249,9 @@ def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 class RowMaker:
     """Makes the rows of declared experiments.
 
-    Attributes:
-        typed: options that go to every row whose method has them.
-        model_id: the model of all rows; None for each method's own.
-        head_layers: names the layers of a masked language model's head, for leaving one out.
-        n_blocks: counts the blocks of a model, for taking one layer after the other.
+    ``typed`` options go to every row whose method has them; a ``model_id`` of None is each method's
+    own. ``head_layers`` names the layers of a masked language model's head, ``n_blocks`` counts the
+    blocks of a model.
     """
 
     typed: Mapping[str, str]
@@ -301,35 +290,31 @@ class RowMaker:
 class Experiment:
     """A table that is declared once; ``line`` says what it compares, and where the paper does."""
 
-    name: str
     line: str
     make_rows: Callable[[RowMaker], tuple[Row, ...]]
 
 
 def _layers(maker: RowMaker) -> tuple[Row, ...]:
     names = maker.head_layers(maker.model_id or BUNDLED)
-    rows = [_five_epochs(maker)]
-    for number, left_out in enumerate(names):
-        kept = ",".join(name for name in names if name != left_out)
-        label = f"neural-L{number}"
-        rows.append(maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, layers=kept))
-    return tuple(rows)
+    return _leave_out(maker, "L", "layers", names, ",")
 
 
 def _blueprints(maker: RowMaker) -> tuple[Row, ...]:
-    rows = [_five_epochs(maker)]
-    for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
-        kept = ", ".join(
-            str(blueprint) for blueprint in DEFAULT_BLUEPRINTS if blueprint != left_out
-        )
-        label = f"neural-B{number}"
-        rows.append(maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, blueprints=kept))
-    return tuple(rows)
+    return _leave_out(maker, "B", "blueprints", [str(each) for each in DEFAULT_BLUEPRINTS], ", ")
 
 
-def _five_epochs(maker: RowMaker) -> Row:
-    label = "neural, 5 epochs"
-    return maker.make(label, "neural", label, epochs=ABLATION_EPOCHS)
+def _leave_out(
+    maker: RowMaker, letter: str, option: str, values: Sequence[str], separator: str
+) -> tuple[Row, ...]:
+    """Five epochs with all values of an option, then with all but one."""
+    kept: dict[str, dict[str, str]] = {"neural, 5 epochs": {}}
+    for number, left_out in enumerate(values):
+        others = separator.join(value for value in values if value != left_out)
+        kept[f"neural-{letter}{number}"] = {option: others}
+    return tuple(
+        maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **options)
+        for label, options in kept.items()
+    )
 
 
 def _ablations(maker: RowMaker) -> tuple[Row, ...]:
@@ -399,52 +384,37 @@ def _sbert_wk_sweep(maker: RowMaker) -> tuple[Row, ...]:
 
 
 EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        Experiment(
-            "ablations",
-            "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
-            "(Tables 5 to 12).",
-            _ablations,
-        ),
-        Experiment(
-            "layers",
-            "Neural embeddings with one layer of the head left out (Tables 5 to 8).",
-            _layers,
-        ),
-        Experiment(
-            "blueprints",
-            "Neural embeddings with one blueprint left out (Tables 9 to 12).",
-            _blueprints,
-        ),
-        Experiment("epochs", "Neural embeddings after 1 to 20 epochs.", _epochs),
-        Experiment(
-            "learning-rate", "Neural embeddings at different learning rates.", _learning_rates
-        ),
-        Experiment(
-            "layer-by-layer",
-            "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
-            _layer_by_layer,
-        ),
-        Experiment("precision", "Neural embeddings at each precision.", _precisions),
-        Experiment(
-            "outputs",
-            "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
-            "the last block (Appendix G).",
-            _outputs,
-        ),
-        Experiment(
-            "concatenated",
-            "Neural embeddings concatenated with others (Appendix H).",
-            _concatenated,
-        ),
-        Experiment(
-            "sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
-        ),
-        Experiment(
-            "sbert-wk-sweep",
-            "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3).",
-            _sbert_wk_sweep,
-        ),
-    )
+    "ablations": Experiment(
+        "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
+        "(Tables 5 to 12).",
+        _ablations,
+    ),
+    "layers": Experiment(
+        "Neural embeddings with one layer of the head left out (Tables 5 to 8).", _layers
+    ),
+    "blueprints": Experiment(
+        "Neural embeddings with one blueprint left out (Tables 9 to 12).", _blueprints
+    ),
+    "epochs": Experiment("Neural embeddings after 1 to 20 epochs.", _epochs),
+    "learning-rate": Experiment("Neural embeddings at different learning rates.", _learning_rates),
+    "layer-by-layer": Experiment(
+        "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
+        _layer_by_layer,
+    ),
+    "precision": Experiment("Neural embeddings at each precision.", _precisions),
+    "outputs": Experiment(
+        "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
+        "the last block (Appendix G).",
+        _outputs,
+    ),
+    "concatenated": Experiment(
+        "Neural embeddings concatenated with others (Appendix H).", _concatenated
+    ),
+    "sbert-wk-parts": Experiment(
+        "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
+    ),
+    "sbert-wk-sweep": Experiment(
+        "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3).",
+        _sbert_wk_sweep,
+    ),
 }

@@ -78,14 +78,10 @@ class TaskKind:
 def probing_task(
     task: str, name: str, texts: Iterable[str], seed: int = 0, *, max_texts: int = MOST_TEXTS
 ) -> ProbingTask:
-    """A task made from texts; the same texts and seed make the same task.
+    """A task, one of `TASKS`, made from texts; the same texts and seed make the same task.
 
-    Args:
-        task: one of `TASKS`.
-        name: of the texts, for people.
-        texts: any; those that occur twice count once.
-        seed: decides which texts are taken, and which words of them are exchanged.
-        max_texts: texts that are used; of more, these are drawn.
+    ``name`` is that of the texts, for people. Texts that occur twice count once; of more than
+    ``max_texts`` some are drawn. The seed also decides which words of them are exchanged.
 
     Raises:
         SettingsError: there is no such task.

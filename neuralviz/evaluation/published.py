@@ -25,9 +25,8 @@ TOTALS = {
 
 @dataclass(frozen=True)
 class PublishedCount:
-    """A published count of broken pairs or triplets, and the mean products.
-
-    ``shared`` is I with the neural embedding (Eq. 3); None where it is not printed.
+    """A published count of broken pairs or triplets, the mean products, and I with the neural
+    embedding (Eq. 3) where it is printed.
     """
 
     wrong: int
@@ -50,15 +49,11 @@ class Published:
 
 
 def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
-    """What was published of a row on these data; None where nothing was.
+    """What was published of a row, by `Row.published`, on these data; None where nothing was.
 
-    Counts stand only where there are as many pairs, or triplets, as the paper had: with other
-    bounds of what is similar there are others.
-
-    Args:
-        data: one whose ``benchmark`` is known; nothing is known of others.
-        name: `Row.published`.
-        model_id: of the row: pooled vectors were published of two models.
+    Nothing is known of data without a ``benchmark``. Counts stand only where there are as many
+    pairs, or triplets, as the paper had: with other bounds of what is similar there are others.
+    Pooled vectors were published of two models.
     """
     if name == "mean" and model_id.rstrip("/").endswith(MPNET):
         name = f"mean of {MPNET}"

@@ -23,11 +23,8 @@ MOST_LABELS = 40  # different ones of a column whose texts are grouped
 class Similarity:
     """How similar a method finds texts.
 
-    Attributes:
-        texts: in the order of rows and columns.
-        products: [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, NaN where a
-            text has no vector yet.
-        zeros: [text] true where the vector is all zeros.
+    ``products`` are [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, as
+    ``zeros`` says of each text, and NaN where a text has no vector yet.
     """
 
     method: str
@@ -98,8 +95,7 @@ def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
 def rank_differences(first: Similarity, second: Similarity) -> np.ndarray:
     """[text, text] how many ranks higher ``first`` puts each pair than ``second``.
 
-    Positive where the pair is more similar by ``first``; NaN on the diagonal and where either
-    method has not done the pair.
+    NaN on the diagonal and where either method has not done the pair.
     """
     return second.ranks - first.ranks
 
@@ -120,14 +116,11 @@ def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Disagreements:
-    """Pairs of texts, those on which methods disagree most first.
+    """Pairs of texts, by number, those on which methods disagree most first.
 
-    Attributes:
-        first, second: [pair] numbers of the texts.
-        products: [pair, method].
-        ranks: [pair, method] places among all pairs, 1 for the most similar.
-        spread: [pair] 0 … 1, how far the places are apart: largest minus smallest, over the number
-            of pairs.
+    ``products`` and ``ranks``, places among all pairs with 1 for the most similar, are [pair,
+    method]. ``spread`` is [pair] 0 … 1, the largest place minus the smallest, over the number of
+    pairs.
     """
 
     first: np.ndarray
@@ -191,12 +184,9 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     """[done text with a label] whether the most similar other such text has the same label.
 
-    Where several are equally similar, all of them have to: the order of the texts decides nothing.
-    Empty where fewer than two texts with a label are done.
-
-    Args:
-        similarity: of the texts.
-        labels: [text]; ``""`` is none.
+    ``labels`` are [text]; an empty one is none. Where several texts are equally similar, all of
+    them have to: the order of the texts decides nothing. Empty where fewer than two such texts are
+    done.
     """
     is_used = similarity.has_vector & np.array([bool(label) for label in labels])
     if is_used.sum() < 2:
@@ -235,8 +225,7 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     """Write a row for every method and every pair of different texts, as of `write_pieces`.
 
     The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
-    ``rank``, 1 for the most similar pair of the method; equal products share the best of their
-    ranks.
+    ``rank``, as of `Similarity.ranks`.
 
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.

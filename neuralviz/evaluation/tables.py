@@ -37,7 +37,7 @@ from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData, Thresholds
+    from neuralviz.evaluation.data import DataSet, GroupedData, Thresholds
     from neuralviz.reading.labelled import Kind
     from neuralviz.store.corpora import Corpus, CorpusStore
 
@@ -56,11 +56,8 @@ def read_data(
 ) -> DataSet:
     """Read a table of one of the kinds.
 
-    Args:
-        source: the file.
-        roles: role to column, for those that are not called as in `ROLES`.
-        thresholds: of the scores.
-        max_rows: rows behind are left out, with a note.
+    ``roles`` are columns by role, where they are not called as in `ROLES`. Rows behind ``max_rows``
+    are left out, with a note.
 
     Raises:
         TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
@@ -80,28 +77,23 @@ def make_data(
     """`read_data` for a table that is read already."""
     kind, columns = find_roles(name, table.columns, roles or {})
     if kind == "pairs":
-        data: DataSet = _scored(name, table, columns, thresholds)
+        rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
+        data: DataSet = scored_data(
+            name, *rows.texts, *rows.numbers, thresholds=thresholds, notes=rows.notes
+        )
         if data.digest_of_texts == STS_TEST:
             data = replace(data, benchmark="stsb")
     elif kind == "groups":
         data = _grouped(name, table, columns)
     elif kind == "labels":
-        data = _labelled(name, table, columns)
+        rows = usable_rows(table, (columns["text"], columns["label"]))
+        data = labelled_data(name, *rows.texts, notes=rows.notes)
     else:
         data = _paraphrases(name, table, columns)
     if kind != "pairs" and thresholds != BY_RANGE:
         note = f"{name} has no scores, so the thresholds have no effect."
         data = replace(data, notes=(*data.notes, note))
     return replace(data, columns=columns)
-
-
-def _scored(
-    name: str, table: Table, columns: Mapping[str, str], thresholds: Thresholds
-) -> ScoredData:
-    rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
-    first, second = rows.texts
-    (scores,) = rows.numbers
-    return scored_data(name, first, second, scores, thresholds=thresholds, notes=rows.notes)
 
 
 def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData:
@@ -121,12 +113,6 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
                 ),
             )
     return grouped_data(name, texts, groups, anchors, notes=notes)
-
-
-def _labelled(name: str, table: Table, columns: Mapping[str, str]) -> LabelledData:
-    rows = usable_rows(table, (columns["text"], columns["label"]))
-    texts, labels = rows.texts
-    return labelled_data(name, texts, labels, notes=rows.notes)
 
 
 def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> ParaphraseData:
@@ -288,7 +274,7 @@ def corpus_data(
 
 
 def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
-    """The ways to embed of which every text of a corpus has a vector, each once, the oldest first.
+    """The ways to embed of which every text of a corpus has a vector, the oldest first.
 
     Raises:
         StoreError: the corpus is gone.

@@ -40,11 +40,9 @@ _FORMAT = 3  # raise it where the same row gives other numbers
 
 @dataclass(frozen=True)
 class RowProgress:
-    """Where a row is that is being trained.
+    """Where a row is that is being trained: 0 of 0 steps while the encoder is looked at before.
 
-    Attributes:
-        step, steps: made, and in all; 0 of 0 while the encoder is looked at before.
-        cell, cells: cells that are finished, and in all.
+    ``cell`` of ``cells`` are finished.
     """
 
     row: str
@@ -67,17 +65,9 @@ def fill_table(
 ) -> Generator[RowProgress | TrainingCell]:
     """Fill a table, a row with every seed before the next seed; what is there is not done again.
 
-    Args:
-        rows: of a declared table.
-        model: to begin with.
-        texts: the corpus.
-        labels: one a text, ``""`` for none; never trained on.
-        seeds: each row is trained once with each; what is not trained is measured once.
-        folder: where finished cells and checkpoints are kept; by default the user's own.
-        should_stop: asked after every step.
-
-    Yields:
-        Where it is, and every cell once it is finished or found.
+    ``texts`` are the corpus, with one label each, ``""`` for none, never trained on. Rows that are
+    not trained are measured once. Finished cells and checkpoints are kept in ``folder``, by default
+    the user's own. Yields where it is, and every cell once it is finished or found.
 
     Raises:
         NeuralvizError: fewer than two different labels, none that texts share, or as of

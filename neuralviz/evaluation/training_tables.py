@@ -13,17 +13,17 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     import pandas as pd
 
+    from neuralviz.training.settings import PairKind
+
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of a table.
+    """A row of a table; labels are not alike in one table.
 
-    Attributes:
-        label: no two alike in one table.
-        is_trained: False measures the encoder as it is before the first step.
-        unseen: whether the texts that are tested on are left out of the training.
+    A row that is not trained measures the encoder as it is before the first step. ``unseen`` leaves
+    the texts that are tested on out of the training.
     """
 
     label: str
@@ -34,15 +34,12 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table that is declared once.
+    """A table that is declared once; ``line`` says what it compares, and where the paper does.
 
-    Attributes:
-        line: what it compares, and where the paper does.
-        columns: what its numbers are, see `training_frame`.
-        rows: made from the settings that all rows share, and the number of the model's blocks.
+    ``columns`` are what its numbers are, see `TrainingCell.numbers`. ``rows`` are made from the
+    settings that all rows share, and the number of the model's blocks.
     """
 
-    name: str
     line: str
     columns: Columns
     rows: Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
@@ -53,9 +50,7 @@ class TrainingCell:
     """What one row has reached with one seed. All accuracies are shares, 0 … 1.
 
     Attributes:
-        row: label.
-        steps: that were made; 0 before.
-        seconds: that they took: the median of a step, times their number.
+        seconds: that the steps took: the median of a step, times their number.
         layers: [layer] 10-NN accuracy, each text by all others, cosine similarity.
         epochs: the last layer's, before and after every epoch; None where it is not known, as the
             process was killed between.
@@ -85,11 +80,7 @@ class TrainingCell:
 
 
 def read_cell(content: Mapping[str, Any]) -> TrainingCell:
-    """The cell that ``dataclasses.asdict`` made a mapping of, also after JSON.
-
-    Raises:
-        ValueError: the mapping is of something else.
-    """
+    """The cell of a mapping by ``dataclasses.asdict``, also after JSON; ValueError for others."""
     try:
         values = {**content, "layers": tuple(content["layers"]), "epochs": tuple(content["epochs"])}
         return TrainingCell(**values)
@@ -147,55 +138,47 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
     return TrainingRow(label, settings, is_trained=False)
 
 
-def _kinds(settings: TrainingSettings, *kinds: str) -> tuple[TrainingRow, ...]:
-    return tuple(TrainingRow(kind, _with_changes(settings, pairs=kind)) for kind in kinds)
+def _list_kinds(
+    *kinds: PairKind, before: bool = True
+) -> Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]:
+    """The rows of some kinds of pairs, after that of the encoder as it is."""
 
+    def make(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+        rows = [TrainingRow(kind, replace(settings, pairs=kind)) for kind in kinds]
+        return (*[_before(settings)] * before, *rows)
 
-def _with_changes(settings: TrainingSettings, **options: object) -> TrainingSettings:
-    return replace(settings, **options)  # type: ignore[arg-type]
-
-
-def _pairs(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    return (_before(settings), *_kinds(settings, "crops", "dropout", "masking"))
-
-
-def _crops_and_dropout(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    return (_before(settings), *_kinds(settings, "crops", "dropout"))
-
-
-def _epochs(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    return _kinds(settings, "crops", "dropout")
+    return make
 
 
 def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _with_changes(settings, pairs="crops", start="pretrained")
+    crops = replace(settings, pairs="crops", start="pretrained")
     scratch = replace(crops, start="random", epochs=None)
     table = replace(  # alone, with its own epochs and rate
         scratch, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
     )
+    dropout = replace(table, pairs="dropout")
+    pretrained = [replace(way, start="pretrained") for way in (table, dropout)]
     starts = {
-        "pretrained": (crops,),
-        "random": (scratch,),
-        "table alone": (table, _with_changes(table, pairs="dropout")),
-        "pretrained table alone": tuple(
-            _with_changes(table, pairs=kind, start="pretrained") for kind in ("crops", "dropout")
-        ),
+        "pretrained": [crops],
+        "random": [scratch],
+        "table alone": [table, dropout],
+        "pretrained table alone": pretrained,
     }
     rows: list[TrainingRow] = []
     for start, ways in starts.items():
         rows.append(_before(ways[0], f"{start}, before"))
-        rows += [TrainingRow(f"{start}, {variant.pairs}", variant) for variant in ways]
+        rows += [TrainingRow(f"{start}, {way.pairs}", way) for way in ways]
     return tuple(rows)
 
 
 def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _with_changes(settings, pairs="crops")
+    crops = replace(settings, pairs="crops")
     frozen = [TrainingRow(f"{n} frozen", replace(crops, frozen_blocks=n)) for n in range(n_blocks)]
     return (_before(crops), *frozen)
 
 
 def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _with_changes(settings, pairs="crops")
+    crops = replace(settings, pairs="crops")
     rows: list[TrainingRow] = []
     for pooling in TRAINING_POOLINGS:
         pooled = replace(crops, pooling=pooling)
@@ -204,43 +187,38 @@ def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, .
 
 
 def _unseen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    rows = _kinds(settings, "crops", "dropout")
-    apart = tuple(replace(row, label=f"{row.label}, test unseen", unseen=True) for row in rows)
-    return (_before(settings), *rows, *apart)
+    before, *rows = CROPS_AND_DROPOUT(settings, n_blocks)
+    apart = [replace(row, label=f"{row.label}, test unseen", unseen=True) for row in rows]
+    return (before, *rows, *apart)
 
 
-TRAINING_TABLES: dict[str, TrainingTable] = {
-    table.name: table
-    for table in (
-        TrainingTable(
-            "pairs", "Crops, dropout and masking against before (section 3).", "accuracy", _pairs
-        ),
-        TrainingTable(
-            "layers", "Every layer, before and after (Fig. 4b).", "layers", _crops_and_dropout
-        ),
-        TrainingTable(
-            "frozen", "Crops with the first blocks frozen (Fig. 4a).", "accuracy", _frozen
-        ),
-        TrainingTable(
-            "spaces", "Raw, centred and whitened; Euclidean and cosine (Table S2).", "spaces",
-            _crops_and_dropout,
-        ),
-        TrainingTable("epochs", "After every epoch.", "epochs", _epochs),
-        TrainingTable(
-            "starts",
-            "Pretrained weights, random weights, and the embedding table alone (Table S5: random).",
-            "accuracy", _starts,
-        ),
-        TrainingTable(
-            "poolings", "Mean, CLS, SEP and the seventh token.", "accuracy", _poolings
-        ),
-        TrainingTable(
-            "unseen", "Tested on texts that were trained on, and on texts that were not.",
-            "spaces", _unseen,
-        ),
-    )
-}  # fmt: skip
-"""All tables by name."""
+CROPS_AND_DROPOUT = _list_kinds("crops", "dropout")
+TRAINING_TABLES = {
+    "pairs": TrainingTable(
+        "Crops, dropout and masking against before (section 3).",
+        "accuracy",
+        _list_kinds("crops", "dropout", "masking"),
+    ),
+    "layers": TrainingTable(
+        "Every layer, before and after (Fig. 4b).", "layers", CROPS_AND_DROPOUT
+    ),
+    "frozen": TrainingTable("Crops with the first blocks frozen (Fig. 4a).", "accuracy", _frozen),
+    "spaces": TrainingTable(
+        "Raw, centred and whitened; Euclidean and cosine (Table S2).", "spaces", CROPS_AND_DROPOUT
+    ),
+    "epochs": TrainingTable(
+        "After every epoch.", "epochs", _list_kinds("crops", "dropout", before=False)
+    ),
+    "starts": TrainingTable(
+        "Pretrained weights, random weights, and the embedding table alone (Table S5: random).",
+        "accuracy",
+        _starts,
+    ),
+    "poolings": TrainingTable("Mean, CLS, SEP and the seventh token.", "accuracy", _poolings),
+    "unseen": TrainingTable(
+        "Tested on texts that were trained on, and on texts that were not.", "spaces", _unseen
+    ),
+}
 
 
 def training_table(name: str) -> TrainingTable:

@@ -131,10 +131,8 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
 @dataclass(frozen=True)
 class TwoScores:
-    """The scores of every trained rung, on people's scale.
-
-    Attributes:
-        equal: the first of them and itself, by rung: the highest score that a rung gives.
+    """The scores of every trained rung, on people's scale: of two texts, and of the first and
+    itself, which is the highest score that a rung gives.
     """
 
     pair: Mapping[Rung, float]  # two texts, by rung
@@ -162,12 +160,8 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
 def score_two_texts(
     model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
 ) -> TwoScores:
-    """The scores of trained rungs for two texts, and for the first of them and itself.
-
-    Args:
-        model: the frozen one.
-        rungs: trained on it with one pooling.
-        first, second: texts.
+    """The scores of rungs, trained with one pooling, for two texts, and for the first of them and
+    itself.
 
     Raises:
         TextError: a text has no token that the model can read.
@@ -183,12 +177,9 @@ def score_two_texts(
 
 
 def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
-    """The rungs of a ladder as models that can be saved and score pairs.
+    """The rungs of a ladder, one at least, as models that can be saved and score pairs.
 
-    Args:
-        model: the frozen one.
-        ladder: with one trained rung at least; of several seeds, the one that is best on the dev
-            pairs is taken.
+    Of several seeds, the one that is best on the dev pairs is taken. ``model`` is the frozen one.
     """
     assert ladder.test is not None
     scale, fingerprint = ladder.test.scale, ladder.test.fingerprint

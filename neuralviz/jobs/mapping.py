@@ -157,13 +157,7 @@ class PlacedSentence:
 
 @dataclass(frozen=True)
 class PlaceSentence(LatestTask[PlacedSentence]):
-    """Find where a sentence lands on a kept map, and what is near it.
-
-    Attributes:
-        models: of the spec: with other files the sentence may land elsewhere, or cannot be placed.
-        wait: seconds for another map to be done; after that the run fails, and what is near is
-            known.
-    """
+    """Find where a sentence lands on a kept map, and what is near it."""
 
     lane = "short"
 
@@ -171,8 +165,8 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     map_id: str
     spec: EmbedderSpec  # how the map's texts were embedded
     sentence: str  # to be placed
-    models: tuple[ModelRef, ...]
-    wait: float = 90.0
+    models: tuple[ModelRef, ...]  # of the spec: with other files it may land elsewhere
+    wait: float = 90.0  # seconds for another map; after that the run fails, what is near is known
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
@@ -209,14 +203,10 @@ def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
 
 @dataclass(frozen=True, eq=False)
 class SampledNeighbours:
-    """Some texts of a large corpus, always the same, and what is near them.
-
-    Attributes:
-        near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
-    """
+    """Some texts of a large corpus, always the same, and what is near them."""
 
     rows: np.ndarray  # [text] row numbers
-    near: Neighbours
+    near: Neighbours  # by the vectors, among all texts; by an index, a few may be missed
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,15 +214,7 @@ def watched_training(
     settings: Sequence[TrainingSettings],
     source: PairSource,
 ) -> TrainOnCorpus:
-    """The work that the page asks for.
-
-    Args:
-        model_id: to begin with.
-        corpus: that is trained on.
-        label: column of labels; empty for none.
-        settings: of one or two encoders.
-        source: of the pairs.
-    """
+    """The work that the page asks for; ``source`` makes the pairs that the steps are counted by."""
     steps = steps_of_epoch(len(source), settings[0].batch_size) * settings[0].n_epochs
     return TrainOnCorpus(
         ModelRef.from_id(model_id),

@@ -19,8 +19,8 @@ class TokenStates:
     text: TokenizedText  # the whole text
     tokens: tuple[str, ...]  # [token] special ones included, as the tokenizer writes them
     vectors: np.ndarray  # [layer, token, d_model] float32; layer 0 is the embedding output
-    n_prefix: int  # special tokens before and behind the text's own
-    n_suffix: int  # special tokens before and behind the text's own
+    n_prefix: int  # special tokens before the text's own
+    n_suffix: int  # and behind them
 
     @property
     def n_layers(self) -> int:

@@ -59,8 +59,8 @@ class MarkGrid:
     kinds: tuple[str, ...]  # [kind] in the order of the block
     blocks: tuple[int, ...]  # [block] their numbers
     names: tuple[str, ...]  # the parameters' full names, in the order in which they are tuned
-    rows: tuple[int, ...]  # [parameter] where each stands in the grid
-    columns: tuple[int, ...]  # [parameter] where each stands in the grid
+    rows: tuple[int, ...]  # [parameter] the row of each, an index into the kinds
+    columns: tuple[int, ...]  # [parameter] and its column
     sizes: tuple[int, ...]  # [parameter] how many values each has
 
     def norms(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
@@ -76,14 +76,7 @@ class MarkGrid:
 
     def totals(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
         """[…, block] length of a block's whole delta; arguments as of `norms`."""
-        return self._combine(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
-
-    def totals_of_kinds(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
-        """[…, kind] length of the deltas of a kind in all blocks; arguments as of `norms`."""
-        return self._combine(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
-
-    def _combine(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:
-        """[…, group] root of the sum of squares; ``groups`` [parameter, group] is 1 for members."""
+        groups = np.eye(len(self.blocks))[list(self.columns)]  # [parameter, block]
         squares = np.square(delta_norm) @ groups
         return np.sqrt(squares / (np.array(self.sizes) @ groups) if per_value else squares)
 

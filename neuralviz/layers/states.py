@@ -12,6 +12,7 @@ import torch
 from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.passes import encode_ids
+from neuralviz.models.tokens import batch_while
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,8 +37,8 @@ class LayerStates:
     attention: Tensor  # [row, token] true where there is a token, not padding
     text_of_row: Tensor  # [row] index of the text
     is_last: Tensor  # [row] whether it is the text's last chunk
-    n_prefix: int  # special tokens before and behind the text's own in every row
-    n_suffix: int  # special tokens before and behind the text's own in every row
+    n_prefix: int  # special tokens before the text's own in every row
+    n_suffix: int  # and behind them
 
     @property
     def lengths(self) -> Tensor:
@@ -79,15 +80,13 @@ def layer_states(
         for chunk in text.chunks
     ]
     rows.sort(key=lambda row: -len(row.ids))  # the longest first: memory shows early
-    batch: list[_Row] = []
-    for row in rows:
-        width = len(batch[0].ids) if batch else 0
+
+    def fits(batch: list[_Row], row: _Row) -> bool:
+        width = len(batch[0].ids)
         is_full = width * (len(batch) + 1) > tokens_per_batch
-        if batch and (is_full or not model.behaviour.may_share_pass(width, len(row.ids))):
-            yield _forward(model, call, batch)
-            batch = []
-        batch.append(row)
-    if batch:
+        return not is_full and model.behaviour.may_share_pass(width, len(row.ids))
+
+    for batch in batch_while(rows, fits):
         yield _forward(model, call, batch)
 
 

@@ -12,7 +12,7 @@ from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
 from neuralviz.layers.states import layer_states
 from neuralviz.models.language_model import TextModel, check_model
-from neuralviz.models.tokens import check_tokenized
+from neuralviz.models.tokens import batch_while, check_tokenized
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -45,8 +45,8 @@ class WordVariances:
             the tokens of an occurrence, then over the occurrences.
     """
 
-    model_id: str  # the model
-    fingerprint: str  # the model
+    model_id: str
+    fingerprint: str
     n_read: int  # texts that were read
     total: int  # texts there are; when all are read, this is the result
     words: tuple[str, ...]
@@ -104,7 +104,7 @@ def word_variances(
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     n_read = 0
-    for batch in _batches(texts, tokens_at_once):
+    for batch in batch_while(texts, lambda batch, _: sum(map(len, batch)) < tokens_at_once):
         variances = _token_variances(model, batch, should_stop)
         for text, variance in zip(batch, variances, strict=True):
             word_values = np.bincount(text.words, weights=variance) / np.bincount(text.words)
@@ -127,19 +127,6 @@ def word_variances(
             variance=np.array([sums[word] for word in words]) / occurrences,
             occurrences=occurrences,
         )
-
-
-def _batches(texts: Sequence[TokenizedText], tokens_at_once: int) -> Iterator[list[TokenizedText]]:
-    batch: list[TokenizedText] = []
-    n_tokens = 0
-    for text in texts:
-        batch.append(text)
-        n_tokens += len(text)
-        if n_tokens >= tokens_at_once:
-            yield batch
-            batch, n_tokens = [], 0
-    if batch:
-        yield batch
 
 
 def _token_variances(

@@ -252,9 +252,8 @@ def make_map(
     decides, and the others are placed on it, block by block. Only the vectors of the sample are in
     memory then. An index that is being made cannot be interrupted.
 
-    Raises:
-        TextError, SettingsError, Stopped: as of `project`.
-        StoreError: a text is not embedded yet, or the map cannot be kept.
+    Errors as of `project`, and a StoreError where a text is not embedded yet, or the map cannot be
+    kept.
     """
     kept = KeptMaps(store).find(corpus, embedder, settings)
     if kept is not None:

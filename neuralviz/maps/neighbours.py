@@ -37,9 +37,8 @@ EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
     """[text, dim] float32 in rows one after the other in memory.
 
-    Raises:
-        TextError: a value is no finite number, or too large; the message says in which row.
-        SettingsError: they are no rows of numbers.
+    A TextError with the row where a value is no finite number, or too large; a SettingsError where
+    they are no rows of numbers.
     """
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
@@ -183,10 +182,8 @@ def find_neighbours(
     compilation of some 20 s in a fresh process, cannot be interrupted; ``on_wait`` is called once
     if another thread has numba at the moment.
 
-    Raises:
-        SettingsError: an unknown metric, or ``k`` below 1.
-        TextError: fewer than two vectors, or something in them that is no usable number.
-        Stopped: ``should_stop`` said so.
+    A SettingsError for an unknown metric, or ``k`` below 1; a TextError for fewer than two vectors,
+    or something in them that is no usable number; Stopped where ``should_stop`` said so.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
@@ -323,9 +320,9 @@ def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     members = np.split(order, np.cumsum(np.bincount(group))[:-1])
     keys = np.zeros((len(group), k), dtype=np.int64)
     for number, texts in enumerate(members):
-        some = [members[other][: k + 1] for other in (number, *near.indices[number].tolist())]
-        distances = np.repeat([0, *near.distances[number]], list(map(len, some)))
-        candidates = np.sort(sort_keys(distances[None], np.concatenate(some)))[:, : k + 1]
+        groups = [members[other][: k + 1] for other in (number, *near.indices[number].tolist())]
+        distances = np.repeat([0, *near.distances[number]], list(map(len, groups)))
+        candidates = np.sort(sort_keys(distances[None], np.concatenate(groups)))[:, : k + 1]
         others = split_keys(candidates)[0] != texts[:, None]
         is_first = others & (np.cumsum(others, axis=1) <= k)
         keys[texts] = np.broadcast_to(candidates, others.shape)[is_first].reshape(-1, k)

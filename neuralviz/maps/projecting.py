@@ -54,10 +54,8 @@ def project(
     process cannot be interrupted; else ``should_stop`` is asked after every epoch or few. A layout
     begins with the shape of ``start`` [text, dimensions], if there is one.
 
-    Raises:
-        TextError: fewer than 5 vectors that differ, or something in them that is no usable number.
-        SettingsError: more dimensions than the vectors have values.
-        Stopped: ``should_stop`` said so.
+    A TextError where fewer than 5 vectors differ, or a value is no usable number; a SettingsError
+    for more dimensions than the vectors have values; Stopped where ``should_stop`` said so.
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
@@ -220,9 +218,7 @@ def lay_out_snapshots(
     reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
     can.
 
-    Raises:
-        NeuralvizError: there is no embedding, or they are of different numbers of texts.
-        TextError, Stopped: as of `project`.
+    A NeuralvizError without embeddings, or of different numbers of texts; others as of `project`.
     """
     if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")

@@ -63,11 +63,9 @@ def nearest_in_corpus(
     not count: itself. Of equal texts each counts. ``on_progress`` is told how many different texts
     were looked at, and of how many, where all are.
 
-    Raises:
-        SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
-        TextError: a query holds something that is no usable number.
-        StoreError: the corpus was deleted, or fewer than ``k`` of its texts have a vector.
-        Stopped: ``should_stop`` said so.
+    A SettingsError for an unknown metric, ``k`` below 1, or vectors of another length; a TextError
+    for a query that is no usable vector; a StoreError where the corpus was deleted, or fewer than
+    ``k`` of its texts have a vector; Stopped where ``should_stop`` said so.
     """
     search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
     pending = search.by_index(should_stop)

@@ -39,8 +39,8 @@ class Candidate:
     """A token for a blank, and its probability with the pretrained weights and the deltas."""
 
     token: str
-    before: float  # its probability with the pretrained weights and with the deltas, 0 … 1
-    after: float  # its probability with the pretrained weights and with the deltas, 0 … 1
+    before: float  # with the pretrained weights, 0 … 1
+    after: float  # with the deltas added, 0 … 1
 
     @property
     def change(self) -> float:

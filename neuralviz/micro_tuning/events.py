@@ -64,8 +64,8 @@ class MicroTuning:
 
     __repr__ = short_repr
 
-    model_id: str  # the model it was run on
-    fingerprint: str  # the model it was run on
+    model_id: str  # of the model that it was run on
+    fingerprint: str
     settings: TuningSettings  # how
     texts: tuple[TokenizedText, ...]  # the texts and their tokens
     deltas: tuple[np.ndarray, ...]  # per layer, [text, dim] tuned minus original weights
@@ -112,8 +112,8 @@ class TuningEvent:
 
     __repr__ = short_repr
 
-    epoch: int  # this epoch and how many there are in all, counted from 1
-    epochs: int  # this epoch and how many there are in all, counted from 1
+    epoch: int  # counted from 1
+    epochs: int  # how many there are in all
     loss: np.ndarray  # [text] cross entropy in nats before the step
     delta_norm: np.ndarray  # [text, layer] length of each delta after the step
     deltas: tuple[np.ndarray, ...] | None = None

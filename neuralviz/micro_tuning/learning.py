@@ -16,6 +16,7 @@ from neuralviz.micro_tuning.loop import TuningRun
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.products import product_dtype
 from neuralviz.micro_tuning.settings import count_masked
+from neuralviz.models.tokens import batch_while
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -82,22 +83,17 @@ def batches(
 ) -> Iterator[list[TokenizedText]]:
     """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""
     layer, on_cpu = output_layer(model, product_dtype(settings)), model.device.type == "cpu"
+    counted = [(text, count_masked(text, settings)) for text in texts]
 
-    def fit(n_texts: int, n_positions: int) -> bool:
+    def fits(batch: list[tuple[TokenizedText, int]], entry: tuple[TokenizedText, int]) -> bool:
+        n_texts, n_positions = len(batch) + 1, max(count for _, count in [*batch, entry])
         if on_cpu:
             return n_texts * n_positions <= POSITIONS_IN_CACHE
         size = FrozenTail.size_in_bytes(layer, n_texts, n_positions, settings.tolerance)
         return 2 * size <= KEPT_BYTES  # hidden states beside it
 
-    batch: list[TokenizedText] = []
-    longest = 0
-    for text in texts:
-        longest = max(longest, count_masked(text, settings))
-        if batch and not fit(len(batch) + 1, longest):
-            yield batch
-            batch, longest = [], count_masked(text, settings)
-        batch.append(text)
-    yield batch
+    for batch in batch_while(counted, fits):
+        yield [text for text, _ in batch]
 
 
 def loss_gradients(
@@ -111,8 +107,7 @@ def loss_gradients(
     The loss is that of micro-tuning, exact: the cross entropy averaged over the masked positions of
     all chunks of a text.
 
-    Returns:
-        Per layer, [text, dim].
+    The result is, per layer, [text, dim].
 
     Raises:
         ModelError: the architecture does not let these layers be tuned.

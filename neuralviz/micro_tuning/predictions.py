@@ -74,20 +74,13 @@ def predict_masked(
 ) -> list[MaskedPredictions]:
     """Predict the masked positions of all inputs that the settings make from a text.
 
-    What lies below the tuned layers is run once; logits are made a block of positions at a time.
-
-    Args:
-        model, text: only read; from `neuralviz.load_model` and `tokenize`.
-        settings: which layers the deltas belong to, and how the text is masked.
-        all_deltas: each per layer of ``settings``, [dim] to be added to its weights; None for the
-            pretrained model.
-        top: how many of the likeliest tokens to give, 1 … vocabulary size.
-        at_most: of a long text the first so many masked positions; None for all of them.
-        should_stop: asked before every pass through the network.
+    Each of ``all_deltas`` is, per layer of the settings, [dim] to be added to its weights; None is
+    the pretrained model. What lies below the tuned layers is run once. ``top`` is how many of the
+    likeliest tokens to give, ``at_most`` the number of masked positions of a long text.
 
     Raises:
-        SettingsError: deltas do not fit the layers, or ``top`` is out of range.
-        Stopped: ``should_stop`` said so.
+        SettingsError: deltas do not fit the layers, or ``top`` is not 1 … vocabulary size.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
     _check_top(model, top)
     network = per_text_network(model, settings.layers)
@@ -199,15 +192,10 @@ def fill_blanks(
 ) -> tuple[FilledBlank, ...]:
     """Predict the blanks of a sentence with the pretrained weights, and with deltas added to them.
 
-    The model is only read.
-
     >>> fill_blanks(model, "She sat on the ___.", [(1.0, delta)])
 
-    Args:
-        model: from `neuralviz.load_model`.
-        sentence: with blanks, written as ``___`` or ``[MASK]``.
-        deltas: pairs of a scale from -2 to 2 and a delta; scaled, they are summed.
-        top: how many tokens to give for a blank, 1 … vocabulary size.
+    Blanks are written as ``___`` or ``[MASK]``. ``deltas`` are pairs of a scale from -2 to 2 and a
+    delta; scaled, they are summed. A blank gets ``top`` tokens, 1 … vocabulary size.
 
     Raises:
         TextError: there is no blank, there are too many, or the sentence does not fit the window.

@@ -93,13 +93,8 @@ class TuningSettings:
 class TuningOptions(TypedDict, total=False):
     """Settings by name as people give them, before `check_settings` has looked at them.
 
-    Attributes:
-        layers: names of 1-D parameters of any blocks, ``"head"`` (default) or ``"last_block"``.
-        blueprints: pairs (keep, mask).
-        epochs: 1 … 1000.
-        learning_rate: of AdamW, above 0.
-        weight_decay: of AdamW, at least 0.
-        predict_unmasked, precision, tolerance: as of `TuningSettings`.
+    ``layers`` are names of 1-D parameters, ``"head"`` (default) or ``"last_block"``; ``epochs`` are
+    1 … 1000; all others are as of `TuningSettings`.
     """
 
     layers: Iterable[str] | str | None
@@ -117,12 +112,7 @@ def check_settings(
     settings: TuningSettings | None = None,
     **options: Unpack[TuningOptions],
 ) -> TuningSettings:
-    """The settings of a run on a model as a checked value.
-
-    Args:
-        model: whose layers are to be tuned.
-        settings: to begin with; by default the paper's, of the head's layers.
-        options: what is to differ from these.
+    """The checked settings of a run on a model: the given ones, or the paper's, with some options.
 
     Raises:
         SettingsError: the model has no such layer, or a value makes no sense.

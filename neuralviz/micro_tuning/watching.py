@@ -12,7 +12,7 @@ import numpy as np
 from neuralviz.errors import Stopped, never
 from neuralviz.micro_tuning.events import MicroTuning, Predictions, TextReport, TuningEvent
 from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
-from neuralviz.models.tokens import TokenizedText, tokenize
+from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -67,18 +67,13 @@ def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
     """Texts in order, in batches of bounded size whose tokens can all be followed, or none."""
-    batch: list[TokenizedText] = []  # a long text takes nothing from the short ones around it
-    for text in texts:
-        grown = [*batch, text]
-        alike = (batch, [text], grown)
-        if batch and not (
-            fits_a_batch(grown) and len({can_follow(model, b, settings) for b in alike}) == 1
-        ):
-            yield batch
-            grown = [text]
-        batch = grown
-    if batch:
-        yield batch
+
+    def fits(batch: list[TokenizedText], text: TokenizedText) -> bool:
+        grown = [*batch, text]  # a long text takes nothing from the short ones around it
+        ways = {can_follow(model, each, settings) for each in (batch, [text], grown)}
+        return fits_a_batch(grown) and len(ways) == 1
+
+    return batch_while(texts, fits)
 
 
 def fits_a_batch(texts: Sequence[TokenizedText]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sentencex import get_sentence_boundaries
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.models.bundled import TextReader
     from neuralviz.models.language_model import TextModel
 
+_Entry = TypeVar("_Entry")
 FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
@@ -242,3 +243,17 @@ def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
     if n_tokens > start:
         chunks.append(slice(start, n_tokens))
     return tuple(chunks)
+
+
+def batch_while(
+    entries: Iterable[_Entry], fits: Callable[[list[_Entry], _Entry], bool]
+) -> Iterator[list[_Entry]]:
+    """Entries in order, in batches that grow while ``fits`` says that one more fits into them."""
+    batch: list[_Entry] = []
+    for entry in entries:
+        if batch and not fits(batch, entry):
+            yield batch
+            batch = []
+        batch.append(entry)
+    if batch:
+        yield batch

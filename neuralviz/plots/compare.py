@@ -39,7 +39,7 @@ NARROWEST = 0.02  # of what the colours span
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
 _TWO_COLUMNS = """
-main {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr))}
+main {display: grid; grid-template-columns: repeat(auto-fill, minmax(min(32rem, 100%), 1fr))}
 div {min-width: 0}
 """
 _DASHES = ("solid", "dot", "dash", "dashdot")

@@ -73,24 +73,24 @@ class Header:
         ``numbers`` are the lines, or whatever ``unit`` is, of the rows that were looked at, and
         ``first`` is the one from which on the file was.
         """
-        number, shown = numbers[self.place or 0], describe_row(rows[self.place or 0])
+        number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         if self.place is None:
             if self.is_chosen:
-                return (f"Read {unit} {number:,} of {name} as data: {shown}.",)
+                return (f"Read {unit} {number:,} of {name} as data: {cells}.",)
             return (
                 f"No {unit} of {name} seems to name its columns, so {unit} {number:,} was read as "
-                f"data: {shown}. If it names the columns, choose {unit} {number:,} as the header.",
+                f"data: {cells}. If it names the columns, choose {unit} {number:,} as the header.",
             )
         notes: tuple[str, ...] = ()
         if n_before := number - first:
             notes = (
                 f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
-                f"{shown}.",
+                f"{cells}.",
             )
         if not self.is_clear:
             notes += (
                 f"It is not clear whether {unit} {number:,} of {name} names its columns. It was "
-                f"read as the header: {shown}. If it is data, choose no header.",
+                f"read as the header: {cells}. If it is data, choose no header.",
             )
         return notes
 

@@ -67,18 +67,18 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
     are no such rows by themselves.
     """
     again: deque[Line] = deque()
-    taken: list[Line] = []  # by the row that is read
+    row_lines: list[Line] = []  # of the row that is being read
     separator = dialect.separator
 
     def take_texts() -> Iterator[str]:
         while line := again.popleft() if again else next(lines, None):
-            taken.append(line)
+            row_lines.append(line)
             yield line[1] + "\n"
 
     def put_back() -> None:
         """Put back the lines but for the first."""
-        again.extendleft(reversed(taken[1:]))
-        del taken[1:]
+        again.extendleft(reversed(row_lines[1:]))
+        del row_lines[1:]
 
     def open_reader() -> Iterator[list[str]]:
         skips_blanks = dialect.skips_blanks
@@ -88,23 +88,23 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
 
     rows = open_reader()
     while True:
-        taken.clear()
+        row_lines.clear()
         try:
             fields = next(rows, None)
         except csv.Error:
             fields, rows = None, open_reader()
-        if not taken:
+        if not row_lines:
             return
-        (number, line), is_odd = taken[0], False
+        (number, line), is_odd = row_lines[0], False
         if dialect.are_marks_text and '"' in line:
-            are_rows = [text.count(separator) + 1 == width for _, text in taken]
+            are_rows = [text.count(separator) + 1 == width for _, text in row_lines]
             if fields is None or not _fits(fields, width, are_rows):
-                is_odd = fields is not None and len(taken) > 1
+                is_odd = fields is not None and len(row_lines) > 1
                 put_back()
                 fields = [_take_enclosed(field) for field in line.split(separator)]
         elif fields is None:
             put_back()
-        yield Record(number, fields, number + len(taken), is_odd)
+        yield Record(number, fields, number + len(row_lines), is_odd)
 
 
 def _fits(fields: Sequence[str], width: int, are_rows: Sequence[bool]) -> bool:

@@ -79,14 +79,14 @@ def find_roles(
 
 
 def _check_roles(
-    name: str, columns: Sequence[str], roles: Mapping[str, str], known: Collection[str]
+    name: str, columns: Sequence[str], roles: Mapping[str, str], role_names: Collection[str]
 ) -> None:
     """Refuse roles that there are not, or whose columns a table does not have."""
     assigned = set()
     for role, title in roles.items():
-        if role not in known:
+        if role not in role_names:
             raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(known))}."
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(role_names))}."
             )
         if not title.strip():
             if role in OPTIONAL:

@@ -237,8 +237,7 @@ class EmbeddingWork:
     def keep_finished(self) -> Iterator[None]:
         """Whatever ends the work, what is finished is kept, by each keeper that can.
 
-        Raises:
-            StoreError: one cannot, and the work did not fail itself: why it did comes first.
+        A StoreError where one cannot, and the work did not fail itself: why it did comes first.
         """
         keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self._parts)]))
         failed = False
@@ -354,15 +353,11 @@ def embed(
     by default, and 8 where a model is tuned on every text; finished vectors are kept every
     ``keep_every`` seconds, after ``before_keeping``, and at the end, however it comes.
 
-    Yields:
-        Events that bring what was kept, one at least; then one a batch. The last is complete.
-
-    Raises:
-        Stopped: ``should_stop`` said so; what is finished is kept.
-        UnreadableTextError: the embedder cannot read a text.
-        StoreError: the vectors cannot be kept, and those kept before are.
-        ModelError: a model cannot be had, or a vector holds what is no finite number.
-        SettingsError: the settings make no sense for the model, or the batch size is none.
+    The events bring what was kept, one at least, then one a batch; the last is complete. Stopped
+    where ``should_stop`` said so, UnreadableTextError where the embedder cannot read a text,
+    StoreError where the vectors cannot be kept, ModelError
+    where a model cannot be had or a vector is not finite, SettingsError where the settings or the
+    batch size make no sense.
     """
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
@@ -445,9 +440,9 @@ def embed_at_once(
             for run in runs:
                 stack.callback(run.close)
             for events in zip_longest(*runs):  # batch by batch, which all of them lack
-                known = [event for event in events if event is not None]
-                n_done = sum(event.done for event in known)
-                yield SharedEvent(together, n_done, sum(event.total for event in known))
+                last_events = [event for event in events if event is not None]
+                n_done = sum(event.done for event in last_events)
+                yield SharedEvent(together, n_done, sum(event.total for event in last_events))
 
 
 def embed_corpus(

@@ -83,8 +83,7 @@ def write_bytes_beside(path: Path, content: bytes) -> None:
 def write_beside(path: Path) -> Iterator[IO[bytes]]:
     """A file beside ``path``, where two processes may write, that takes its place when it is whole.
 
-    Raises:
-        OSError: it cannot be written; nothing is left of it.
+    An OSError where it cannot be written; nothing is left of it then.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

@@ -49,9 +49,8 @@ def import_vectors(
     ids, whatever the columns are called and in whatever order the rows are. An array, and a file
     with neither if ``in_order``, goes by its rows. Of equal texts the first vector counts.
 
-    Raises:
-        TextError: a text has no vector, or it cannot be told which vector is whose.
-        StoreError: they cannot be kept.
+    A TextError where a text has no vector, or it cannot be told which vector is whose; a StoreError
+    where they cannot be kept.
     """
     keys = store.keys(corpus)
     of_rows, matched = _match_rows(store, corpus, keys, read, in_order=in_order)

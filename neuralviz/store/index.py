@@ -108,10 +108,9 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
 def nearest_keys(
     table: Table, index: VectorIndex, query: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ``n`` vectors that an index finds nearest to a query by cosine, or fewer.
+    """The keys and [found, dim] vectors that an index finds nearest to a query by cosine.
 
-    Returns:
-        [found] keys of texts, the nearest first, and [found, dim] their vectors.
+    They are ``n`` or fewer, the nearest first.
     """
     compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
     search: Any = table.search(query.astype(np.float32))
@@ -154,9 +153,8 @@ def rows_of_keys(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a corpus whose texts have some keys, no two alike, in any order.
 
-    Returns:
-        [found] places among ``keys``, rising, and [found] rows, rising for each of them: several
-        where texts are equal, none where the corpus lacks a text.
+    [found] places among ``keys``, rising, and [found] rows, rising for each of them: several where
+    texts are equal, none where the corpus lacks a text.
     """
     order = np.argsort(keys)
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

@@ -315,13 +315,12 @@ class _LastLayer:
     ) -> list[np.ndarray]:
         """[text, dim] of that layer; a text without a token has zeros."""
         encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
-        readable = [i for i, encoding in enumerate(encoded) if encoding.ids and texts[i].strip()]
+        has_tokens = [bool(encoding.ids) for encoding in encoded]
+        readable = np.flatnonzero(has_tokens & np.array([bool(text.strip()) for text in texts]))
         embedder = PooledEmbedder(self._model, "mean")
-        vectors = np.zeros((len(readable), embedder.dim), np.float32)
-        read = [texts[i] for i in readable]
+        vectors = np.zeros((len(texts), embedder.dim), np.float32)
+        read = [texts[i] for i in readable.tolist()]
         for event in embed(read, embedder, self._store, should_stop=should_stop):
             if event.vectors is not None:
-                vectors[event.at] = event.vectors
-        all_vectors = np.zeros((len(texts), embedder.dim), np.float32)
-        all_vectors[readable] = vectors
-        return [all_vectors]
+                vectors[readable[event.at]] = event.vectors
+        return [vectors]

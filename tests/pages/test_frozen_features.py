@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
-from neuralviz.training.similarity.folder import similarity_models
+from neuralviz.training.similarity.kept import similarity_models
 from tests.support.models import save_causal
 from tests.support.pages import finish_run, last_run, page_at, press, read_page
 

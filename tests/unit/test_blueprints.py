@@ -119,7 +119,6 @@ def test_blueprints_as_typed(typed: str) -> None:
     [
         ("", "at least one blueprint"),
         ("[]", "at least one blueprint"),
-        ("   ", "at least one blueprint"),
         ("two, one", "“two, one” is not a blueprint"),
         ("(2)", "“2” is not a blueprint"),
         ("(2, 1, 1)", "“2, 1, 1” is not a blueprint"),
@@ -129,9 +128,6 @@ def test_blueprints_as_typed(typed: str) -> None:
         ("(2.5, 1)", "is not a blueprint"),
         ("()", "“” is not a blueprint"),
         ("(0,3)", r"\(0, 3\) must keep at least 1 token"),
-        ("(3,0)", r"\(3, 0\) must keep .* and mask at least 1"),
-        ("(-1,2)", r"\(-1, 2\) must keep at least 1"),
-        ("(1,100000)", "period of 100001 tokens; the maximum is 512"),
         ("(2,1) (0,3)", r"\(0, 3\) must keep at least 1"),
     ],
 )

@@ -235,18 +235,12 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     [
         ({"epochs": 0}, "whole number from 1 to 1000, not 0"),
         ({"epochs": 1001}, "whole number from 1 to 1000"),
-        ({"epochs": 2.5}, "whole number from 1 to 1000, not 2.5"),
         ({"epochs": "10"}, "whole number"),
         ({"learning_rate": 0}, "must be above 0, not 0"),
         ({"learning_rate": math.nan}, "learning rate must be a number"),
         ({"learning_rate": "fast"}, "learning rate must be a number, not 'fast'"),
         ({"weight_decay": -1}, "weight decay must not be negative"),
-        ({"weight_decay": math.nan}, "weight decay must be a number"),
         ({"layers": ["no.such.bias"]}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
-        (
-            {"layers": ["bert.embeddings.word_embeddings.weight"]},
-            r"is not a layer \(1-D parameter\)",
-        ),
         ({"layers": []}, "at least one layer"),
         ({"blueprints": []}, "at least one blueprint"),
         ({"blueprints": [(0, 3)]}, "keep at least 1 token"),

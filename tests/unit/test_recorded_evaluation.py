@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from neuralviz.embedders import make_embedder
-from neuralviz.evaluation.examples import (
+from neuralviz.evaluation.measures import alike_pairs, measure
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.jobs.evaluating import (
     EXAMPLES,
     RECORDED,
     example_plan,
     recorded_results,
 )
-from neuralviz.evaluation.measures import alike_pairs, measure
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.paths import sample_data
 
 

@@ -22,7 +22,6 @@ from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.events import Cell, Compared, Measured, QualityMap
-from neuralviz.evaluation.examples import recorded_results
 from neuralviz.evaluation.ladder_results import Prediction
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
@@ -45,6 +44,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.headlines import Measured as What
 from neuralviz.headlines.how_it_works import describe_steps
+from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord

@@ -22,7 +22,7 @@ from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity import load_similarity_model, save_similarity_model
-from neuralviz.training.similarity.folder import FORMAT, check_free_name, similarity_models
+from neuralviz.training.similarity.kept import FORMAT, check_free_name, similarity_models
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
 NAME = "tone"

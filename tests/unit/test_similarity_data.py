@@ -19,7 +19,7 @@ from neuralviz.models import LanguageModel, load_text_model
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.store.database import Database
 from neuralviz.store.vectors import KeptVectors, MemoryVectors
-from neuralviz.training.similarity import features
+from neuralviz.training.similarity import data
 from neuralviz.training.similarity.data import check_different, split_pairs
 from tests.support.models import SENTENCES, save_plain_gpt2
 
@@ -161,10 +161,10 @@ def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:
 def test_features_that_do_not_fit_are_refused_at_once(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(features, "MOST_BYTES", 1024)
+    monkeypatch.setattr(data, "MOST_BYTES", 1024)
     embedder = LayerwiseEmbedder(tiny)
     with pytest.raises(TextError, match=r"At most 2 texts fit. Use fewer pairs."):
-        next(features.look_up(embedder, ["a", "b", "c"], MemoryVectors()))
+        data.make_room(3, embedder)
 
 
 def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None:

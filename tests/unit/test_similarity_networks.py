@@ -8,7 +8,7 @@ import torch
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError
 from neuralviz.training.similarity import loop
-from neuralviz.training.similarity.features import PairFeatures
+from neuralviz.training.similarity.data import PairFeatures
 from neuralviz.training.similarity.loop import (
     Decoders,
     SimilarityNetwork,

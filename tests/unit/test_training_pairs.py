@@ -144,8 +144,20 @@ def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str)
         ({"shortest": 0}, "shortest sentence must be"),
         ({"shortest": 90, "longest": 80}, "must not be shorter"),
         ({"masked": 1.0}, "above 0 and below 1"),
+        ({"part": "head"}, "Unknown part"),
+        ({"start": "cold"}, "Unknown start"),
+        ({"pooling": "max"}, "Unknown pooling"),
+        ({"batch_size": 1}, "batch size"),
+        ({"epochs": 0}, "number of epochs"),
+        ({"epochs": True}, "number of epochs"),
+        ({"max_steps": 0}, "number of steps"),
+        ({"learning_rate": 0.0}, "at 0 nothing would be learnt"),
+        ({"learning_rate": float("nan")}, "learning rate"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"part": "table", "frozen_blocks": 1}, "no blocks to freeze"),
+        ({"part": "table", "pooling": "cls"}, "no pooling but mean"),
     ],
 )
-def test_settings_of_pairs_are_checked(options: dict[str, object], says: str) -> None:
+def test_settings_are_checked(options: dict[str, object], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         TrainingSettings(**options)

@@ -58,7 +58,7 @@ def test_it_can_be_stopped_before_every_pass(model):
 
     walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=count)
     assert passes >= 4
-    for last in (1, passes // 2, passes):
+    for last in (1, passes):
         answers = iter([False] * (last - 1) + [True])
         with pytest.raises(Stopped):
             walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=answers.__next__)

@@ -15,16 +15,10 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.kept import load_similarity_model as load_similarity_model
     from neuralviz.training.similarity.kept import save_similarity_model as save_similarity_model
     from neuralviz.training.similarity.kept import score_pairs as score_pairs
-    from neuralviz.training.similarity.loop import fit as fit
-    from neuralviz.training.similarity.loop import load_network as load_network
-    from neuralviz.training.similarity.loop import predict as predict
 
 _MODULES = {
     "SimilarityModel": "kept",
-    "fit": "loop",
-    "load_network": "loop",
     "load_similarity_model": "kept",
-    "predict": "loop",
     "save_similarity_model": "kept",
     "score_pairs": "kept",
     "split_pairs": "data",

@@ -1,4 +1,4 @@
-"""Train, dev and test pairs."""
+"""Train, dev and test pairs, and their features: a vector a layer of each text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import TextError
+from neuralviz.errors import TextError, never
 from neuralviz.reading.pairs import Scale
+from neuralviz.store.embedding import embed
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from neuralviz.embedders.pooled import LayerwiseEmbedder
+    from neuralviz.errors import ShouldStop
     from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.embedding import EmbeddingEvent
+    from neuralviz.store.vectors import VectorStore
 
 SHARES = (0.6, 0.2, 0.2)  # of train, dev and test pairs
 FEWEST = 20  # pairs of a file that is split
 FEWEST_OF_A_PART = 4
+MOST_BYTES = 4 << 30  # of features in memory
+BATCHES = 8  # that texts are read in: a stop loses one, and within one like lengths go together
+FEWEST_AT_ONCE, MOST_AT_ONCE = 256, 2048  # texts of a batch
+KEPT_EVERY = 10.0  # seconds: a second's features are many bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +71,12 @@ def split_pairs(
     *,
     seed: int = 42,
 ) -> SplitPairs:
-    """Train, dev and test pairs.
+    """Train, dev and test pairs, from the train pairs and those that are to be split off.
 
     Where dev or test pairs are not given they are split off: a fifth of the pairs each, in groups
     of pairs that share texts, so that no text is in two parts. Those that are given stay as they
     are; notes say how many train pairs share a text with them, and whether their scores seem to be
     on another scale.
-
-    Args:
-        pairs: the train pairs, and those that are to be split off.
-        dev, test: that are there already.
-        seed: of the split.
 
     Raises:
         TextError: there are too few pairs, or all are joined by texts that they share.
@@ -159,3 +163,112 @@ def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> 
         part_of[numbers[index]] = part
         remaining[part] -= sizes[index]
     return [np.flatnonzero(part_of[groups] == part) for part in range(len(shares))]
+
+
+# --- features ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Features of pairs: [text, layer, d_model] vectors of length 1, or of zeros.
+
+    ``first`` and ``second`` are [pair] places of the texts: one that is in several pairs is there
+    once.
+    """
+
+    vectors: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def n_layers(self) -> int:
+        """Layers, the embedding output included."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def d_model(self) -> int:
+        """Values of a vector at one layer."""
+        return int(self.vectors.shape[2])
+
+    @property
+    def cosines(self) -> np.ndarray:
+        """[pair, layer] -1 … 1; 0 for a vector of zeros."""
+        return np.stack(
+            [
+                np.einsum(
+                    "pd,pd->p", self.vectors[self.first, layer], self.vectors[self.second, layer]
+                )
+                for layer in range(self.n_layers)
+            ],
+            axis=1,
+        )
+
+    def select(self, places: np.ndarray) -> PairFeatures:
+        """The features of some pairs; the vectors are shared."""
+        return PairFeatures(
+            self.vectors, self.first[places], self.second[places], self.scores[places]
+        )
+
+
+def different_texts(pairs: Sequence[ScoredPairs]) -> list[str]:
+    """The texts of pairs, each once, in the order they come in."""
+    texts = (text for part in pairs for text in (*part.sentences1, *part.sentences2))
+    return list(dict.fromkeys(texts))
+
+
+def make_room(n_texts: int, embedder: LayerwiseEmbedder) -> np.ndarray:
+    """[text, dim] of zeros for features; TextError where they take more than `MOST_BYTES`."""
+    text_bytes = embedder.dim * 4
+    if n_texts * text_bytes > MOST_BYTES:
+        raise TextError(
+            f"The features of {many(n_texts, 'text')} at {embedder.n_layers} layers would take "
+            f"{n_texts * text_bytes / 1e9:.1f} GB of memory. At most "
+            f"{MOST_BYTES // text_bytes:,} texts fit. Use fewer pairs."
+        )
+    return np.zeros((n_texts, embedder.dim), np.float32)
+
+
+def look_up(
+    vectors: np.ndarray,
+    embedder: LayerwiseEmbedder,
+    texts: Sequence[str],
+    store: VectorStore,
+    *,
+    should_stop: ShouldStop = never,
+) -> Iterator[EmbeddingEvent]:
+    """Write the features of texts, each there once, to the [text, dim] ``vectors`` of `make_room`.
+
+    Features that the store has are not computed again. Yields progress.
+
+    Raises:
+        TextError: a text has no token.
+        ModelError: a vector holds what is no finite number.
+        StoreError: they cannot be kept.
+        Stopped: ``should_stop`` said so.
+    """
+    for event in embed(
+        texts,
+        embedder,
+        store,
+        batch_size=min(max(len(texts) // BATCHES, FEWEST_AT_ONCE), MOST_AT_ONCE),
+        keep_every=KEPT_EVERY,
+        should_stop=should_stop,
+    ):
+        if event.vectors is not None:
+            vectors[event.at] = event.vectors
+        yield event
+
+
+def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray) -> PairFeatures:
+    """The features of pairs, from [text, layer, d_model] vectors of different texts."""
+    place = {text: index for index, text in enumerate(texts)}
+    return PairFeatures(
+        vectors,
+        np.array([place[text] for text in pairs.sentences1]),
+        np.array([place[text] for text in pairs.sentences2]),
+        np.asarray(pairs.scores, np.float64),
+    )

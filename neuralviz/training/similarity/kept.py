@@ -1,25 +1,34 @@
-"""Similarity models under a name: a safetensors file each, with the settings in its header."""
+"""Similarity models under a name: a safetensors file each, with the settings in its header.
+
+What looks for them loads no torch.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 import neuralviz.models
-from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
+from neuralviz.models.trained import is_at_hand
+from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale
 from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors
-from neuralviz.training.similarity.features import different_texts, look_up, pair_features
-from neuralviz.training.similarity.folder import FORMAT, check_free_name, model_path
-from neuralviz.training.similarity.loop import load_network, predict
+from neuralviz.training.similarity.data import (
+    different_texts,
+    look_up,
+    make_room,
+    pair_features,
+)
 from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:
@@ -30,6 +39,12 @@ if TYPE_CHECKING:
     from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import VectorStore
+    from neuralviz.training.similarity.settings import Rung
+
+FORMAT = 1  # of a file
+SUFFIX = ".safetensors"
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+_MOST_HEADER = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +67,8 @@ class SimilarityModel:
     ) -> np.ndarray:
         """[pair] scores of pairs, whose own scores are not looked at, on people's scale.
 
-        Args:
-            store: where features are found and kept; by default they are forgotten.
-            model: the frozen language model, if it is loaded already.
-            on_progress: called with how far the features are.
+        Features are found and kept in ``store``, by default forgotten. ``model`` is the frozen
+        language model, if it is loaded already.
 
         Raises:
             ModelError: the language model cannot be loaded, or is not the one that this was
@@ -80,6 +93,9 @@ def score_pairs(
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
     """As `SimilarityModel.score`, by several similarity models of one frozen model and pooling."""
+    from neuralviz.embedders.pooled import LayerwiseEmbedder
+    from neuralviz.training.similarity.loop import load_network, predict
+
     for member in trained:
         if model.fingerprint != member.fingerprint:
             raise ModelError(
@@ -88,16 +104,13 @@ def score_pairs(
             )
     embedder = LayerwiseEmbedder(model, trained[0].trained.settings.pooling)
     texts = different_texts([pairs])
-    looking = look_up(embedder, texts, store or MemoryVectors(0), should_stop=should_stop)
-    while True:
-        try:
-            on_progress(next(looking))
-        except StopIteration as end:
-            features = pair_features(pairs, texts, end.value)
-            return [
-                member.scale.scores(predict(load_network(member.trained), features))
-                for member in trained
-            ]
+    vectors, store = make_room(len(texts), embedder), store or MemoryVectors(0)
+    for event in look_up(vectors, embedder, texts, store, should_stop=should_stop):
+        on_progress(event)
+    features = pair_features(pairs, texts, embedder.unfold(vectors))
+    return [
+        member.scale.scores(predict(load_network(member.trained), features)) for member in trained
+    ]
 
 
 def save_similarity_model(model: SimilarityModel, name: str) -> Path:
@@ -143,10 +156,11 @@ def load_similarity_model(name: str) -> SimilarityModel:
     Raises:
         ModelError: there is none, or its file is damaged or of a newer version.
     """
+    from neuralviz.training.similarity.loop import load_network
+
     path = model_path(name)
     if not path.is_file():
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
-    damaged = ModelError(f"The similarity model “{name}” is damaged. Train it again.")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -154,8 +168,7 @@ def load_similarity_model(name: str) -> SimilarityModel:
             f"The similarity model “{name}” cannot be read: {error.strerror or error}."
         ) from error
     try:
-        with safe_open(path, "pt") as file:
-            header = json.loads((file.metadata() or {}).get("neuralviz", "null"))
+        header = _read_header(content)
         if header["format"] > FORMAT:
             raise ModelError(
                 f"A newer neuralviz saved the similarity model “{name}”. Update neuralviz."
@@ -180,6 +193,79 @@ def load_similarity_model(name: str) -> SimilarityModel:
             str(header["fingerprint"]),
         )
     except (
-        OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError
+        SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError
     ) as error:  # fmt: skip
-        raise damaged from error
+        raise ModelError(f"The similarity model “{name}” is damaged. Train it again.") from error
+
+
+# --- where they lie -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KeptSimilarityModel:
+    """A saved similarity model by its file's header; ``model`` is the frozen one's id."""
+
+    name: str
+    model: str
+    rung: Rung
+
+
+def model_path(name: str) -> Path:
+    """The file of a name, whether it is there or not; ModelError for what is no name."""
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"No similarity model is called “{name[:80]}”.")
+    return similarity_models_folder() / f"{name}{SUFFIX}"
+
+
+def is_similarity_model(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and model_path(name).is_file()
+
+
+def similarity_models() -> list[KeptSimilarityModel]:
+    """All saved similarity models, by name; unreadable files are left out."""
+    models = []
+    for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
+        name = path.name.removesuffix(SUFFIX)
+        with suppress(OSError, ValueError, LookupError, TypeError, SettingsError):
+            with path.open("rb") as file:
+                header = _read_header(file.read(_MOST_HEADER))
+            if _NAME.fullmatch(name):
+                settings = SimilaritySettings(**header["settings"])
+                models.append(KeptSimilarityModel(name, str(header["model"]), settings.rung))
+    return models
+
+
+def check_free_name(name: str) -> str:
+    """A free name for a new similarity model, without spaces around it.
+
+    Raises:
+        SettingsError: it is no name for a file, or there is a model of that name.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            "Name the similarity model with letters, digits, dots, hyphens and underscores, 64 at "
+            "most; the first must be a letter or a digit."
+        )
+    if model_path(name).exists() or is_at_hand(name):
+        raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
+    return name
+
+
+def delete_similarity_model(name: str) -> None:
+    """Delete a saved similarity model; ModelError if there is none, or it cannot be deleted."""
+    try:
+        model_path(name).unlink()
+    except FileNotFoundError as error:
+        raise ModelError(f"No similarity model is called “{name[:80]}”.") from error
+    except OSError as error:
+        raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
+
+
+def _read_header(content: bytes) -> dict[str, Any]:
+    """Our part of the header of a safetensors file: its length in eight bytes, then JSON."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["neuralviz"])
+    if not isinstance(header, dict):
+        raise TypeError("no settings")
+    return header

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.training.similarity.features import PairFeatures
+    from neuralviz.training.similarity.data import PairFeatures
     from neuralviz.training.similarity.settings import SimilaritySettings
 
 
@@ -149,17 +149,10 @@ def fit(
     *,
     should_stop: ShouldStop = never,
 ) -> Generator[SimilarityEvent]:
-    """Train one rung (FREEZE, section 4), on the CPU.
+    """Train one rung (FREEZE, section 4) on the CPU, on features of pairs with scores from 0 to 1.
 
-    The weights are those of the epoch with the best Spearman on the dev pairs. The test pairs are
-    not seen here.
-
-    Args:
-        train: features of the train pairs, with scores from 0 to 1.
-        dev: of those by which the epoch is chosen, of the same model.
-
-    Yields:
-        An event an epoch, and the trained model at last.
+    The weights are those of the epoch with the best Spearman on the dev pairs. Yields an event an
+    epoch, and the trained model at last.
 
     Raises:
         TextError: a vector or a score is not a finite number, there are fewer than two pairs, or

@@ -29,17 +29,15 @@ PUBLISHED: dict[Rung, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How one rung is trained (FREEZE, section 4).
+    """How one rung is trained (FREEZE, section 4); SettingsError where a value makes no sense.
 
     Attributes:
         rung: ``cosines``, an MLP over the cosines at the layers; ``siamese``, an encoder a layer,
             and the same over the cosines of what they give; ``autoencoder``, their encoders
             learnt as autoencoders first; ``log-variance``, as the last, with the logarithm of the
             variance of the errors as loss in place of their mean square.
-        pooling: of a text's vector at a layer from those of its tokens.
         batch_size: pairs of a step; the autoencoders have as many texts as these pairs.
         patience: epochs without a better Spearman on the dev pairs after which training ends.
-        autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
         autoencoder_steps: of few texts there are more passes, until so many steps are made.
         learning_rate, encoder_rate: of Adam, for the MLP, and for encoders and autoencoders.
         hidden: units of the MLP.
@@ -130,11 +128,9 @@ class AutoencoderEpoch:
 class SimilarityEpoch:
     """One pass over the pairs.
 
-    Attributes:
-        loss: mean over the steps: mean squared error, or the logarithm of the errors' variance, of
-            scores as shares of their range.
-        dev: Spearman of predictions and scores of the dev pairs, -1 … 1; NaN where it is undefined.
-        is_best: whether no epoch before had a better one.
+    ``loss`` is the mean over the steps: mean squared error, or the logarithm of the errors'
+    variance, of scores as shares of their range. ``dev`` is Spearman on the dev pairs, NaN where it
+    is undefined; ``is_best`` if no epoch before had a better one.
     """
 
     __repr__ = short_repr
@@ -156,8 +152,7 @@ class SimilarityEnded:
         losses: [layer] as of the last `AutoencoderEpoch`; None without autoencoders.
         best_epoch, epochs: the epoch whose weights these are, and how many there were.
         dev: Spearman on the dev pairs then.
-        layer_shares: [layer] share of what the scores depend on, together 1, as of
-            `loop.compute_layer_shares`.
+        layer_shares: [layer] as of `loop.compute_layer_shares`.
     """
 
     __repr__ = short_repr

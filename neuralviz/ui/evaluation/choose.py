@@ -12,8 +12,6 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import EmbedderSpec, method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, Measure, ScoredData
-from neuralviz.evaluation.examples import EXAMPLES
-from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -26,7 +24,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
-from neuralviz.jobs.evaluating import Evaluate
+from neuralviz.jobs.evaluating import EXAMPLES, FIRST_METHODS, Evaluate
 from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import BUNDLED

@@ -13,7 +13,6 @@ import streamlit as st
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.examples import EXAMPLES, recorded_results
 from neuralviz.evaluation.results import EMPTY_CELL, Results
 from neuralviz.evaluation.yardsticks import (
     Cases,
@@ -27,7 +26,7 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import evaluation as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.evaluating import Evaluate, EvaluationState
+from neuralviz.jobs.evaluating import EXAMPLES, Evaluate, EvaluationState, recorded_results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html

@@ -21,7 +21,7 @@ from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
-from neuralviz.training.similarity.folder import check_free_name, model_path
+from neuralviz.training.similarity.kept import check_free_name, model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
