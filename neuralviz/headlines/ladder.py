@@ -98,11 +98,11 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     best = ladder.baselines[best_baseline(ladder)]
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    ours = Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman)
+    chosen = Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman)
     baseline = Entry(_BASELINES[best.name], best.spearman)
     bounds = lead_interval(ladder, rung, best.name) if is_whole else None
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
-    sentence = compare_two(measured, ours, baseline, bounds, reason)
+    sentence = compare_two(measured, chosen, baseline, bounds, reason)
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
     if seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values())):
         sentence += (

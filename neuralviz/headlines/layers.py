@@ -77,12 +77,12 @@ def describe_parts(
     whole: MeasuredPooling, plain_mean: MeasuredPooling, coefficient: str, name: str
 ) -> str:
     """Whether SBERT-WK follows people's scores better than the mean of the last layer."""
-    ours, mean = (getattr(side.correlation, coefficient) for side in (whole, plain_mean))
+    sbert_wk, mean = (getattr(side.correlation, coefficient) for side in (whole, plain_mean))
     bounds = interval_of_difference(whole, plain_mean, coefficient)
-    if not np.isfinite([ours, mean]).all() or bounds is None:
+    if not np.isfinite([sbert_wk, mean]).all() or bounds is None:
         return ""
     measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
-    entries = Entry("SBERT-WK", ours), Entry("the mean of the last layer", mean)
+    entries = Entry("SBERT-WK", sbert_wk), Entry("the mean of the last layer", mean)
     return compare_two(measured, *entries, bounds)
 
 

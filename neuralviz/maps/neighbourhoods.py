@@ -63,8 +63,8 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
-    most = Counter(filter(None, labels)).most_common(1)[0][1]
-    return KnnAccuracy(right / n, min(k, neighbours.k), n, most / n, wilson_interval(right, n))
+    n_most = Counter(filter(None, labels)).most_common(1)[0][1]
+    return KnnAccuracy(right / n, min(k, neighbours.k), n, n_most / n, wilson_interval(right, n))
 
 
 def why_no_votes(labels: Iterable[str]) -> str:

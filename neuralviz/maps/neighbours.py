@@ -320,9 +320,9 @@ def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     members = np.split(order, np.cumsum(np.bincount(group))[:-1])
     keys = np.zeros((len(group), k), dtype=np.int64)
     for number, texts in enumerate(members):
-        some = [members[other][: k + 1] for other in (number, *near.indices[number].tolist())]
-        distances = np.repeat([0, *near.distances[number]], list(map(len, some)))
-        candidates = np.sort(sort_keys(distances[None], np.concatenate(some)))[:, : k + 1]
+        groups = [members[other][: k + 1] for other in (number, *near.indices[number].tolist())]
+        distances = np.repeat([0, *near.distances[number]], list(map(len, groups)))
+        candidates = np.sort(sort_keys(distances[None], np.concatenate(groups)))[:, : k + 1]
         others = split_keys(candidates)[0] != texts[:, None]
         is_first = others & (np.cumsum(others, axis=1) <= k)
         keys[texts] = np.broadcast_to(candidates, others.shape)[is_first].reshape(-1, k)

@@ -46,26 +46,28 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
     if first.shape != second.shape or not len(first):
         raise NeuralvizError("The two methods must be compared on the same texts.")
     both, by_first = int((first & second).sum()), int((first & ~second).sum())
-    by_second, neither = int((second & ~first).sum()), int((~first & ~second).sum())
+    by_second, by_none = int((second & ~first).sum()), int((~first & ~second).sum())
     bounds = (
-        _bound_difference(both, by_first, by_second, neither),
-        _bound_difference(both, by_second, by_first, neither),
+        _bound_difference(both, by_first, by_second, by_none),
+        _bound_difference(both, by_second, by_first, by_none),
     )
     return -bounds[1], bounds[0]
 
 
-def _bound_difference(both: int, by_first: int, by_second: int, neither: int) -> float:
+def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) -> float:
     """The upper bound of how much larger the first share is; see `paired_share_interval`."""
-    n = both + by_first + by_second + neither
+    n = both + by_first + by_second + by_none
     first, second = both + by_first, both + by_second
-    above = wilson_interval(first, n)[1] - first / n
-    below = second / n - wilson_interval(second, n)[0]
-    product = float(both * neither - by_first * by_second)
+    over_first = wilson_interval(first, n)[1] - first / n
+    under_second = second / n - wilson_interval(second, n)[0]
+    product = float(both * by_none - by_first * by_second)
     if product > 0:
         product = max(product - n / 2, 0.0)
     margins = first * (n - first) * second * (n - second)
     correlation = product / math.sqrt(margins) if margins else 0.0
-    spread = math.sqrt(max(above**2 - 2 * correlation * above * below + below**2, 0.0))
+    spread = math.sqrt(
+        max(over_first**2 - 2 * correlation * over_first * under_second + under_second**2, 0.0)
+    )
     exact = 1.0
     if by_second:
         exact = float(scipy.special.betaincinv(by_first + 1, by_second, 1 - _TAIL))

@@ -245,8 +245,9 @@ def _lay_out(
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
     # On narrow screens the title stands below the tools and the legend below the points.
     least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
-    beside = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
-    legend_beside = {f"legend.{name}": value for name, value in (beside | {"maxheight": 1}).items()}
+    beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
+    legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
+    legend_beside["legend.maxheight"] = 1
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
@@ -383,11 +384,11 @@ def _occupied_places(
     return [(x, y + middle, half) for middle in middles]
 
 
-def _label(text: str, place: np.ndarray, **more: Any) -> dict[str, Any]:
+def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
     """An annotation at a place [2 or 3] of a map."""
     font = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
     where = dict(zip("xyz", place.tolist(), strict=False))
-    return {**where, "text": text, "font": font, "showarrow": False, **more}
+    return {**where, "text": text, "font": font, "showarrow": False, **extra}
 
 
 # --- more texts than can be drawn --------------------------------------------------------------
@@ -514,7 +515,7 @@ def large_map_figure(
     figure = go.Figure(drawn.traces)
     figure.add_trace({"type": "scattergl", "x": x, "y": y, "mode": "markers", **hidden})
     if undrawn is not None and len(undrawn[0]):
-        beside = _mark_trace(
+        undrawn_trace = _mark_trace(
             undrawn[1].astype(np.float32),
             "markers",
             name=UNDRAWN_SELECTION,
@@ -523,7 +524,7 @@ def large_map_figure(
             unselected={"marker": {"opacity": 1}},
             hoverinfo="none",
         )
-        figure.add_trace(beside)
+        figure.add_trace(undrawn_trace)
     points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
     _add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)

@@ -308,8 +308,8 @@ def line_figure(
         height=_rows_height(_LINE_ROWS),
     )
     for place, (name, value) in enumerate(baselines.items()):
-        beside = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
-        figure.add_hline(y=value, line=_baseline_look(place), annotation=beside)
+        label = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
+        figure.add_hline(y=value, line=_baseline_look(place), annotation=label)
     if baselines and x:
         ends = [end for interval in known for end in interval]
         figure.update_yaxes(range=widen([*baselines.values(), *y, *ends]))

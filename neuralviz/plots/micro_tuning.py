@@ -134,11 +134,11 @@ def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> li
 
 
 def _curve(
-    curve: np.ndarray, name: str, colour: str, width: float, pale: bool = False, **more: Any
+    curve: np.ndarray, name: str, colour: str, width: float, pale: bool = False, **extra: Any
 ) -> Trace:
     """A line of losses."""
-    hover = f"{more.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
-    look: Trace = {"width": width, "size": 0, "opacity": PALE if pale else 1, "name": name} | more
+    hover = f"{extra.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
+    look: Trace = {"width": width, "size": 0, "opacity": PALE if pale else 1, "name": name} | extra
     return line(np.arange(len(curve)), curve, colour, hover, **look)
 
 

@@ -47,14 +47,14 @@ def line(
     width: float = 3,
     dash: str | None = None,
     size: float = 9,
-    **more: Any,
+    **extra: Any,
 ) -> Trace:
     """A line with markers of a ``size``, if any; the ``hover`` box is a template, if any."""
     look: Trace = {"line": {"color": colour, "width": width, **({"dash": dash} if dash else {})}}
     if size:
         look["marker"] = {"size": size}
     mode = "lines+markers" if size else "lines"
-    return {"type": "scatter", "x": x, "y": y, "mode": mode, **look, **_hover_box(hover), **more}
+    return {"type": "scatter", "x": x, "y": y, "mode": mode, **look, **_hover_box(hover), **extra}
 
 
 def dots(
@@ -65,42 +65,42 @@ def dots(
     *,
     size: Any = 9,
     marker: Mapping[str, Any] | None = None,
-    **more: Any,
+    **extra: Any,
 ) -> Trace:
     """Points; ``marker`` has further settings of their look."""
     look = {"color": colour, "size": size, **(marker or {})}
     return {
         "type": "scatter", "x": x, "y": y, "mode": "markers", "marker": look,
-        **_hover_box(hover), **more,
+        **_hover_box(hover), **extra,
     }  # fmt: skip
 
 
-def bars(x: Values, y: Values, colour: Any, hover: str, **more: Any) -> Trace:
+def bars(x: Values, y: Values, colour: Any, hover: str, **extra: Any) -> Trace:
     """Bars, upright unless ``orientation`` is ``h``; a ``text`` in or beside them is small."""
     written: Trace = {}
-    if "text" in more:
+    if "text" in extra:
         written = {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False}
     return {
         "type": "bar", "x": x, "y": y, "marker": {"color": colour},
-        **written, **_hover_box(hover), **more,
+        **written, **_hover_box(hover), **extra,
     }  # fmt: skip
 
 
 def label_bars(
-    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **more: Any
+    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **extra: Any
 ) -> Trace:
     """Bars to the right, a name each, with a ``text`` in white in them, or beside them."""
     look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
-    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | more)
+    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | extra)
 
 
 def token_bars(
-    x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **more: Any
+    x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **extra: Any
 ) -> Trace:
     """Bars to the right at 0, 1, …, one of several a name, with a ``text`` behind each."""
     look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
     places = list(range(len(names)))
-    return bars(x, places, colour, hover, orientation="h", text=text, **look, **more)
+    return bars(x, places, colour, hover, orientation="h", text=text, **look, **extra)
 
 
 def cells(
@@ -109,11 +109,11 @@ def cells(
     y: Values,
     hover: str,
     limits: Sequence[float] | None = None,
-    **more: Any,
+    **extra: Any,
 ) -> Trace:
     """A heatmap [row, column], its colours between the ``limits``."""
     ends = {} if limits is None else {"zmin": limits[0], "zmax": limits[1]}
-    return {"type": "heatmap", "z": z, "x": x, "y": y, **ends, **_hover_box(hover), **more}
+    return {"type": "heatmap", "z": z, "x": x, "y": y, **ends, **_hover_box(hover), **extra}
 
 
 def _hover_box(template: str) -> dict[str, str]:
@@ -127,15 +127,15 @@ def bar_title(text: str) -> dict[str, Any]:
     return {"colorbar": {"title": {"text": text, "side": "right"}}}
 
 
-def number_axis(title: str, numbers: Iterable[int], **more: Any) -> dict[str, Any]:
+def number_axis(title: str, numbers: Iterable[int], **extra: Any) -> dict[str, Any]:
     """An axis of whole numbers, of which those are written that have room."""
-    return {"title": title, "tickvals": spaced_ticks(numbers), **more}
+    return {"title": title, "tickvals": spaced_ticks(numbers), **extra}
 
 
-def name_axis(names: Sequence[str], n_characters: int, **more: Any) -> dict[str, Any]:
+def name_axis(names: Sequence[str], n_characters: int, **extra: Any) -> dict[str, Any]:
     """An axis with users' words at 0, 1, …, cut and escaped."""
     written = [escape(shorten(name, n_characters)) for name in names]
-    return {"tickvals": list(range(len(names))), "ticktext": written, **more}
+    return {"tickvals": list(range(len(names))), "ticktext": written, **extra}
 
 
 def layer_colours(n: int) -> list[str]:

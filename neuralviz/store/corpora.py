@@ -269,8 +269,8 @@ class CorpusStore:
             if earlier:
                 self.database.drop(texts_table(corpus))
                 return earlier
-            taken = [rival.name for rival in self.corpora()]
-            kept = replace(keep(corpus), name=free_name(corpus.name, taken))
+            rival_names = [rival.name for rival in self.corpora()]
+            kept = replace(keep(corpus), name=free_name(corpus.name, rival_names))
             self.database.registry("corpora").add([_registry_row(kept)])
             return kept
 

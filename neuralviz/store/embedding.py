@@ -440,9 +440,9 @@ def embed_at_once(
             for run in runs:
                 stack.callback(run.close)
             for events in zip_longest(*runs):  # batch by batch, which all of them lack
-                known = [event for event in events if event is not None]
-                n_done = sum(event.done for event in known)
-                yield SharedEvent(together, n_done, sum(event.total for event in known))
+                last_events = [event for event in events if event is not None]
+                n_done = sum(event.done for event in last_events)
+                yield SharedEvent(together, n_done, sum(event.total for event in last_events))
 
 
 def embed_corpus(
