@@ -1,10 +1,6 @@
-"""Tables that many processes write at once: each writes pieces, and one puts them in by a commit.
+"""Tables that many processes write: each writes Lance fragments, one process commits them.
 
-A piece is a fragment of a Lance table: a file beside the table's others that nobody sees before it
-is committed. So writers wait for nobody, and what they wrote is there as a whole or not at all.
-A writer that ends half-way leaves files behind that belong to nothing; `sweep` deletes them.
-
-The package ``pylance`` is needed, which comes with ``neuralviz[ray]``.
+Uncommitted fragments are invisible; `sweep` deletes abandoned ones. Needs ``neuralviz[ray]``.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ _WRITERS = "writers"  # folder of locked files, one for each process that has pi
 
 @dataclass(frozen=True)
 class Piece:
-    """Vectors that are written and not yet committed."""
+    """Vectors that are written but not committed."""
 
     embedder: str  # id of whose they are
     fragment: str  # what Lance knows of it, as JSON
@@ -49,10 +45,9 @@ class Piece:
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
-    """Write rows beside a table, and say what Lance knows of them, as JSON.
+    """Write fragments of a table and return their metadata as JSON.
 
-    They are in memory: of a stream, a writer that tries again would lose rows. The mode is
-    ``append``, or ``create`` where the table is not there yet.
+    ``rows`` is in memory so that Lance can retry; ``mode`` is ``create`` for a new table.
     """
     try:
         path = database.place(table)
@@ -63,21 +58,21 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
 
 
 def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
-    """Make a table of what `write_piece` wrote beside it, in its order, within a `write`."""
+    """Create a table from fragments, in their order, within `Database.write`."""
     pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
     overwrite = lance.LanceOperation.Overwrite(schema, pieces)
     lance.LanceDataset.commit(database.place(table), overwrite)
 
 
 class PieceVectors(KeptVectors):
-    """The vectors of a database for one of many processes, which writes its own as ``pieces``."""
+    """Vectors of a database for a worker process, which collects its own as ``pieces``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.pieces: list[Piece] = []
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
-        """The place of an embedder's vectors, which must have been made before."""
+        """Find the embedder, which must be registered already."""
         kept = self.find_embedder(embedder)
         if kept is None:
             raise StoreError(f"No place was made for the embeddings by {embedder.name}.")
@@ -92,7 +87,7 @@ class PieceVectors(KeptVectors):
         self.pieces.append(Piece(embedder.id, fragment, keys.tobytes()))
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Nothing: whoever commits does it."""
+        """Does nothing: the committing process compacts."""
 
 
 def commit_pieces(
@@ -101,10 +96,9 @@ def commit_pieces(
     embedders: Sequence[KeptEmbedder],
     pieces: Sequence[Piece],
 ) -> None:
-    """Put pieces into the tables of some embedders, by one commit each, and nothing twice.
+    """Commit pieces to their tables, one commit each, without duplicates.
 
-    A piece whose file is gone is left out: its texts are missing as before. A StoreError where they
-    cannot be put in; what was there is still there.
+    Skips pieces whose file is gone. Raises StoreError, leaving the tables unchanged, if one fails.
     """
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]
@@ -115,7 +109,7 @@ def commit_pieces(
 def _commit(
     database: Database, vectors: KeptVectors, embedder: KeptEmbedder, pieces: Sequence[Piece]
 ) -> None:
-    """Within a write: pieces of new texts are appended, the new rows of others are merged."""
+    """Append new texts and merge the others; must run within `Database.write`."""
     path = database.place(vectors_table(embedder))
     version = lance.dataset(path).version
     pieces = [piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))]
@@ -143,10 +137,9 @@ def _commit(
 
 @contextmanager
 def writing(database: Database) -> Iterator[Path]:
-    """For as long as pieces are written: nobody sweeps them away meanwhile.
+    """Protect pieces from `sweep`, which runs on entry and exit.
 
-    What others left behind is swept before and afterwards. Yields a folder that is there as long,
-    for what the processes of the run tell each other.
+    Yields a temporary folder that the processes of the run share.
     """
     token = secrets.token_hex(6)
     folder = database.folder / _WRITERS
@@ -168,7 +161,7 @@ def writing(database: Database) -> Iterator[Path]:
 
 
 def sweep(database: Database, but: str = "") -> None:
-    """Delete what was written and never committed, unless another writer may still do so."""
+    """Delete uncommitted pieces unless another writer is active."""
 
     def clean() -> None:
         if _has_other_writers(database.folder / _WRITERS, but):
@@ -189,7 +182,7 @@ def sweep(database: Database, but: str = "") -> None:
 
 
 def _has_other_writers(folder: Path, but: str) -> bool:
-    """Whether a writer is at work; the files of those that ended in any way are deleted."""
+    """Whether a writer is active; deletes the marks of ended ones."""
     at_work = False
     for path in folder.glob("*.lock"):
         if path.stem == but:
@@ -216,5 +209,4 @@ def _count_files(dataset: Any) -> int:
 
 
 def _list_files(path: Path, piece: Piece) -> list[Path]:
-    """The files of a piece."""
     return [path / "data" / file["path"] for file in json.loads(piece.fragment)["files"]]
