@@ -235,16 +235,16 @@ def _settings_html(results: Results) -> str:
 
 def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
     """A table, escaped, or some of its columns; best cells are green."""
-    shown = range(len(table.heads)) if columns is None else columns
+    positions = range(len(table.heads)) if columns is None else columns
     heads = []
-    for column in shown:
+    for column in positions:
         better = table.better[column]
         direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
         heads.append(f"<th>{escape(table.heads[column])}{direction}</th>")
     lines = []
     for row, line in enumerate(table.lines):
-        looks = [" class='best'" if (row, column) in table.best else "" for column in shown]
-        cells = zip(looks, shown, strict=True)
+        looks = [" class='best'" if (row, column) in table.best else "" for column in positions]
+        cells = zip(looks, positions, strict=True)
         lines.append([f"<td{look}>{escape(line[column])}</td>" for look, column in cells])
     return _assemble_table(heads, lines)
 

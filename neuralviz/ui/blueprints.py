@@ -96,8 +96,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
             ),
         )
     with st.expander("The masked inputs as the model sees them"):
-        shown = tokens[window.start : window.stop]
-        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, shown)
+        words = tokens[window.start : window.stop]
+        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, words)
         table = {
             "blueprint": [str(blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
             "shift": inputs.shift[:MAX_ROWS],

@@ -97,11 +97,11 @@ def slide(key: str, headline: str = "") -> Iterator[Callable[[str], None]]:
     was drawn meanwhile.
     """
     with st.container(key=f"slide-{key}"):
-        place = st.container()
+        show_headline(headline, key=key)  # in no place of its own: figures below keep their zoom
+        place = st.container() if not headline else None
 
         def write(sentence: str) -> None:
-            with place:
+            with place or st.container():
                 show_headline(sentence, key=key)
 
-        write(headline)
         yield write
