@@ -1,4 +1,4 @@
-"""Maps by UMAP (McInnes, Healy, Melville 2018), and new texts on them."""
+"""UMAP maps (McInnes, Healy, Melville 2018), and new texts on them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def lay_out(
     after_epoch: Callable[[int, int], None],
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
+    """[text, dimensions] float32 coordinates; the caller holds `numba_turn`.
 
-    ``after_epoch`` is told how many epochs are done, of how many; what it raises ends the work.
+    ``after_epoch`` gets epochs done and total, and may raise.
     """
     _silence()
     n = len(vectors)
@@ -57,10 +57,9 @@ def lay_out(
 
 @contextmanager
 def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
-    """Be told of every epoch of a layout, by the thread that has numba's turn.
+    """Call ``after_epoch`` in UMAP, which has no callback, by replacing its tqdm loop.
 
-    UMAP has no callback. It goes through its epochs by a bar of tqdm, whose place is taken here by
-    a plain loop: a bar that is interrupted in the middle of a drawing keeps its lock for good.
+    An interrupted tqdm bar would never release its lock.
     """
 
     def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
@@ -76,13 +75,13 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
 
 
 def _silence() -> None:
-    """No warnings that new texts have no index, and on groups of texts far apart."""
+    """Ignore warnings about missing indexes and disconnected groups."""
     for module in (r"umap\.", r"sklearn\.manifold\._spectral"):
         warnings.filterwarnings("ignore", category=UserWarning, module=module)
 
 
 def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarray, None]:
-    """Indices and distances as UMAP wants them: the text itself first, and counted."""
+    """UMAP's format, in which each text is its own first neighbour."""
     nearest = neighbours.first(n_neighbors - 1)
     itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
     zeros = np.zeros(itself.shape, dtype=np.float32)
@@ -94,10 +93,10 @@ _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionar
 
 
 def place(projection: Projection, near: Neighbours) -> np.ndarray:
-    """[new, dimensions]; by the thread that has numba's turn.
+    """[new, dimensions] coordinates; the caller holds `numba_turn`.
 
-    UMAP takes distances of new points to old ones for a map with the metric ``precomputed``. Such
-    a map is made with the kept coordinates, no epochs, and no distances but the neighbours'.
+    UMAP with metric ``precomputed`` and no epochs is fitted to the saved coordinates; its
+    ``transform`` accepts distances.
     """
     _silence()
     n = len(projection.coordinates)

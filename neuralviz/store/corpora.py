@@ -474,7 +474,7 @@ def _registry_row(corpus: Corpus) -> dict[str, str]:
 
 
 def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus | None:
-    """Call ``add`` unless it was called before in this store, even if its corpus was deleted since."""
+    """Call ``add`` unless this store has done so before; its corpus may be deleted by now."""
     mark = store.folder / f"{name}.added"
     with _adding:
         if mark.exists():

@@ -40,13 +40,12 @@ _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "
 
 T = TypeVar("T")
 
-_REGISTRIES = {
+_REGISTRIES = {  # columns of the small tables that list what is stored
     "corpora": ("id", "name", "created", "about"),
     "embedders": ("id", "created", "spec", "dim"),
     "indexes": ("id", "created", "about"),
     "maps": ("id", "corpus", "embedder", "created", "about", "fitted"),
 }
-"""Small tables that say what there is, and their columns."""
 LOOKED_UP = 5000  # keys in one condition
 AS_LONG_AS = 4  # rows that are read in the time in which one is looked up
 INTERVAL = 3600.0  # seconds between two looks of a process at a store

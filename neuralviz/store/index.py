@@ -42,8 +42,8 @@ UNINDEXED = 0.05  # of the vectors: a query looks through so many that came late
 MEASURED_AT = 10  # neighbours
 QUERIES = 200  # vectors of a sample that the recall is measured with
 GOOD_RECALL = 0.97
+# (groups searched, vectors compared as a multiple of those wanted)
 EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
-"""Groups that a query looks through, and times as many vectors as wanted that are compared."""
 ROUNDING = 1e-6  # of a product of vectors of length 1: less is rounding
 SCANNED = 4096  # rows that are compared at once
 _VECTOR, _KEY = "vector", "key"
@@ -77,7 +77,7 @@ def build_index(
 ) -> VectorIndex | None:
     """Build or update an embedder's index; None if it has few vectors.
 
-    Other writers wait. If interrupted, the next call resumes.
+    Other writers wait, readers do not. If the process is killed, the next call resumes.
     """
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":

@@ -98,7 +98,7 @@ def commit_pieces(
 ) -> None:
     """Commit pieces to their tables, one commit each, without duplicates.
 
-    Skips pieces whose file is gone. Raises StoreError, leaving the tables unchanged, if one fails.
+    Skips pieces whose file is gone. Raises StoreError on failure; earlier rows are never lost.
     """
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]

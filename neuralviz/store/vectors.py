@@ -328,4 +328,3 @@ class MemoryVectors:
 
 
 VectorStore = KeptVectors | MemoryVectors
-"""Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""
