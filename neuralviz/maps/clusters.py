@@ -64,7 +64,6 @@ def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) ->
 
 
 def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.ndarray:
-    """[point] unsorted cluster labels, -1 for none."""
     n = len(points)
     if n <= size:
         return np.full(n, -1)
@@ -78,7 +77,7 @@ def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.n
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
-    """[point] unsorted cluster labels, -1 for none."""
+    """[point] unsorted labels, -1 for none."""
     from sklearn.cluster import HDBSCAN
 
     n = len(points)

@@ -41,15 +41,13 @@ class TextFilter:
 
     def within(
         self,
-        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],
-        numbers: Callable[[str], np.ndarray],
+        codes: Callable[
+            [str], tuple[np.ndarray, Sequence[str]]
+        ],  # [text] codes, -1 for none; labels
+        numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:
-        """[text] whether a text passes.
-
-        ``codes`` gives a column's [text] label codes, -1 for none, and labels; ``numbers`` its
-        values.
-        """
+        """[text] whether a text passes."""
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
             text_codes, names = codes(name)
@@ -60,7 +58,6 @@ class TextFilter:
         return mask
 
     def describe(self, n_shown: int, n_texts: int) -> str:
-        """A plain-text sentence on how many texts are shown, and why."""
         reasons = []
         for name, allowed in self.labels.items():
             named = [value or "no value" for value in allowed[:NAMED_VALUES]]
@@ -119,10 +116,7 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
 
 
 def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Categorical columns by name: [text] strings, blank for no label.
-
-    ``labels`` gives the strings or numbers of a column.
-    """
+    """Categorical columns as [text] strings, blank for none; ``labels`` reads a column."""
     categories = {}
     for column in corpus.columns:
         if column.name.strip().lower() in ID_COLUMNS:

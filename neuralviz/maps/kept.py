@@ -1,7 +1,4 @@
-"""Saved maps. A row in ``maps`` names the tables of points and neighbours.
-
-If two processes save the same map, the first to write its row wins.
-"""
+"""Saved maps; if two processes save the same map, the first to write its row in ``maps`` wins."""
 
 from __future__ import annotations
 
@@ -85,16 +82,11 @@ class KeptMaps:
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
         *,
-        sample: np.ndarray | None = None,
-        coordinates: np.ndarray | None = None,
+        sample: np.ndarray | None = None,  # [fitted] ascending rows, if not all were fitted
+        coordinates: np.ndarray | None = None,  # [text, dimensions], with a sample
         recall: float | None = None,
     ) -> KeptMap:
-        """Save a map, or return an existing one with the same settings.
-
-        ``sample`` holds the [fitted] ascending rows if not all texts were projected;
-        ``coordinates`` then holds all [text, dimensions]. Raises StoreError, saving nothing, on
-        failure.
-        """
+        """Save a map, or return the existing one. Raises StoreError, saving nothing, on failure."""
         new_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
             id=new_id,
@@ -167,7 +159,6 @@ class KeptMaps:
         return Projection(coordinates, kept.settings, neighbours, kept.notes, self.fitted(kept))
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
-        """The arrays of `Projection.fitted`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
         content = next((row["fitted"] for row in rows if row["id"] == kept.id), b"")
         return read_npz(content)[1] if content else {}

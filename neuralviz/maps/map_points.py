@@ -74,11 +74,7 @@ class MapPoints:
     def sample(
         self, window: Window | None, max_points: int, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, int]:
-        """[drawn] ascending rows of a fixed random sample in a window, and the total in it.
-
-        A point drawn in a window is drawn in every smaller window around it. ``within`` is a [text]
-        mask.
-        """
+        """[drawn] random rows in a window, consistent when zooming, and the number in it."""
         rows = self.in_window(window)
         if within is not None:
             rows = rows[within[rows]]
@@ -88,10 +84,7 @@ class MapPoints:
         return np.sort(rows), n
 
     def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
-        """[up, across] points per square bin, from the bottom left, and the window they cover.
-
-        The window is cut to the points. More points give finer bins, up to ``max_bins`` a side.
-        """
+        """[up, across] points per square bin, from the bottom left, and the window covered."""
         window = window or self.bounds
         visible = window.cut(self.bounds)
         if visible is None:
@@ -135,10 +128,7 @@ class MapPoints:
 
 
 def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """[row] int32 rows sorted by group, and [n_groups + 1] int64 start of each group.
-
-    ``groups`` is [row] int32; groups may be empty.
-    """
+    """[row] int32 rows sorted by group, and [n_groups + 1] int64 starts of the groups."""
     small = groups.astype(np.min_scalar_type(n_groups))  # sorted by counting
     sizes = np.bincount(groups, minlength=n_groups)
     return np.argsort(small, kind="stable").astype(np.int32), np.concatenate([[0], sizes.cumsum()])

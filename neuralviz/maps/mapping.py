@@ -1,7 +1,4 @@
-"""Make maps from stored vectors, and place new vectors on them.
-
-Large corpora are sampled for the fit; the rest is placed in independent blocks, by any process.
-"""
+"""Make maps of stored vectors; texts beyond a fitted sample are placed in independent blocks."""
 
 from __future__ import annotations
 
@@ -105,10 +102,7 @@ def place_block(block: Block) -> PlacedBlock:
 def written_fit(
     store: CorpusStore, projection: Projection, vectors: np.ndarray, should_stop: ShouldStop
 ) -> Iterator[str]:
-    """Write the fit to a temporary folder and yield its name, for `Block`.
-
-    ``vectors`` is [fitted, dim]. Raises NeuralvizError if it cannot be written.
-    """
+    """A temporary folder with the fit, for `Block`. Raises NeuralvizError if writing fails."""
     parent = store.folder / _FOLDER
     folder = parent / secrets.token_hex(8)
     settings = projection.settings
@@ -156,11 +150,7 @@ def place_on_processes(
     *,
     n_processes: int | None = None,
 ) -> Iterator[PlacedBlock]:
-    """Place blocks on up to 16 cores; a single block uses this process.
-
-    Scripts need an ``if __name__ == "__main__"`` guard. Stop abandons running blocks. Raises
-    NeuralvizError if a process was killed.
-    """
+    """Place blocks on up to 16 cores. Raises NeuralvizError if a process was killed."""
     n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
@@ -208,8 +198,6 @@ def _end_process_with(is_over: Event) -> None:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How maps of large corpora are fitted and placed."""
-
     n_fitted: int = FITTED  # texts that a map is fitted to, where there are more
     block: int = BLOCK  # texts that are placed together
     # has the blocks placed
@@ -221,7 +209,6 @@ DEFAULT = Fitting()
 
 
 def check_enough_texts(corpus: Corpus) -> None:
-    """Raises TextError if a corpus has too few texts for a map."""
     if corpus.n_distinct < FEWEST_TEXTS:
         raise TextError(
             f"A map needs at least {FEWEST_TEXTS} different texts; “{corpus.name}” has "
@@ -299,10 +286,7 @@ def _fit_and_place(
     on_progress: Callable[[ProjectionEvent], None],
     should_stop: ShouldStop,
 ) -> tuple[Projection, np.ndarray, np.ndarray]:
-    """A sample's map, its [fitted] rows, and [text, dimensions] coordinates of all texts.
-
-    Equal texts share a point, and so do texts with equal vectors.
-    """
+    """A sample's map, its [fitted] rows, and the [text, dimensions] coordinates of all texts."""
     if should_stop():
         raise Stopped
     seed = settings.seed if "seed" in settings.relevant() else SEED
@@ -356,7 +340,6 @@ def _first_rows(store: CorpusStore, corpus: Corpus) -> np.ndarray:
 
 
 def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Raises StoreError early if a text has no vector."""
     keys = np.unique(store.keys(corpus))
     missing = keys[~store.vectors.has_vectors(embedder, keys)]
     if len(missing):
@@ -375,10 +358,7 @@ def _lay_together(
 
 
 class Placer:
-    """Places new vectors on a saved map and finds their neighbours.
-
-    Keeps the fitted vectors in memory; with a fitted sample, neighbours come from the store.
-    """
+    """Places new vectors on a saved map and finds their neighbours; holds the fitted vectors."""
 
     def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
         self.kept = kept

@@ -1,7 +1,4 @@
-"""Fast approximate neighbours by an inverted file (Jégou, Douze and Schmid 2011).
-
-Queries search only the groups with the nearest centres. Processes share the arrays on disk.
-"""
+"""Approximate neighbours by an inverted file, shared on disk (Jégou, Douze and Schmid 2011)."""
 
 from __future__ import annotations
 

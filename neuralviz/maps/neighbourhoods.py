@@ -35,8 +35,6 @@ class KnnAccuracy:
 
 @dataclass(frozen=True)
 class Outvoted:
-    """A text whose neighbours vote for another label."""
-
     text: int  # row of the vectors
     label: str  # its own
     voted: str  # the one they vote for
@@ -44,10 +42,7 @@ class Outvoted:
 
 
 def suggest_k(sizes: Iterable[ArrayLike]) -> int:
-    """Suggest k: 10, or fewer so that a median label's texts could win the vote.
-
-    ``sizes`` holds, per column, the [label] number of texts.
-    """
+    """Suggest k: 10, or fewer if the median label has fewer other texts to vote for it."""
     medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
     return max(1, min([K, *medians]))
 
@@ -97,10 +92,7 @@ def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list
 
 
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
-    """`knn_right` for a sample: ``near`` are the neighbours of ``rows``.
-
-    ``codes`` is [text] int32 label codes of the whole corpus, -1 for none.
-    """
+    """`knn_right` for ``rows`` with neighbours ``near``; ``codes`` is [text] int32, -1 for none."""
     _check_k(k)
     own_codes = codes[rows]
     winners = _find_most_voted(_select_voters(codes[near.indices], k))
@@ -169,10 +161,7 @@ def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) ->
 
 
 def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
-    """Whether a point is far on the map from ``near``, its nearest texts by vector.
-
-    That is, most of them are neither in the closest `CLOSE` share nor among the 2 · `K` closest.
-    """
+    """Whether a point is far from most of ``near``, its nearest texts by vector, on the map."""
     distances = np.linalg.norm(points - place, axis=1)
     n_closer = np.searchsorted(np.sort(distances), distances[near])
     return bool(np.median(n_closer) >= max(CLOSE * len(points), 2 * K))

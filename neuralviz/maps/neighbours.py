@@ -33,10 +33,7 @@ EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
-    """Convert to contiguous [text, dim] float32.
-
-    Raises TextError naming a row with non-finite or huge values, SettingsError if not 2-D numbers.
-    """
+    """Contiguous [text, dim] float32. Raises TextError for bad values, else SettingsError."""
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
         raise SettingsError("The vectors must be a 2-D array with one row per text.")
@@ -235,7 +232,6 @@ def nearest(
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
-    """[a, min(k, b)] smallest keys of each row, unsorted."""
     return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
 
 
@@ -252,7 +248,6 @@ def _descend(
     should_stop: ShouldStop,
     on_wait: Callable[[], None],
 ) -> Neighbours:
-    """Neighbours of distinct vectors, by nearest neighbour descent."""
     n = len(vectors)
     # tiny numbers have no squares in float32
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors / np.abs(vectors).max()

@@ -192,10 +192,7 @@ def place_by_neighbours(
 
 
 def warm_up() -> None:
-    """Import UMAP and compile numba code, in a background thread, for a fast first map.
-
-    Other maps can run between the steps.
-    """
+    """Compile what maps need, in a background thread; other maps can run in between."""
     vectors = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
     place(vectors, project(vectors), vectors[:2] + 0.5)
 
@@ -220,10 +217,7 @@ def lay_out_snapshots(
 
 
 def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Rotate, reflect and shift points to fit ``target`` (Schönemann 1966).
-
-    The spread is set to the target's: a fitted scale would shrink points that moved apart.
-    """
+    """Rotate, reflect, shift and scale to ``target`` (Schönemann 1966)."""
     middle, target_centre = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
     turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)

@@ -1,7 +1,4 @@
-"""Find nearest texts in the store, with bounded memory.
-
-Cosine searches use the index, if any, and may miss some; all others scan every vector.
-"""
+"""Nearest texts in the store: by the index for cosine, which may miss some, or by a full scan."""
 
 from __future__ import annotations
 
@@ -79,10 +76,7 @@ def neighbours_of_rows(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` nearest other texts of some texts of a map, by vectors.
-
-    Read from the map, with fewer if it has fewer; for a fitted sample, searched in the store.
-    """
+    """The ``k`` nearest other texts by vector: as saved, or searched for a sampled map."""
     check_search(kept.settings.metric, k)
     if kept.n_fitted is None:
         return KeptMaps(store).neighbours(kept, rows).first(k)
@@ -129,8 +123,6 @@ def sampled_rows(corpus: Corpus) -> np.ndarray:
 
 
 class _Search:
-    """Queries and their results, for `nearest_in_corpus`."""
-
     def __init__(
         self,
         store: CorpusStore,

@@ -23,7 +23,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """95% interval of the difference of two shares on the same texts, -1–1.
+    """95% interval of ``first``'s share of right texts minus ``second``'s, -1 … 1.
 
     Newcombe's hybrid score interval (1998, method 10), widened to Clopper and Pearson (1934) so
     that it contains 0 where the exact sign test (McNemar 1947) is not significant. ``first`` and

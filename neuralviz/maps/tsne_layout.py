@@ -29,13 +29,10 @@ def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    after_epoch: Callable[[int, int], None],
-    start: np.ndarray | None = None,
+    after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
+    start: np.ndarray | None = None,  # is rescaled
 ) -> np.ndarray:
-    """[text, 2] coordinates; ``after_epoch`` gets epochs done and total, and may raise.
-
-    ``start`` is initial coordinates, which are rescaled.
-    """
+    """[text, 2] coordinates of a map."""
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS
     after_epoch(0, total)

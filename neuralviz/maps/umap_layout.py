@@ -26,13 +26,10 @@ def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    after_epoch: Callable[[int, int], None],
+    after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[text, dimensions] float32 coordinates; the caller holds `numba_turn`.
-
-    ``after_epoch`` gets epochs done and total, and may raise.
-    """
+    """[text, dimensions] float32 coordinates; the caller holds `numba_turn`."""
     _silence()
     n = len(vectors)
     n_neighbors = settings.possible_neighbors(n)
@@ -57,10 +54,7 @@ def lay_out(
 
 @contextmanager
 def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
-    """Call ``after_epoch`` in UMAP, which has no callback, by replacing its tqdm loop.
-
-    An interrupted tqdm bar would never release its lock.
-    """
+    """Replace UMAP's tqdm loop; a bar interrupted while drawing would keep its lock."""
 
     def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
         for n_done, epoch in enumerate(epochs, 1):
@@ -93,11 +87,7 @@ _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionar
 
 
 def place(projection: Projection, near: Neighbours) -> np.ndarray:
-    """[new, dimensions] coordinates; the caller holds `numba_turn`.
-
-    UMAP with metric ``precomputed`` and no epochs is fitted to the saved coordinates; its
-    ``transform`` accepts distances.
-    """
+    """[new, dimensions] by UMAP with metric ``precomputed``; the caller holds `numba_turn`."""
     _silence()
     n = len(projection.coordinates)
     reducer = _prepared.get(projection)

@@ -219,10 +219,7 @@ class CorpusStore:
         raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
-        """Save texts as a corpus, without embedding them; a taken name gets a number appended.
-
-        Raises StoreError if the name is empty or the corpus cannot be written.
-        """
+        """Save texts; a taken name gets a number. Raises StoreError, e.g. for an empty name."""
         labels = label_columns(read)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids)
         return self.add_blocks(name, [column for column, _ in labels], [rows])
@@ -243,13 +240,12 @@ class CorpusStore:
     def announce(
         self,
         corpus: Corpus,
-        keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
+        keep: Callable[[Corpus], Corpus] = lambda corpus: (
+            corpus
+        ),  # writes the rows, sets the counts
         wait: float = WAIT,
     ) -> Corpus:
-        """Register a corpus, or return an earlier one made from the same files.
-
-        ``keep`` writes the rows and returns the corpus with its text counts.
-        """
+        """Register a corpus, or return an earlier one made from the same files."""
 
         def write() -> Corpus:
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
@@ -301,7 +297,6 @@ class CorpusStore:
         return None
 
     def find_source(self, name: str, source: str) -> Corpus | None:
-        """Find a corpus made from the same files under this name."""
         return next((kept for kept in self._list_named(name) if kept.source == source), None)
 
     def _list_named(self, name: str) -> list[Corpus]:
@@ -393,10 +388,7 @@ class CorpusStore:
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows whose texts contain every word of a query; none for a blank query.
-
-        Words match inside longer words; a phrase in quotation marks matches exactly.
-        """
+        """Rows whose texts contain every word or quoted phrase; none for a blank query."""
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)

@@ -1,7 +1,4 @@
-"""The LanceDB database in a corpus folder, shared by several processes.
-
-Each write is one commit. Writers take turns through a file lock; readers never wait.
-"""
+"""The LanceDB database of a corpus folder: writers take turns by a lock, readers never wait."""
 
 from __future__ import annotations
 
@@ -122,10 +119,7 @@ class Database:
             raise folder_error(f"{sentence} ({_describe_error(str(error))}).", "read") from error
 
     def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
-        """Run ``action`` while no other thread or process writes; calls cannot be nested.
-
-        Raises StoreError if writing fails or the lock is not free within ``wait`` seconds.
-        """
+        """Run ``action`` under the write lock. Not reentrant; StoreError on failure or timeout."""
         try:
             self._prepare()
             with FileLock(self.folder / "writing.lock", timeout=wait):
@@ -221,10 +215,7 @@ def _describe_error(message: str) -> str:
 def rows_with_keys(
     table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows with these distinct keys; may include others.
-
-    ``with_places`` adds the column ``_rowid``.
-    """
+    """Batches of the rows with these distinct keys, and perhaps others; may add ``_rowid``."""
     queries = [table.search()]
     if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
         parts = range(0, len(keys), LOOKED_UP)

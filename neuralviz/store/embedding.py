@@ -121,7 +121,6 @@ class Keeper:
             self.keep()
 
     def keep(self) -> None:
-        """Store the queued vectors."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._before()
@@ -153,13 +152,9 @@ class Part:
         different: UniqueTexts,
         indices: np.ndarray,
         should_stop: ShouldStop,
-        left_out: dict[int, str] | None = None,
+        left_out: dict[int, str] | None = None,  # gets the reasons
     ) -> None:
-        """Look up stored vectors of a block and tokenise the remaining texts.
-
-        Unreadable texts go to ``left_out`` with the reason, or raise UnreadableTextError without
-        it.
-        """
+        """Look up or tokenise texts; unreadable ones go to ``left_out`` or are raised."""
         self._vectors, self._read = {}, {}
         if self._store is not None:
             match = self._store.find(self.keeper.kept, different.keys[indices])
@@ -251,10 +246,7 @@ class EmbeddingWork:
         should_stop: ShouldStop,
         left_out: dict[int, str] | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield indices, [text, dim] vectors and [text, 2] losses per batch, and store them.
-
-        ``left_out`` is as in `Part.open`.
-        """
+        """Store and yield indices, [text, dim] vectors and [text, 2] losses of each batch."""
         for block in _group_blocks(batches):
             for part in self._parts:
                 part.open(different, np.concatenate(block), should_stop, left_out)
@@ -289,8 +281,6 @@ def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingEvent:
-    """Newly available vectors and the progress of the run."""
-
     __repr__ = short_repr
 
     embedder: KeptEmbedder  # under which the vectors are kept
@@ -316,8 +306,6 @@ class EmbeddingEvent:
 
 @dataclass(frozen=True)
 class SharedEvent:
-    """Progress of several embedders in one run."""
-
     embedders: tuple[int, ...]  # places of those that share it, among all
     done: int  # different texts, of all of them together
     total: int  # different texts, of all of them together
@@ -440,10 +428,7 @@ def embed_corpus(
     keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
-    """Like `embed`, for a corpus and without vectors in the events.
-
-    Also raises StoreError if the corpus was deleted, and TextError naming an unreadable text.
-    """
+    """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)
     try:

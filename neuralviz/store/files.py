@@ -55,10 +55,7 @@ def why_not_writable(folder: Path) -> str:
 
 
 def keep_result(view: str, key: str, content: bytes, *, prunes: bool = True) -> None:
-    """Store a result, replacing an earlier one. Raises ValueError for an invalid view.
-
-    ``prunes`` also deletes results that are old or exceed the size limit.
-    """
+    """Store or replace a result, then prune. Raises ValueError for an invalid view."""
     path = _path(view, key)
     write_bytes_beside(path, content)
     if prunes:
@@ -126,15 +123,11 @@ def prune(
     *,
     n_bytes: int,
     days: float,
-    max_units: int | None = None,
-    unit: Callable[[Path], str] = attrgetter("name"),
-    spare: Callable[[Path], bool] = lambda _: False,
+    max_units: int | None = None,  # groups to keep
+    unit: Callable[[Path], str] = attrgetter("name"),  # group of a path; deleted together
+    spare: Callable[[Path], bool] = lambda _: False,  # paths to protect
 ) -> None:
-    """Delete entries older than ``days``, then the least recently used beyond ``n_bytes``.
-
-    ``unit`` groups files that are deleted together, ``max_units`` limits the groups, and ``spare``
-    protects a path.
-    """
+    """Delete entries unused for ``days``, and the least recently used beyond ``n_bytes``."""
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():
         try:

@@ -294,10 +294,7 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
 def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
-    """Find the first store in which imported vectors cover all keys.
-
-    Raises TextError if a text has no vector, StoreError if the vectors were deleted.
-    """
+    """Find the store whose imported vectors cover all keys. Raises TextError or StoreError."""
     keys = np.unique(keys)
     spec_json, fewest = spec.to_json(), len(keys) + 1
     for store in stores:

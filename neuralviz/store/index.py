@@ -75,10 +75,7 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
 def build_index(
     database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
 ) -> VectorIndex | None:
-    """Build or update an embedder's index; None if it has few vectors.
-
-    Other writers wait, readers do not. If the process is killed, the next call resumes.
-    """
+    """Build or update an index; None for few vectors. A killed run resumes; readers never wait."""
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":
         return current
@@ -141,10 +138,7 @@ def vectors_of_keys(
 def rows_of_keys(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Corpus rows whose texts have these distinct keys.
-
-    Returns [found] positions in ``keys``, ascending, and [found] rows; equal texts give several.
-    """
+    """[found] positions in the distinct ``keys``, ascending, and [found] rows with these texts."""
     order = np.argsort(keys)
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if not len(keys):

@@ -45,10 +45,7 @@ class Piece:
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
-    """Write fragments of a table and return their metadata as JSON.
-
-    ``rows`` is in memory so that Lance can retry; ``mode`` is ``create`` for a new table.
-    """
+    """Write fragments, from memory so that Lance can retry; returns their metadata as JSON."""
     try:
         path = database.place(table)
         fragments = write_fragments(rows, path, mode=mode, max_rows_per_file=ROWS_OF_FILE)
@@ -96,10 +93,7 @@ def commit_pieces(
     embedders: Sequence[KeptEmbedder],
     pieces: Sequence[Piece],
 ) -> None:
-    """Commit pieces to their tables, one commit each, without duplicates.
-
-    Skips pieces whose file is gone. Raises StoreError on failure; earlier rows are never lost.
-    """
+    """Commit pieces, skipping duplicates and missing files. Raises StoreError."""
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]
         if mine:
@@ -137,10 +131,7 @@ def _commit(
 
 @contextmanager
 def writing(database: Database) -> Iterator[Path]:
-    """Protect pieces from `sweep`, which runs on entry and exit.
-
-    Yields a temporary folder that the processes of the run share.
-    """
+    """Protect pieces from `sweep`, run on entry and exit; yields a folder shared by the run."""
     token = secrets.token_hex(6)
     folder = database.folder / _WRITERS
     lock = FileLock(folder / f"{token}.lock")

@@ -103,10 +103,7 @@ class KeptVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        """Store all vectors or none; existing ones stay.
-
-        ``keys`` are distinct `text_keys`; ``loss`` is [text, 2] as in `EmbeddedBatch`.
-        """
+        """Store all vectors or none; existing ones stay. ``keys`` are distinct."""
         rows = vector_rows(keys, vectors, loss)
 
         def put() -> None:
@@ -241,13 +238,10 @@ def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray,
 
 
 class LocatedVectors:
-    """A snapshot of where vectors are stored, to read them in parts.
-
-    ``were_learnt``: whether any text has a loss. Raises StoreError if a vector is missing.
-    """
+    """A snapshot of where vectors are stored. Raises StoreError if one is missing."""
 
     def __init__(self, database: Database, embedder: KeptEmbedder, keys: np.ndarray) -> None:
-        self.were_learnt = False
+        self.were_learnt = False  # whether any text has a loss
         self._database, self._embedder = database, embedder
         self._keys = np.unique(keys)
         self._places = np.zeros(len(self._keys), dtype=np.uint64)

@@ -52,10 +52,7 @@ def write_vectors(
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a ``.parquet``, ``.csv`` or ``.jsonl`` file.
-
-    Raises NeuralvizError on failure, leaving an existing file intact.
-    """
+    """Write ``.parquet``, ``.csv`` or ``.jsonl``. Raises NeuralvizError, keeping an old file."""
     write_pieces(path, [table])
 
 
