@@ -1,4 +1,4 @@
-"""Clusters on a map, and the words that tell each of them from the rest."""
+"""Clusters on a map, and the words that characterise them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which cluster each text is in."""
-
     labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
     n: int  # number of clusters
 
@@ -41,12 +39,11 @@ class Clusters:
 
 
 def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
-    """Dense groups of [text, dimensions] points, by HDBSCAN (Campello, Moulavi, Sander 2013).
+    """Cluster [text, dimensions] points by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    The smallest has a hundredth of all texts, but 5 … 250. A cluster of more than 60% of all texts
-    is divided: maps of texts often are one large cloud beside a small one. Points at one place that
-    are enough for a cluster are one of their own. Of more than ``most_points`` so many, drawn at
-    random with a fixed seed, are clustered, and each other point is where the nearest of them is.
+    Clusters have at least 1% of the texts, bounded to 5–250; those with over 60% are split. Enough
+    identical points form their own cluster. Beyond ``most_points``, a fixed random sample is
+    clustered, and other points join the cluster of their nearest sampled point.
     """
     n = len(coordinates)
     size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
@@ -67,7 +64,6 @@ def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) ->
 
 
 def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.ndarray:
-    """[point] clusters in no order, -1 for none; arguments as of `find_clusters`."""
     n = len(points)
     if n <= size:
         return np.full(n, -1)
@@ -81,7 +77,7 @@ def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.n
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
-    """[text] clusters in no order, -1 for none."""
+    """[point] unsorted labels, -1 for none."""
     from sklearn.cluster import HDBSCAN
 
     n = len(points)
@@ -94,7 +90,7 @@ def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
 
 
 def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
-    """[cluster, dimensions] the point of each cluster nearest to the median of its points."""
+    """[cluster, dimensions] the point nearest to the cluster's median."""
     centres = np.zeros((clusters.n, coordinates.shape[1]), dtype=coordinates.dtype)
     for cluster in range(clusters.n):
         points = coordinates[clusters.labels == cluster]
@@ -106,12 +102,11 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 def name_clusters(
     texts: Sequence[str], clusters: Clusters, n_words: int = CLUSTER_WORDS
 ) -> tuple[tuple[str, ...], ...]:
-    """[cluster] words that tell each cluster from the other texts, the most telling first.
+    """[cluster] most characteristic words, best first, by class TF-IDF.
 
-    Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
-    words of a mean cluster / the word's number in all clusters). Only words count that are at
-    least twice as frequent in the cluster as outside it, chance allowed for, and stand in two of
-    its texts; no stop words of English. Of Chinese and Japanese, pairs of characters are words.
+    Grootendorst 2022, section 3.3. A word must be in two texts and at least twice as frequent
+    inside as outside, beyond chance; English stop words are excluded. Chinese and Japanese text is
+    split into pairs of characters.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
@@ -146,13 +141,13 @@ def name_clusters(
 
 
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
-    """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
+    """Whether the frequency ratio holds with both counts shifted by one standard deviation."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """Words of two letters or more in lower case, no numbers."""
+    """Lower-case words of two or more letters, without numbers."""
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):

@@ -1,4 +1,4 @@
-"""The grid of a text's masked inputs: what is kept, what is masked, how often (paper, Figure 9)."""
+"""Grid of a text's masked inputs (paper, Figure 9)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEGEND = 40  # px
 def blueprint_grid(
     inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
 ) -> go.Figure:
-    """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked."""
+    """Inputs × tokens, a band per blueprint, above the mask count of each token."""
     drawn = slice(window.start, window.stop)
     by_row = inputs.blueprint[:MAX_ROWS]  # which blueprint
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
@@ -138,6 +138,5 @@ def _describe_cells(
 
 
 def _head(text: str, y: float, yref: str) -> dict[str, Any]:
-    """Words above a band, at the figure's left edge."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": y, "yref": yref, "yanchor": "bottom"}
     return {"text": f"<b>{text}</b>", "showarrow": False, **place}

@@ -1,4 +1,4 @@
-"""The maps of a corpus as one page that needs no network, with a search and a choice of colours."""
+"""Maps of a corpus as a standalone page."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ section {{ min-width: 0 }} .map {{ height: {_HEIGHT}px }}
 
 @dataclass(frozen=True, eq=False)
 class PageMap:
-    """A map for a page of its own."""
-
     title: str  # plain text
     coordinates: np.ndarray
     colours: Mapping[str, PointColour]  # by name; the first one is chosen at the start
@@ -44,11 +42,7 @@ class PageMap:
 
 
 def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
-    """A page with one map or more: plotly.js, about 5 MB, is in it, and nothing is sent anywhere.
-
-    Points that contain what is searched for stand out on all maps. Of long texts the page holds the
-    beginnings, and says so.
-    """
+    """A page of maps with search; works offline, as it contains plotly.js (5 MB)."""
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
     )

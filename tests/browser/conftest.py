@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
-from playwright.sync_api import Error, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
 
 from tests.support.app import APP, launch_chromium, served
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from playwright.sync_api import Browser, Page, Request
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 HERE = Path(__file__).parent

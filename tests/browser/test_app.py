@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, problems, settled
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.support.app import looks, problems
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 MINUTE = 60_000
 CURVES = "[aria-label^='How the rungs learn']"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page
 from pyarrow import parquet
 
 from tests.browser.conftest import leave
 from tests.support.app import settled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from playwright.sync_api import Page
 
 DRAWN = ".neuralviz-figure:has(.main-svg)"
 LINE = "[aria-label='Waves on a line']"

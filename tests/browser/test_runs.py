@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.results import REASONS
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.support.app import looks, problems
 from tests.support.models import save_family
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 MINUTE = 60_000
 WHOLE = "training-part=Whole+model&pairs=Crops&pairs=Dropout"  # in an address

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from tests.support.pages import count_figures, page_at, read_captions, read_markdown
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
 
 
 @pytest.fixture

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from neuralviz.ui.layers import pairs
 from tests.support.pages import page_at
-
-if TYPE_CHECKING:
-    from streamlit.testing.v1 import AppTest
 
 
 @pytest.fixture(autouse=True)

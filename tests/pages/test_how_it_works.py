@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui import how_it_works
 from tests.support.pages import count_figures, page_at, press
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from streamlit.testing.v1 import AppTest
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
 from neuralviz.ui.layers import pairs as layers_pairs
@@ -21,9 +20,6 @@ from tests.support.pages import (
     read_markdown,
 )
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from streamlit.testing.v1 import AppTest
 
 
 @pytest.fixture(autouse=True)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.ui.corpus.search import MEANING, WORDS
 from neuralviz.ui.tour import QUESTIONS, STOPS, find_page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 WAIT = 60.0  # seconds for what is computed first

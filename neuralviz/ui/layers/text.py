@@ -105,13 +105,13 @@ def show() -> None:
     )
     with output:
         show_run_panel(RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
-    shown = _find_last()
-    if shown is not None and ask_more_figures():
-        with dim_old_results(f"{KEY}-more", shown is not run):
-            draw = partial(show_figure, provenance=_describe_run(shown))
-            _show_maps(shown.result.states, draw)
-            _show_layer_weights(shown.result.states, shown.result.weights, draw)
-            _show_sensitivity(shown.result.sensitivity, draw)
+    latest = _find_last()
+    if latest is not None and ask_more_figures():
+        with dim_old_results(f"{KEY}-more", latest is not run):
+            draw = partial(show_figure, provenance=_describe_run(latest))
+            _show_maps(latest.result.states, draw)
+            _show_layer_weights(latest.result.states, latest.result.weights, draw)
+            _show_sensitivity(latest.result.sensitivity, draw)
 
 
 def _find_last() -> Run[FollowedText] | None:
@@ -188,10 +188,10 @@ def _describe_run(run: Run[FollowedText]) -> About:
 
 def _show_words(result: FollowedText | None, live: bool) -> None:
     """Draw the headline, the text with its important words, and how far the words turn."""
-    shown = _find_last()
-    if shown is None:
+    latest = _find_last()
+    if latest is None:
         return
-    states, weights = shown.result.states, shown.result.weights
+    states, weights = latest.result.states, latest.result.weights
     if states.is_cut:
         st.info(
             f"The text has {len(states.text):,} tokens, more than fit in the model's window, so "
@@ -199,9 +199,9 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
             f"{len(states.tokens):,} tokens, special tokens included.",
             icon=":material/content_cut:",
         )
-    words, provenance = followed_words(states, weights.importance), _describe_run(shown)
+    words, provenance = followed_words(states, weights.importance), _describe_run(latest)
     headline = plain(describe_text(words, weights))
-    with dim_old_results(KEY, shown.result is not result), slide(KEY, headline):
+    with dim_old_results(KEY, latest.result is not result), slide(KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
             _show_turns(words, int(weights.layers[0]), provenance)
