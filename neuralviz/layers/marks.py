@@ -37,7 +37,7 @@ def kinds_of_blocks(layers: Iterable[Layer]) -> tuple[str, ...]:
 
 
 def is_noise(kind: str) -> bool:
-    """Whether a kind is the attention's key bias, which softmax cancels: its delta is only noise."""
+    """Whether a kind is the attention's key bias, which softmax cancels: its delta is noise."""
     return bool(_KEY_BIAS.search(kind))
 
 

@@ -83,7 +83,11 @@ def check_sbert_wk(
     window: int = 2,
     omega: float = 0.5,
 ) -> SbertWkSettings:
-    """Check the settings; by default, layers start at a third of the blocks. Else `SettingsError`."""
+    """Check the settings; by default layers start at a third of the blocks.
+
+    Raises:
+        SettingsError: a value is invalid for the model.
+    """
     if variant not in VARIANTS:
         raise SettingsError(f"The variant must be {' or '.join(VARIANTS)}.")
     if layer_start is None:

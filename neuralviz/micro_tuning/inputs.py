@@ -75,7 +75,7 @@ class MaskedInput:
 def mask_texts(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> list[MaskedInput]:
-    """The masked inputs of all texts; all chunks of a text form one step (neural paper, Figure 8)."""
+    """The masked inputs of all texts; a text's chunks share one step (neural paper, Figure 8)."""
     return [
         entry
         for index, text in enumerate(texts)
