@@ -21,7 +21,7 @@ def describe_labels(
     baselines: Mapping[str, float],  # by column: accuracy of always saying the most frequent label
     k: int,
     texts: str = "",  # what is counted, such as “all 480 texts”
-    origin: str = "",  # or what follows the number of texts
+    origin: str = "",  # else follows the number of texts, such as “ drawn at random”
 ) -> str:
     """By which method the nearest texts find the labels best, one sentence per column of labels."""
     names = [f"**{method}**" for method in methods]

@@ -47,7 +47,7 @@ _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the 
 def describe_layers(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
-    """Which layer's cosine follows people's scores best; also that layer. Open until ``is_whole``."""
+    """Which layer's cosine follows people's scores best, as a sentence, and that layer."""
     return _describe_layers(tuple(layers.values()), is_whole) if layers else ("", None)
 
 
@@ -75,7 +75,7 @@ def _measure_layers(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measur
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
-    """Whether the rung that the dev pairs choose beats the best baseline; open until ``is_whole``."""
+    """Whether the rung that the dev pairs choose beats the best baseline, if all are there."""
     floor = ladder.baselines.get(FLOOR)
     if ladder.test is None or floor is None:
         return ""

@@ -85,7 +85,7 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
 
 
 def describe_spread(similarities: Sequence[Similarity]) -> str:
-    """Which method sets the pairs furthest apart; each has finished two texts."""
+    """Which method sets the pairs furthest apart; each method has at least two texts."""
     spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
     if len(spreads) == 1:
         return f"The standard deviation of the pairs is {spreads[0].value:.2f}."

@@ -235,7 +235,7 @@ class OpenMap:
         return self.parts.peek("sample")
 
     def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts, ``found`` or by an index that may miss a few; None without either."""
+        """The ``k`` nearest texts, ``found`` or by an index, which may miss a few; else None."""
         sample = self.sample()
         if sample is not None and sample.near.k >= min(k, self.corpus.n_texts - 1):
             place = int(np.searchsorted(sample.rows, row))
