@@ -13,15 +13,15 @@ import numpy as np
 from neuralviz.maps.neighbours import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
-LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
-MOST_SAMPLES = 10  # neighbours by which density is measured: more would blur the borders
-MOST_POINTS = 30_000  # clustered themselves, in seconds; time grows with the square
-LARGEST_SHARE = 0.6  # of all texts in one cluster: beyond, it is looked into
-CLUSTER_WORDS = 4  # that a cluster is named by
-MARKED_OFF = 2.0  # times as frequent in a cluster as outside it, that a word may name it
-ENGLISH_FROM = 0.25  # share of the words that are English stop words; half of them are in English
+LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
+MOST_SAMPLES = 10  # neighbours for the density; more would blur the borders
+MOST_POINTS = 30_000  # clustered in seconds; time grows quadratically
+LARGEST_SHARE = 0.6  # of all texts in a cluster; larger ones are split
+CLUSTER_WORDS = 4  # in a cluster's name
+MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
+ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 
-# Vowel signs and accents that stand by themselves belong to the words of their scripts.
+# Combining vowel signs and accents are part of words.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u109f"
 _WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
@@ -53,12 +53,12 @@ def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) ->
     raw_labels = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
     unclustered = np.flatnonzero(raw_labels < 0)
     among = _clusters_of_points(points[unclustered], size, most_points)
-    place_labels = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
+    place_labels = np.full(len(rows), -1)  # copies of a point share its cluster, even with ties
     np.maximum.at(place_labels, place[unclustered], among)
     numbered = place_labels[place[unclustered]]
     raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
     sizes = np.bincount(raw_labels[raw_labels >= 0])
-    number = np.full(len(sizes) + 1, -1, dtype=np.int32)  # the last is that of -1
+    number = np.full(len(sizes) + 1, -1, dtype=np.int32)  # the last is for -1
     number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
     return Clusters(number[raw_labels], len(sizes))
 

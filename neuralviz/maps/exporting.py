@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 NO_CLUSTER = -1
-PIECE = 20_000  # texts: some 100 MB with long vectors
+PIECE = 20_000  # texts; about 100 MB with long vectors
 AXES = ("x", "y", "z")
 OWN_COLUMNS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
 

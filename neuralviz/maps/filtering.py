@@ -19,21 +19,21 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
 
-NAMED_VALUES = 3  # of a label, in a sentence
-MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 2  # on average, at least; names and ids have fewer
+NAMED_VALUES = 3  # values of a column listed in a sentence
+MOST_CATEGORIES = 1000  # labels in a categorical column
+TEXTS_A_LABEL = 2  # minimum average; names and IDs have fewer
 TEXTS_A_NUMBER = 5
-LOOKED_AT = 20_000  # texts of a large corpus by which the columns are found
-FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
+LOOKED_AT = 20_000  # sampled texts of a large corpus
+FEW_NUMBERS = 12  # distinct whole numbers that may be categories
 
 
 @dataclass(frozen=True)
 class TextFilter:
     """Conditions on texts; a text must meet all."""
 
-    # by column, the values of which it must have one; "" is no value
+    # by column, the allowed values; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # by column of numbers, the lowest and the highest; a text without a number is out
+    # by numeric column, lowest and highest; missing numbers do not pass
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -41,9 +41,7 @@ class TextFilter:
 
     def within(
         self,
-        codes: Callable[
-            [str], tuple[np.ndarray, Sequence[str]]
-        ],  # [text] codes, -1 for none; labels
+        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],  # -1 for none; labels
         numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:
@@ -54,7 +52,7 @@ class TextFilter:
             mask &= np.array([*(label in allowed for label in names), "" in allowed])[text_codes]
         for name, (low, high) in self.ranges.items():
             values = numbers(name)
-            mask &= (values >= low) & (values <= high)  # NaN is neither
+            mask &= (values >= low) & (values <= high)  # false for NaN
         return mask
 
     def describe(self, n_shown: int, n_texts: int) -> str:
@@ -73,9 +71,9 @@ class TextFilter:
 class Selection:
     """A set of texts, stored as bits: 1.25 MB for 10 million."""
 
-    bits: np.ndarray  # [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte
+    bits: np.ndarray  # [⌈text / 8⌉] uint8, lowest bit first
     n_texts: int  # of the corpus
-    n: int  # of the selected ones
+    n: int  # selected
 
     @classmethod
     def from_mask(cls, mask: np.ndarray) -> Selection:

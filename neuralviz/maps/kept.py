@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
-VERSION = 2  # of how maps are made: another one makes another map of the same settings
+VERSION = 2  # of the method: changes the ID of maps with equal settings
 _ID_LENGTH = 24
 _DELETED = "This map was deleted in the meantime. Make it again."
 _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
@@ -39,15 +39,13 @@ class KeptMap:
     id: str  # hash of its `cache_key`
     corpus: str  # their ids
     embedder: str  # their ids
-    table: str  # of its points
+    table: str  # table of its points
     created: str  # ISO 8601, UTC
-    settings: ProjectionSettings  # how it was projected
-    cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
-    notes: tuple[str, ...]  # sentences on what was done otherwise than asked
-    # of a random sample on whose map the other texts were placed
-    n_fitted: int | None = None
-    # share of the 10 nearest texts that the index finds, of a map of a sample
-    recall: float | None = None
+    settings: ProjectionSettings  # of the projection
+    cluster_words: tuple[tuple[str, ...], ...]  # by cluster
+    notes: tuple[str, ...]  # sentences on deviations from the settings
+    n_fitted: int | None = None  # size of the fitted sample; None if all texts were fitted
+    recall: float | None = None  # recall of the index, for a map fitted to a sample
 
 
 class KeptMaps:
@@ -176,7 +174,7 @@ class KeptMaps:
             table = self._database.open(name)
             if rows is None:
                 content = all_rows(table.search().select(["row", *columns]))
-                numbers = content["row"].to_numpy()  # rising, unless the database moved some
+                numbers = content["row"].to_numpy()  # ascending, unless the database moved some
                 return content if (numbers[1:] > numbers[:-1]).all() else content.sort_by("row")
             different, places = np.unique(np.asarray(rows, np.int64), return_inverse=True)
             query = table.take_offsets(different.tolist()).select(["row", *columns])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 POINTS_A_BIN = 8  # on average
-FEWEST_BINS = 32  # across or up, of a window
-MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
+FEWEST_BINS = 32  # along the longer side
+MOST_CORNERS = 2000  # of an area; larger areas are thinned out
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class MapPoints:
         (left, bottom), (right, top) = corners.min(axis=0), corners.max(axis=0)
         near = (self.x >= left) & (self.x <= right) & (self.y >= bottom) & (self.y <= top)
         rows = np.flatnonzero(near)
-        rows = rows[np.argsort(self.y[rows])]  # so an edge meets few of the points
+        rows = rows[np.argsort(self.y[rows])]  # limits the points tested per edge
         x, y = self.x[rows].astype(np.float64), self.y[rows].astype(np.float64)
         is_odd = np.zeros(len(rows), dtype=bool)
         ends = np.roll(corners, -1, axis=0)
@@ -129,7 +129,7 @@ class MapPoints:
 
 def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
     """[row] int32 rows sorted by group, and [n_groups + 1] int64 starts of the groups."""
-    small = groups.astype(np.min_scalar_type(n_groups))  # sorted by counting
+    small = groups.astype(np.min_scalar_type(n_groups))  # radix sort
     sizes = np.bincount(groups, minlength=n_groups)
     return np.argsort(small, kind="stable").astype(np.int32), np.concatenate([[0], sizes.cumsum()])
 

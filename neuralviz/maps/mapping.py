@@ -50,32 +50,32 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
-MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
-LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
+MOST_PROCESSES = 16  # each takes a few hundred MB
+LEFT_OVER = 2.0  # days until the folder of a killed process is deleted
 _FOLDER, _FIT = "placing", "fit.npz"
-_LOOKED = 0.1  # seconds after which it is asked whether to stop
-_ROOM = 1 << 62  # bytes: only age counts
-FITTED = 200_000  # texts: of more, a map is fitted to so many
-BLOCK = 20_000  # texts that are placed together
-FIT_ENDS = 0.3  # of the work that is counted, roughly
+_LOOKED = 0.1  # seconds between checks of Stop
+_ROOM = 1 << 62  # bytes: no limit, only age counts
+FITTED = 200_000  # texts; larger corpora are sampled
+BLOCK = 20_000  # texts per block
+FIT_ENDS = 0.3  # share of the counted work, roughly
 
 
 @dataclass(frozen=True)
 class Block:
-    number: int  # of the block
+    number: int  # block number
     store: Path  # folder of the store
-    fit: str  # name of the folder of what was fitted
-    corpus: Corpus  # whose texts they are
-    embedder: KeptEmbedder  # whose vectors they are placed by
+    fit: str  # folder name of the fit
+    corpus: Corpus  # corpus of the texts
+    embedder: KeptEmbedder  # embedder of the vectors
     settings: ProjectionSettings  # of the map
     rows: np.ndarray  # [text] int32
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedBlock:
-    number: int  # of the block
+    number: int  # block number
     coordinates: np.ndarray  # [text, dimensions] float32
-    digests: np.ndarray  # [text] of `digest_vectors` their vectors
+    digests: np.ndarray  # [text] `digest_vectors`
 
 
 PlaceBlock = Callable[[Block], PlacedBlock]
@@ -183,14 +183,14 @@ def place_on_processes(
 
 def _end_process_with(is_over: Event) -> None:
     """End this process when the work is over or its parent ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     parent = parent_process()
 
     def watch() -> None:
         while not is_over.wait(5 * _LOOKED):
             if parent is None or not parent.is_alive():
                 break
-        time.sleep(_LOOKED)  # what is done is handed over
+        time.sleep(_LOOKED)  # finished blocks are passed on
         os._exit(0)
 
     threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()
@@ -198,11 +198,10 @@ def _end_process_with(is_over: Event) -> None:
 
 @dataclass(frozen=True)
 class Fitting:
-    n_fitted: int = FITTED  # texts that a map is fitted to, where there are more
-    block: int = BLOCK  # texts that are placed together
-    # has the blocks placed
-    spread: Spread = place_on_processes
-    indexed_from: int = INDEXED_FROM  # texts or vectors, from which on there is an index
+    n_fitted: int = FITTED  # texts to fit in a larger corpus
+    block: int = BLOCK  # texts per block
+    spread: Spread = place_on_processes  # places the blocks
+    indexed_from: int = INDEXED_FROM  # texts or vectors
 
 
 DEFAULT = Fitting()

@@ -12,11 +12,11 @@ from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.maps.neighbours import Neighbours, pair_distances, sort_keys, split_keys
 
 PROBED = 64  # groups
-ROUNDS = 8  # of moving centres
-ROWS = 8192  # vectors that are compared with all centres at once
-RANKED = 512  # queries whose candidates are compared exactly at once
-SPARE = 8  # candidates more than wanted: they are found in float32
-SPARE_MANHATTAN = 4  # times as many as wanted: they are found by straight distance
+ROUNDS = 8  # k-means iterations
+ROWS = 8192  # vectors compared with all centres at once
+RANKED = 512  # queries ranked exactly at once
+SPARE = 8  # extra candidates, as float32 rounds
+SPARE_MANHATTAN = 4  # multiple of those wanted, as candidates are Euclidean
 
 _ARRAYS = ("vectors", "texts", "centres", "starts")
 
@@ -25,11 +25,10 @@ _ARRAYS = ("vectors", "texts", "centres", "starts")
 class NearGroups:
     """Vectors sorted by group."""
 
-    # [text, dim] float32 group by group, of length 1 where the distance is the cosine
-    vectors: np.ndarray
-    texts: np.ndarray  # [text] int32 the number of each
+    vectors: np.ndarray  # [text, dim] float32 sorted by group, unit length for cosine
+    texts: np.ndarray  # [text] int32 row of each vector
     centres: np.ndarray  # [group, dim] float32
-    starts: np.ndarray  # [group + 1] where each group begins
+    starts: np.ndarray  # [group + 1] start of each group
     metric: str  # one of ``METRICS``
 
     @classmethod

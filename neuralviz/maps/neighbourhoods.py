@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 K = 10
-CLOSE = 0.2  # share of a map around a point
-ROWS = 8192  # texts that are counted at once
+CLOSE = 0.2  # share of texts that counts as close
+ROWS = 8192  # texts counted at once
 SPACE_METRICS = ("euclidean", "cosine")
 
 
@@ -27,18 +27,18 @@ class KnnAccuracy:
     """Accuracy of predicting a text's label by its neighbours' vote."""
 
     accuracy: float  # share of the texts, 0 … 1
-    k: int  # neighbours that voted
-    n: int  # texts voted on: those that have a label
-    baseline: float  # 0 … 1 share of the most frequent label, which guessing it reaches
-    interval: tuple[float, float]  # bounds of the accuracy, Wilson's interval at 95% (Wilson 1927)
+    k: int  # number of voters
+    n: int  # labelled texts
+    baseline: float  # share of the most frequent label, 0 … 1
+    interval: tuple[float, float]  # 95% Wilson interval of the accuracy
 
 
 @dataclass(frozen=True)
 class Outvoted:
     text: int  # row of the vectors
-    label: str  # its own
-    voted: str  # the one they vote for
-    agree: float  # 0 … 1 share of the voters that have its own label
+    label: str  # the text's own
+    voted: str  # winner of the vote
+    agree: float  # share of voters with its own label, 0 … 1
 
 
 def suggest_k(sizes: Iterable[ArrayLike]) -> int:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 METRICS = ("cosine", "euclidean", "manhattan")
-LARGEST = 1e15  # of a value: its square times the length of a vector fits in float32
-ROWS = 1024  # of vectors whose distances are computed at once: they stay in the CPU's cache
-SAME_COSINE = 1e-12  # distances below are rounding
-SAME_SQUARE = 1e-14  # squared distances below, relative to the squared lengths, are rounding
-SAME_PLACE = 1e-9  # cosine distances up to this may come from how a model rounds, and are no others
-SAME_SHARE = 1e-6  # of two vectors' lengths: the same for straight distances
-EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
+LARGEST = 1e15  # largest value: summed squares fit in float32
+ROWS = 1024  # vectors compared at once; they fit the CPU cache
+SAME_COSINE = 1e-12  # smaller distances are rounding errors
+SAME_SQUARE = 1e-14  # the same for squared distances relative to squared lengths
+SAME_PLACE = 1e-9  # cosine distance up to which vectors count as equal
+SAME_SHARE = 1e-6  # the same for other metrics, relative to the lengths
+EXACT_UP_TO = 4096  # texts, as in UMAP
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
@@ -141,9 +141,8 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 class Neighbours:
     """The nearest texts of each text or query."""
 
-    # [text, k] int32 numbers of texts, the nearest first; never the text itself
-    indices: np.ndarray
-    distances: np.ndarray  # [text, k] float32, not falling along a row
+    indices: np.ndarray  # [text, k] int32 rows, nearest first, without the text itself
+    distances: np.ndarray  # [text, k] float32, ascending
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
 
     def __len__(self) -> int:
@@ -249,7 +248,7 @@ def _descend(
     on_wait: Callable[[], None],
 ) -> Neighbours:
     n = len(vectors)
-    # tiny numbers have no squares in float32
+    # squares of tiny numbers underflow in float32
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors / np.abs(vectors).max()
     with numba_turn(should_stop, on_wait), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows with too few neighbours, filled below
@@ -335,8 +334,8 @@ def numba_turn(
     try:
         import numba
 
-        n_threads = numba.get_num_threads()  # UMAP leaves another number behind when it is stopped
-        # numba's OpenMP layer changes the number that torch's kernels use on this thread
+        n_threads = numba.get_num_threads()  # UMAP does not restore it when stopped
+        # numba's OpenMP layer also changes torch's number of threads
         torch = sys.modules.get("torch")
         n_torch_threads = torch.get_num_threads() if torch is not None else 0
         try:

@@ -8,7 +8,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
+import scipy  # loads submodules lazily
 
 from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
 from neuralviz.maps.neighbours import (
@@ -80,7 +80,7 @@ def project(
     if should_stop():
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
-    # many texts of one vector would be torn into several clouds: only the first is laid out
+    # equal vectors would split into several clouds: only the first is laid out
     rows = group = np.arange(len(vectors))
     neighbours = near = find_near(rows)
     while True:

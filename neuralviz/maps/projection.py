@@ -15,19 +15,19 @@ from neuralviz.maps.neighbours import METRICS, Neighbours
 from neuralviz.words import short_repr
 
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
-SETTING_NAMES = {  # of those whose name in code is not what people call them
+SETTING_NAMES = {  # where the display name differs
     "reducer": "projection",
     "n_neighbors": "neighbours",
     "min_dist": "minimum distance",
     "metric": "distance",
 }
 
-FEWEST_TEXTS = 5  # that differ
-SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
+FEWEST_TEXTS = 5  # distinct
+SCORED_NEIGHBOURS = 15  # minimum per map, for scores and lists
 MOST_NEIGHBORS = 200
-MOST_WHOLE = 200_000  # texts that are worked on as a whole; of more, a sample, and an index
+MOST_WHOLE = 200_000  # texts; larger corpora use a sample and an index
 LARGEST_PERPLEXITY = 100
-PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
+PLACING_PERPLEXITY = 5.0  # openTSNE's default for new points
 SEED = 42
 SEEDS = 2**32
 
@@ -59,10 +59,10 @@ class ProjectionSettings:
 
     reducer: str = "umap"  # ``umap``, ``pca`` or ``tsne``
     dimensions: int = 2  # 2 or 3; t-SNE has 2
-    n_neighbors: int = 15  # of UMAP, each text itself counted: few show detail, many the whole
-    min_dist: float = 0.1  # of UMAP, how close points may lie together, 0 … 0.99
-    metric: str = "cosine"  # of `METRICS`; for PCA it decides the neighbours alone
-    perplexity: float = 30.0  # of t-SNE, about how many neighbours count, 1 … 100
+    n_neighbors: int = 15  # UMAP; includes the text itself; few show detail, many the whole
+    min_dist: float = 0.1  # UMAP; minimum distance of points, 0 … 0.99
+    metric: str = "cosine"  # one of `METRICS`; PCA uses it only for neighbours
+    perplexity: float = 30.0  # t-SNE; effective number of neighbours, 1 … 100
     seed: int = SEED  # 0 … 2³² − 1
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class ProjectionSettings:
                 raise SettingsError(
                     f"{name} must be a {whole}number from {low:,} to {high:,}, not {value}."
                 )
-            relevant = name in _RELEVANT[self.reducer]  # what changes nothing is as by default
+            relevant = name in _RELEVANT[self.reducer]  # irrelevant settings keep their default
             object.__setattr__(self, name, kind(value) if relevant else getattr(type(self), name))
         if self.reducer == "tsne" and self.dimensions != 2:
             raise SettingsError("t-SNE supports 2 dimensions only. Use UMAP or PCA for 3.")
@@ -131,9 +131,9 @@ class ProjectionEvent:
     __repr__ = short_repr
 
     stage: str  # one of `STAGES`
-    n_done: int = 0  # epochs of the layout, or texts that are placed
+    n_done: int = 0  # epochs or placed texts
     total: int = 0
-    span: tuple[float, float] = (0.0, 1.0)  # where the stage begins and ends in all of the work
+    span: tuple[float, float] = (0.0, 1.0)  # start and end of the stage within the whole work
 
     @property
     def share(self) -> float:
@@ -149,16 +149,16 @@ class Projection:
     __repr__ = short_repr
 
     coordinates: np.ndarray  # [text, dimensions] float32, finite
-    settings: ProjectionSettings  # as asked for
-    neighbours: Neighbours  # at least 15 of each text where there are as many
-    notes: tuple[str, ...] = ()  # sentences on what was done otherwise than asked for
-    # of PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
+    settings: ProjectionSettings  # as requested
+    neighbours: Neighbours  # at least 15 per text, if there are as many
+    notes: tuple[str, ...] = ()  # sentences on deviations from the settings
+    # PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
     """PCA as in `Projection.fitted`; each component's largest weight is positive."""
-    from sklearn.decomposition import PCA  # takes its time to load
+    from sklearn.decomposition import PCA  # slow to import
 
     data = vectors.astype(np.float64)
     mean = data.mean(axis=0)

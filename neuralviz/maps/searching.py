@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
-INDEXED = "cosine"  # the distance that indexes serve
-MOST_FETCHED = 4000  # vectors near a query, before all are looked at
-MARGIN = 1.3  # times as many as are expected to belong to the corpus
-WIDER = 4  # times as many when they were too few
-SAMPLED = 1000  # texts by which a large corpus is scored
+INDEXED = "cosine"  # the metric of the index
+MOST_FETCHED = 4000  # candidates per query before a full scan
+MARGIN = 1.3  # safety factor on the expected number of candidates
+WIDER = 4  # growth factor after too few results
+SAMPLED = 1000  # sampled texts for scoring a large corpus
 
 KeyDistances = tuple[np.ndarray, np.ndarray]  # [found] text keys and float64 distances
 
@@ -194,7 +194,7 @@ class _Search:
             on_progress(n_seen, len(corpus_keys))
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
             _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
-            n_texts = self._corpus.n_texts  # those that have a vector are too few
+            n_texts = self._corpus.n_texts  # too few texts have a vector
             raise not_embedded_error(n_texts - len(rows), n_texts)
 
     def _fill_in(self, queries: np.ndarray, candidates: list[KeyDistances]) -> list[bool]:

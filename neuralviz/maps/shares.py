@@ -6,11 +6,11 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
+import scipy  # loads submodules lazily
 
 from neuralviz.errors import NeuralvizError
 
-_TAIL = 0.025  # of 95%, on either side
+_TAIL = 0.025  # of a 95% interval
 _Z = NormalDist().inv_cdf(0.975)
 
 

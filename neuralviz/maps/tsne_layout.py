@@ -30,7 +30,7 @@ def lay_out(
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
-    start: np.ndarray | None = None,  # is rescaled
+    start: np.ndarray | None = None,  # initial coordinates, rescaled
 ) -> np.ndarray:
     """[text, 2] coordinates of a map."""
     n = len(vectors)
@@ -95,7 +95,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
             return (affinities, near.indices, distances) if return_distances else affinities
 
     kept = projection.coordinates.astype(np.float64)
-    middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` moves it to 0
+    middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` centres it at 0
     embedding = TSNEEmbedding(
         kept,
         NewAffinities(),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import Projection, ProjectionSettings
 
-LARGE = 10_000  # texts; UMAP makes fewer epochs of more
+LARGE = 10_000  # texts; UMAP uses fewer epochs for more
 
 
 def lay_out(
@@ -33,7 +33,7 @@ def lay_out(
     _silence()
     n = len(vectors)
     n_neighbors = settings.possible_neighbors(n)
-    n_epochs = 500 if n <= LARGE else 200  # UMAP's own choice
+    n_epochs = 500 if n <= LARGE else 200  # UMAP's default
     after_epoch(0, n_epochs)
     reducer = UMAP(
         n_neighbors=n_neighbors,
@@ -43,8 +43,8 @@ def lay_out(
         n_epochs=n_epochs,
         init="spectral" if start is None else start,
         random_state=settings.seed,
-        n_jobs=1,  # what a seed asks for
-        disconnection_distance=math.inf,  # opposite vectors too have a place on the map
+        n_jobs=1,  # required by a seed
+        disconnection_distance=math.inf,  # keeps opposite vectors on the map
         precomputed_knn=_knn(neighbours, n_neighbors),
     )
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
@@ -108,7 +108,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
         )
         reducer.fit(csr_matrix((n, n), dtype=np.float32))
         reducer.embedding_ = np.array(projection.coordinates)
-        reducer.n_epochs = None  # `transform` then makes its own number of steps
+        reducer.n_epochs = None  # lets `transform` choose
         _prepared[projection] = reducer
     rows = np.arange(0, near.indices.size + 1, near.k)
     shape = (len(near), n)

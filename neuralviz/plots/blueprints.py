@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
 
-KEPT, MASKED = "#C4C9CE", AFTER  # both seen on light and on dark pages
+KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
 
-_BAND_HEAD = 27  # px above each band, for its name
+_BAND_HEAD = 27  # px above each band for its name
 _STRIP = 56  # px for the counts under the grid
 _LEGEND = 40  # px
 
@@ -40,7 +40,7 @@ def blueprint_grid(
     tops = np.arange(len(by_row)) * row + heads * _BAND_HEAD  # px from the grid's top to each row
     bottom = tops[-1] + row
     plot_height = bottom + _BAND_HEAD + _STRIP
-    # heads are empty lines above each band
+    # room for the name above each band
     edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), bottom)
     masked = inputs.masked[: len(tops), drawn].astype(float)
     hover = _describe_cells(inputs, blueprints, names, drawn, len(tops))
@@ -83,7 +83,7 @@ def blueprint_grid(
         f"shift {shift}" if number in starts else str(shift)
         for number, shift in enumerate(inputs.shift[: len(tops)])
     ]
-    # tokens lie flat over the grid when they are few, else they stand upright
+    # a few tokens are horizontal, more are vertical
     longest = min(_LONGEST, max(map(len, tokens[drawn])))
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest
     bare: dict[str, Any] = {"ticks": "", **BARE}

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.similarity import Similarity
 
-MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, the same in all heatmaps
+MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
+FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
-NARROWEST = 0.02  # of what the colours span
+NARROWEST = 0.02  # minimum colour range
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
 _TWO_COLUMNS = """

@@ -19,25 +19,25 @@ from neuralviz.plots.point_colours import GREY, PointColour, PointGroup, cluster
 from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
 
 MOST_DRAWN = 50_000  # points of a map
-STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
-MOST_NAMED = 30  # clusters on a map: more names hide its points
-FADED = 0.12  # opacity of what is not selected
-LEFT_OUT = 0.25  # opacity of what a filter leaves out
+STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
+MOST_NAMED = 30  # clusters; more names would hide the points
+FADED = 0.12  # opacity of unselected points
+LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
 _ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
-_HIGHEST_LEGEND = 156  # px: more entries are scrolled
-_BAR_HEIGHT = 66  # px, of a colour bar with its name
+_HIGHEST_LEGEND = 156  # px; beyond, the legend scrolls
+_BAR_HEIGHT = 66  # px of a colour bar with its title
 TITLE_CHARACTERS = 60
-_TOOLS_WIDTH = 280  # px, of the buttons beside the title
-_BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
-_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
-HOVERED_CHARACTERS = 60  # of a line
-_FRAME = (420, 280)  # px that a map has at least, beside another one on a projector
+_TOOLS_WIDTH = 280  # px of the buttons beside the title
+_BESIDE_WIDTH = 720  # px from which the legend is beside the points
+_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px for which the legend is measured
+HOVERED_CHARACTERS = 60  # per line
+_FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
-_NAME_STEPS = (0, 20, -20, 40, -40)  # px that a name may stand above its place
-DENSITY_BINS = 256  # across or up, at most
-UNDRAWN_SELECTION = "selected"  # trace of selected points that are not among the others
-_SHADE = "154, 159, 165"  # seen on light and on dark pages
+_NAME_STEPS = (0, 20, -20, 40, -40)  # px by which a name may be shifted up
+DENSITY_BINS = 256  # maximum per side
+UNDRAWN_SELECTION = "selected"  # trace of selected points that are not drawn otherwise
+_SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
 
@@ -53,12 +53,12 @@ def drawn_rows(n: int) -> np.ndarray:
 class Standout:
     """Highlights on a map."""
 
-    selected: np.ndarray | None = None  # row numbers; the others fade. None: nothing is selected
+    selected: np.ndarray | None = None  # row numbers; the others fade; None without a selection
     highlighted: int | None = None  # row number of the point with a ring
-    near: np.ndarray | None = None  # to which lines go from the highlighted point
-    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their places
-    near_placed: Sequence[np.ndarray] = ()  # of each, to which lines go from it
-    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters and their places, the largest first
+    near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from that point
+    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their [2 or 3] places
+    near_placed: Sequence[np.ndarray] = ()  # per sentence, ends of lines from it
+    names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and places, largest first
 
 
 NO_STANDOUT = Standout()
@@ -170,7 +170,7 @@ def _traces(
     """Traces of a group; in three dimensions, unselected points need their own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
-    size = size if flat else 0.6 * size  # in a scene they are drawn larger
+    size = size if flat else 0.6 * size  # 3-D scenes draw them larger
     parts = [(group.positions, opacity)]
     if chosen is not None and not flat:
         bright = chosen[group.positions]
@@ -182,12 +182,12 @@ def _traces(
         if group.values is not None:
             trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
-            trace["showlegend"] = trace["marker"]["showscale"] = False  # both parts share one
+            trace["showlegend"] = trace["marker"]["showscale"] = False  # shared by both parts
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
         _add_hover(trace, None if texts is None else [_two_lines(texts[i]) for i in positions])
         if flat and chosen is not None:
-            # a list: plotly.js does not read this one as a typed array
+            # plotly.js needs a list here, not a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield trace
@@ -203,7 +203,7 @@ def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
     if texts is not None:
         trace["text"] = texts
         hover = f"%{{text}}<br>{hover}" if hover else "%{text}"
-    # of points without a box, the events come all the same
+    # without a box, hover events still fire
     trace |= {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "none"}
 
 
@@ -223,19 +223,19 @@ def _lay_out(
             f"{letter}axis": axis | room
             for letter, axis in zip("xyz", named or [plain] * 3, strict=True)
         }
-        far = 1.55 if named else 1.25  # so that the names are seen whole
+        far = 1.55 if named else 1.25  # leaves room for names
         camera = {"eye": dict.fromkeys("xyz", far)}
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
-    # On narrow screens the title stands below the tools and the legend below the points.
+    # On narrow screens, the title is below the tools and the legend below the points.
     least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
     beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
     legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
     legend_beside["legend.maxheight"] = 1
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
-        legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
+        legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
     names = range(len(figure.layout.annotations))
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
@@ -253,8 +253,8 @@ def _lay_out(
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, legend_beside],
             ],
-            "stage": {  # where all text is larger
-                "title.pad.t": 8,  # there are no tools beside it
+            "stage": {  # presentation mode, with larger text
+                "title.pad.t": 8,  # no tools beside it
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
@@ -334,7 +334,7 @@ def _name_labels(
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
         hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
-        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # as a point of equal texts is
+        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # equal texts share a point
         free = (
             step
             for step in (_NAME_STEPS[is_lone:] if flat else (0,))
@@ -383,8 +383,8 @@ class PointColumns:
 
     x: np.ndarray  # [point] float32
     y: np.ndarray  # [point] float32
-    rows: np.ndarray  # [point] int32 row numbers that say which texts they are
-    values: np.ndarray | None  # [point] float32 for their colours; None where it is not by numbers
+    rows: np.ndarray  # [point] int32 row numbers in the corpus
+    values: np.ndarray | None  # [point] float32 for colours; None for categories
     density: np.ndarray  # [up, across] uint8, from the bottom
 
     @cached_property
@@ -413,8 +413,8 @@ class LargePoints:
     """Points and density of a large map, without highlights."""
 
     columns: PointColumns  # the points, and the density
-    traces: go.Figure  # of the density and the groups of points, without their data
-    colour: PointColour | None  # what the points are coloured by
+    traces: go.Figure  # density and groups of points, without data
+    colour: PointColour | None  # colour of the points
 
 
 def large_points(
@@ -456,7 +456,7 @@ def levels(counts: np.ndarray) -> np.ndarray:
     """uint8 levels of bin counts on a logarithmic scale: 0 for empty, 255 for the largest."""
     highest = np.log1p(counts.max(initial=1))
     scaled = np.rint(_LEVELS * np.log1p(counts) / highest)
-    return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
+    return np.maximum(scaled, counts > 0).astype(np.uint8)  # keeps single points visible
 
 
 def large_map_figure(
@@ -493,7 +493,7 @@ def large_map_figure(
     _add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     _lay_out(figure, drawn.colour, True, axes)
-    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
+    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
     return figure
 

@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
 
 MAX_BINS = 60
-ROW_HEIGHT = 48  # px: a dot with its number above
+ROW_HEIGHT = 48  # px: a dot with its value above
 LABEL_LENGTH = 34  # characters
-WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
-NARROW = 0.2  # of the longest bar: no room for its number in it
-WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
+WITH_BASELINE = 80  # px above a figure with a named baseline
+NARROW = 0.2  # of the longest bar; too short for its value
+WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
 NO_BASELINES: Mapping[str, float] = MappingProxyType({})
 _BAND = "rgba(0, 114, 178, 0.16)"
 _PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
-_NAMES = {"showgrid": False, "ticks": ""}  # an axis of names beside cells
+_NAMES = {"showgrid": False, "ticks": ""}  # axis of names beside cells
 _BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
-_LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-_OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
+_LINE_ROWS = 6  # height of a line figure, in rows
+_OPTION_NAMES = {"layer_start": "first layer"}  # display names of options
 
 Interval = tuple[float, float] | None
-Published = tuple[float, str] | None  # a value and the model that it was measured with
+Published = tuple[float, str] | None  # value and model
 
 
 def _rows_height(n_rows: int) -> int:
@@ -240,7 +240,7 @@ def quality_figure(
     hover = "others fixed at %{y} and %{x}: %{text}"
     for column, (matrix, (rows, columns)) in enumerate(zip(matrices, fixed, strict=True), 1):
         x, y = ([f"{value:g}" for value in values] for values in (columns, rows))
-        # a diverging scale is centred at 0: ratios are drawn as what they are above 1
+        # a diverging scale is centred at 0: ratios are drawn minus 1
         drawn = matrix - 1 if is_ratio else matrix
         look = {"coloraxis": "coloraxis", **cell_labels(matrix)}
         figure.add_trace(cells(drawn, x, y, hover, **look), row=1, col=column)
@@ -384,7 +384,7 @@ def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Tr
         "customdata": values[:, 1:],
         "text": [percent(value / 100) for value in share],
         "textposition": "inside",
-        "insidetextanchor": "middle",  # above the line of the baseline
+        "insidetextanchor": "middle",  # above the baseline
         "textangle": 0,
         "insidetextfont": {"color": "white", "size": SMALL_FONT_SIZE},
     }
@@ -408,7 +408,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     }
     if not measured:
         return None
-    among = [row.label for row in results.rows]  # finished or not: no row changes its colour
+    among = [row.label for row in results.rows]  # also unfinished ones, to keep colours stable
     rows, labels = list(measured), [among[row] for row in measured]
     values = [yardstick.read(result) for result in measured.values()]
     intervals = [yardstick.interval(result) for result in measured.values()]
@@ -469,7 +469,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
     ends = [end for interval in intervals for end in interval or ()]
     figure.update_xaxes(range=widen([0.0, *values, *ends]))
-    if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
+    if yardstick.measure in ("neighbours", "probe"):  # aligned with the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure
 
@@ -515,7 +515,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
         return
     labels = [results.rows[row].label for row in compared.rows]
     for name, overlap in compared.overlaps.items():
-        if np.isfinite(overlap.share).sum() >= 2 * 2:  # two rows or more break anything
+        if np.isfinite(overlap.share).sum() >= 2 * 2:  # at least two rows have errors
             title = f"Shared errors: {name}"
             yield name, overlap_figure(labels, overlap.share, overlap.shared, title)
 

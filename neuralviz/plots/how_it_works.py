@@ -205,7 +205,7 @@ def product_figure(
     ends = np.cumsum(sizes)
     by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
     low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
-    room = 0.12 * (high - low)  # for a line of text
+    room = 0.12 * (high - low)  # room for a line of text
     traces = []
     for text, sums in enumerate(by_text, 2):
         is_below = any(0 <= curve[-1] - sums[-1] < room for curve in by_text if curve is not sums)

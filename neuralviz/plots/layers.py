@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 MAX_TOKENS = 60
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
-DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
+DIMMEST = 0.3  # position from which the scale is visible on dark pages
 _WORD_HEIGHT = 24  # px
-_POOLING_LOOKS = {  # all pooled vectors have the same colour, on every page
+_POOLING_LOOKS = {  # all pooled vectors share one colour
     "mean": ("solid", "circle"),
     "cls": ("dash", "square"),
     "sep": ("dot", "diamond"),
@@ -183,7 +183,7 @@ def settings_figure(
     window, start = chosen
     if window in windows and start in layer_starts:
         corners = {"x0": start - 0.48, "x1": start + 0.48, "y0": window - 0.48, "y1": window + 0.48}
-        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # seen on every colour
+        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # visible on any colour
             figure.add_shape(type="rect", **corners, line={"color": colour, "width": width})
     return figure
 
@@ -215,7 +215,7 @@ def marks_figure(
     """[kind, block] delta norms; NaN where a block has no such layer."""
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
     rows = np.arange(len(kinds))
     hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
     names = [[escape(kind)] * len(blocks) for kind in full_kinds or kinds]

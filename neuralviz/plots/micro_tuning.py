@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
-PALE, PALE_WIDTH = 0.4, 11  # of the lines of an earlier run: seen also where both runs agree
-EXTREME = 15  # neurons of either end
-MAX_CELLS = 100_000  # of a heatmap that moves
-MAX_WRITTEN = 12  # texts whose similarities are written into the cells
+PALE, PALE_WIDTH = 0.4, 11  # opacity and px of an earlier run's lines, visible behind equal ones
+EXTREME = 15  # neurons at either end
+MAX_CELLS = 100_000  # of an animated heatmap
+MAX_WRITTEN = 12  # texts; more leave no room for numbers in the cells
 FEW_EPOCHS = 12
-ALL_NAMED = 60  # words: of a longer text only the largest bars have theirs
+ALL_NAMED = 60  # words; in longer texts only the largest bars are named
 MOST_NAMED = 10
-LINES = 16  # written upwards, so many words stand beside each other on a phone
-UPRIGHT_WORDS = 14  # more are written upwards
-FLAT_CHARACTERS = 36  # of words beside each other in half a page
-ON_STAGE = 6  # tokens of a blank whose bars have room for large letters
+LINES = 16  # vertical words that fit side by side on a phone
+UPRIGHT_WORDS = 14  # more are vertical
+FLAT_CHARACTERS = 36  # of horizontal words in half a page
+ON_STAGE = 6  # tokens of a blank in presentation mode
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
@@ -150,7 +150,7 @@ def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
 
 def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
     """Median of the texts; for the newer run also the range."""
-    table = pd.DataFrame(curves).where(np.isfinite(curves))  # statistics leave out NaN
+    table = pd.DataFrame(curves).where(np.isfinite(curves))  # pandas statistics skip NaN
     n_texts = int(table.notna().any(axis=1).sum())
     if n_texts < 2:
         return []
@@ -174,8 +174,8 @@ def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
 class Norms:
     """Distances of one text's layers from their pretrained weights."""
 
-    values: np.ndarray  # [epoch, layer] norm of the delta after each epoch; NaN where not known
-    layers: Sequence[str]  # their full names
+    values: np.ndarray  # [epoch, layer] delta norm after each epoch; NaN if unknown
+    layers: Sequence[str]  # full names
 
 
 def delta_norm_figure(
@@ -187,7 +187,7 @@ def delta_norm_figure(
     colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
     short_names = short_layer_names(layers)
     kinds = {name.partition(" · ")[2] for name in short_names}
-    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # that all of several layers have
+    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # shared by several layers
     if kind:
         short_names = [name.partition(" · ")[0] for name in short_names]
     names = dict(zip(layers, map(escape, short_names), strict=True))
@@ -279,7 +279,7 @@ def _epoch_axis(n: int) -> dict[str, Any]:
     return {
         "title": "epoch",
         "range": [-0.04 * n, n * 1.04],
-        "nticks": 12 if n < 100 else 6,  # more would be written upright where there is little room
+        "nticks": 12 if n < 100 else 6,  # more would turn vertical
         "dtick": 1 if n <= FEW_EPOCHS else None,
         "tickformat": ",d",
     }
@@ -316,12 +316,12 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
     low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
-    # around 0 a bar has the ground's colour
+    # outlined, as bars near 0 take the background colour
     share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
     named = _named_places(percents)
     is_upright = len(words) > UPRIGHT_WORDS
     fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
-    angle = -90 if is_upright else 0 if fits else -45  # so that no words run into each other
+    angle = -90 if is_upright else 0 if fits else -45  # prevents overlaps
     return draw(
         [share_bars],
         title,

@@ -18,9 +18,9 @@ BARE = {"showgrid": False, "zeroline": False}  # an axis beside cells
 TOP_DOWN = {"autorange": "reversed"}
 NAMES_OF_BARS = {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN}
 CIVIDIS = {"colorscale": "Cividis", "autocolorscale": False}
-GROUND = "#8A9096"  # of lines that are no data
-FEW_COLUMNS = 8  # so many cells side by side have room for their values
-MAX_TICKS = 10  # numbers that keep apart, however narrow the figure
+GROUND = "#8A9096"  # of lines that are not data
+FEW_COLUMNS = 8  # cells side by side with room for values
+MAX_TICKS = 10  # ticks that fit even a narrow figure
 
 
 def draw(

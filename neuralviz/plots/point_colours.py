@@ -24,7 +24,7 @@ from neuralviz.plots.theme import (
 )
 from neuralviz.reading.cells import cell_text, finite_number
 
-# Those seen on light and on dark pages, those that are told apart best first.
+# Visible on light and dark pages, most distinct first.
 COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, *LAYER_COLOURS)
 SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
@@ -34,7 +34,7 @@ GREY = "#9A9FA5"
 LABEL_CHARACTERS = 18
 _NAME_CHARACTERS = 16
 _HOVERED_NAME = 40
-EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
+EXACT_IN_FLOAT32 = 2**24  # larger integers, such as timestamps, lose precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class PointColour:
     """Categories or numbers that colour the points of a map."""
 
     name: str  # of the column or measure
-    categories: tuple[str, ...] = ()  # those with a colour of their own come first
-    codes: np.ndarray | None = None  # [text] place of the category, -1: none; None for numbers
-    values: np.ndarray | None = None  # [text] float32, NaN where there is none; None for categories
-    number_format: str = ".3~g"  # of the values, as d3 writes it
-    missing: str = "no value"  # what texts without a category or number are called
-    ends: tuple[float, float] | None = None  # of the scale; by default of the middle 98%
+    categories: tuple[str, ...] = ()  # those with their own colour first
+    codes: np.ndarray | None = None  # [text] category, -1 for none; None for numbers
+    values: np.ndarray | None = None  # [text] float32, NaN for none; None for categories
+    number_format: str = ".3~g"  # d3 format of the values
+    missing: str = "no value"  # name for texts without a value
+    ends: tuple[float, float] | None = None  # of the scale; default: middle 98%
 
     def select(self, rows: np.ndarray) -> PointColour:
         """Colours of some texts, with the scale and categories of all."""
@@ -97,7 +97,7 @@ def colour_by_code(
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
     ordered = [label for label, _ in counts.most_common()]
-    if all(finite_number(label) is not None for label in ordered):  # numbers are in their order
+    if all(finite_number(label) is not None for label in ordered):  # sort numbers
         coloured, uncoloured = ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:]
         ordered = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
     place = {label: code for code, label in enumerate(ordered)}
@@ -175,7 +175,7 @@ def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, 
             "orientation": "h",
             "x": 0,
             "xanchor": "left",
-            "y": -0.1 if axes else 0,  # below the name of an axis
+            "y": -0.1 if axes else 0,  # below the axis title
             "yanchor": "top",
             "len": 1,
             "nticks": 6,

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
 
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
-LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
-MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
+LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
+MAX_LEADS = 15  # pairs of methods in the list: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
-# Its colours come from the text around it, so that it fits light and dark pages.
+# Inherits colours, to suit light and dark pages.
 TABLE_STYLE = """
 .results{overflow-x:auto}.results table{border-collapse:collapse;margin:0 0 .6rem}
 .results th,.results td{padding:.35rem .9rem .35rem 0;text-align:right;white-space:nowrap;

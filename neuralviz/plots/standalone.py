@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from neuralviz import __version__
 from neuralviz.plots.theme import FONT, style
 
-LONGEST_PART = 40  # characters of each thing that a file is named by
+LONGEST_PART = 40  # characters of each part of a file name
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w.+]+")
 _NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
 
@@ -24,8 +24,8 @@ class About:
     """Title, settings and file names of a figure outside the app."""
 
     title: str = ""  # in a few words; plain text
-    settings: Mapping[str, str] = field(default_factory=dict)  # how it was made, by name
-    files: tuple[str, ...] = ()  # what sets the names of its files apart: a text, methods, settings
+    settings: Mapping[str, str] = field(default_factory=dict)  # by name
+    files: tuple[str, ...] = ()  # parts of its file names: a text, methods, settings
 
     @property
     def line(self) -> str:

@@ -26,9 +26,9 @@ YELLOW = "#F0E442"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
 _METHOD_COLOURS |= {"gradient": "#B3A100", "file": "#5B7F95"}  # file: imported vectors
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
-_NAMESAKES = ("#A62BD9", "#BB2266", "#8A6A4F")  # of a method's second model, third and fourth
+_NAMESAKES = ("#A62BD9", "#BB2266", "#8A6A4F")  # of a method's second, third and fourth model
 
-# What is no method has colours that no method has; all are seen on light and on dark pages.
+# Colours of other things than methods, distinct from those; visible on light and dark pages.
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")
 SIMILAR, DISSIMILAR = "#A34AA0", "#8A9096"  # kinds of pairs
 BEFORE, AFTER = "#8A9096", "#7267D8"
@@ -52,7 +52,7 @@ _CIVIDIS = _scale(sequential.Cividis)
 _PURPLE_TO_ORANGE = ["#3B1B6B", "#6F56A6", "#B3A9D3", None, "#F7B96B", "#D4760A", "#7F3B08"]
 _PURPLE_TO_ORANGE_DARK = ["#CDBFF2", "#9A83D6", "#553F8C", None, "#8A4A06", "#DD8420", "#FFD59E"]
 
-# Points on the page's own ground: the ends and the middle that would not be seen are left out.
+# Points on the page background: invisible ends and middles are left out.
 _POINTS, _POINTS_DARK = _scale(sequential.Cividis[:-1]), _scale(sequential.Cividis[2:])
 SIGNED_POINTS = _scale(["#6F4FBF", "#A6A6A6", "#E07B00"])
 

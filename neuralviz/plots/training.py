@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
-ACCURACY_ROOM = 0.1  # the least that an axis of accuracies spans
-FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
+ACCURACY_ROOM = 0.1  # minimum range of an accuracy axis
+FAR = 0.005  # share of outliers cut off at each side
 _GROUPS = COLOURS[:10]
 
 

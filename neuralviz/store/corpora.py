@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
 
 FIRST_LOOK = 1000  # numbers
-LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
-STRINGS = pa.large_string()  # in a column of others there is no room for more than 2 GiB of text
+LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
+STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
 Rows = Sequence[int] | np.ndarray
-KEYS_AT_ONCE = 1 << 22  # that are counted in one pass
+KEYS_AT_ONCE = 1 << 22  # counted in one pass
 MAX_NAME = 80  # characters
-_adding = threading.Lock()  # for the sessions that open the app together
+_adding = threading.Lock()  # for sessions that start at the same time
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def are_whole(numbers: np.ndarray) -> bool:
     """Whether all finite numbers are whole."""
-    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
+    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones usually decide
         finite = sample[np.isfinite(sample)]
         if not (np.rint(finite) == finite).all():
             return False
@@ -167,15 +167,14 @@ def is_number(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Corpus:
-    id: str  # our own, never changes
-    name: str  # what people call it, no two alike
-    n_texts: int  # rows, in the order they came in
-    n_distinct: int  # different texts among them
+    id: str  # internal, permanent
+    name: str  # unique
+    n_texts: int  # rows
+    n_distinct: int  # distinct texts
     created: str  # ISO 8601, UTC
     columns: tuple[Column, ...]  # of labels
-    owner: str = ""  # who alone sees it; empty for everybody
-    # hash of the files it was read from, where they were too many to compare texts
-    source: str = ""
+    owner: str = ""  # the only user who sees it; empty for everyone
+    source: str = ""  # hash of the source files, for corpora too large to compare by text
 
     def column(self, name: str) -> Column:
         """Find a label column by name. Raises StoreError if there is none."""
@@ -240,12 +239,10 @@ class CorpusStore:
     def announce(
         self,
         corpus: Corpus,
-        keep: Callable[[Corpus], Corpus] = lambda corpus: (
-            corpus
-        ),  # writes the rows, sets the counts
+        keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
         wait: float = WAIT,
     ) -> Corpus:
-        """Register a corpus, or return an earlier one made from the same files."""
+        """Register a corpus that ``keep`` writes, or return an earlier one of the same files."""
 
         def write() -> Corpus:
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
@@ -430,7 +427,7 @@ class CorpusStore:
         values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
         if column.kind == "text" or pa.types.is_floating(values.type):
             return values
-        # what is read in blocks is kept as written, and a blank is no number
+        # blocks store cells as written; a blank is not a number
         return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:

@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 FORMAT = 1
-SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
-ROWS_AT_ONCE = 1 << 18  # that are read
-WAIT = 60.0  # seconds for other writers
-PATIENCE = 3600.0  # the same at the end of long work: millions of vectors may be put in order
+SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may use replaced files
+ROWS_AT_ONCE = 1 << 18  # rows per read
+WAIT = 60.0  # seconds to wait for other writers
+PATIENCE = 3600.0  # seconds to wait after long work: compaction may take that long
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
 
 T = TypeVar("T")
 
-_REGISTRIES = {  # columns of the small tables that list what is stored
+_REGISTRIES = {  # columns of the tables that list what is stored
     "corpora": ("id", "name", "created", "about"),
     "embedders": ("id", "created", "spec", "dim"),
     "indexes": ("id", "created", "about"),
     "maps": ("id", "corpus", "embedder", "created", "about", "fitted"),
 }
-LOOKED_UP = 5000  # keys in one condition
-AS_LONG_AS = 4  # rows that are read in the time in which one is looked up
-INTERVAL = 3600.0  # seconds between two looks of a process at a store
+LOOKED_UP = 5000  # keys per condition
+AS_LONG_AS = 4  # rows scanned in the time of one look-up
+INTERVAL = 3600.0  # seconds between two runs of `tidy`
 
 
 class Database:
@@ -150,7 +150,7 @@ class Database:
         )
 
     def _connect(self) -> DBConnection:
-        os.environ.setdefault("LANCEDB_LOG", "error")  # else it tells of every new table
+        os.environ.setdefault("LANCEDB_LOG", "error")  # otherwise logs every new table
         import lancedb
 
         return lancedb.connect(self.folder / "tables")
@@ -243,7 +243,7 @@ def tidy_soon(folder: Path) -> threading.Thread:
 @lru_cache(maxsize=64)
 def _start_thread(folder: Path, _hour: int) -> threading.Thread:
     thread = threading.Thread(target=tidy, args=(folder,), name="tidying")
-    thread.start()  # a process waits for it at its end: it takes a moment
+    thread.start()  # not a daemon: a process waits for it on exit
     return thread
 
 
@@ -259,7 +259,7 @@ def tidy(folder: Path) -> None:
 
 def _delete_old_files(database: Database, table: str) -> None:
     """Must run within `Database.write`."""
-    if _has_old_files(database, table):  # nobody has written meanwhile
+    if _has_old_files(database, table):  # check again under the lock
         database.open(table).optimize(cleanup_older_than=SUPERSEDED_FOR)
 
 
@@ -270,7 +270,7 @@ def _has_old_files(database: Database, table: str) -> bool:
     if len(written) < 2 or time.time() - max(written) < SUPERSEDED_FOR.total_seconds():
         return False
     with database.reading():
-        stats: Any = database.open(table).stats()  # a dictionary, whatever its annotation says
+        stats: Any = database.open(table).stats()  # a dictionary, despite its annotation
     fragments = stats["fragment_stats"]
     n_files = len(list((place / "data").glob("*.lance")))
     return fragments["num_small_fragments"] < 2 and n_files > fragments["num_fragments"]

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
-PORTION = 1 << 16  # texts of a corpus that are put in order at once, on whatever machine
-BLOCK = 8192  # texts, about, whose tokens and kept vectors are in memory at once
-READ_AT_ONCE = 512  # texts that are tokenised between two looks at Stop
-MANY_PIECES = 8  # written one by one, they are put together at the end
+PORTION = 1 << 16  # texts sorted by length together; the same on every machine
+BLOCK = 8192  # texts, roughly, whose tokens and vectors are in memory
+READ_AT_ONCE = 512  # texts tokenised between two checks of Stop
+MANY_PIECES = 8  # fragments; more are compacted at the end
 
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 BATCH_SIZE = 32
-LEARNT_AT_ONCE = 8  # texts: a batch where a model is tuned on every text
-KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
+LEARNT_AT_ONCE = 8  # texts in a batch if a model is tuned on each
+KEPT_EVERY = 2.0  # seconds between writes: the most a power cut loses, plus a batch
 
 
 def _estimate_tokens(text: str) -> float:
@@ -64,7 +64,7 @@ class DifferentTexts(UniqueTexts):
 
     def __init__(self, texts: Sequence[str]) -> None:
         number: dict[str, int] = {}
-        place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
+        place_of: list[tuple[int, int]] = []  # portion, and position among its distinct texts
         for start in range(0, len(texts), PORTION):
             within = list(dict.fromkeys(texts[start : start + PORTION]))
             keys = text_keys(within)
@@ -77,7 +77,7 @@ class DifferentTexts(UniqueTexts):
                     place_of.append((start // PORTION, place))
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
-        self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
+        self._by_text = np.argsort(of_text, kind="stable")  # rows, by distinct text
         self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(number) + 1))
         super().__init__(list(number), self._by_text[self._starts[:-1]], len(texts))
 
@@ -125,7 +125,7 @@ class Keeper:
         if waiting:
             self._before()
             keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
-            first = np.sort(np.unique(keys, return_index=True)[1])  # of a batch that was repeated
+            first = np.sort(np.unique(keys, return_index=True)[1])  # batches may repeat
             self._store.put(self.kept, keys[first], vectors[first], loss[first])
             self._pieces += 1
         self._last = time.monotonic()
@@ -283,16 +283,15 @@ def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
 class EmbeddingEvent:
     __repr__ = short_repr
 
-    embedder: KeptEmbedder  # under which the vectors are kept
-    # [new] places of the texts that this event brings; equal texts come together
-    at: np.ndarray
-    vectors: np.ndarray | None  # [new, dim] float32; None where they were not asked for
+    embedder: KeptEmbedder  # entry in the store
+    at: np.ndarray  # [new] rows of the texts in this event; equal texts come together
+    vectors: np.ndarray | None  # [new, dim] float32; None if not requested
     loss: np.ndarray  # [new, 2] as of `EmbeddedBatch`
     done: int  # different texts
     total: int  # different texts
-    found: int  # of those done, how many had been kept before
-    n_rose: int  # of those done, how many have a loss that rose, or ceased to be a number
-    unread: str = ""  # what is to be said of the texts, as of `describe_unread`
+    found: int  # of ``done``, already stored before
+    n_rose: int  # of ``done``, loss rose or became non-finite
+    unread: str = ""  # message of `describe_unread`
 
     @property
     def is_complete(self) -> bool:
@@ -306,7 +305,7 @@ class EmbeddingEvent:
 
 @dataclass(frozen=True)
 class SharedEvent:
-    embedders: tuple[int, ...]  # places of those that share it, among all
+    embedders: tuple[int, ...]  # indices of those in the run
     done: int  # different texts, of all of them together
     total: int  # different texts, of all of them together
 
@@ -367,7 +366,7 @@ def embed(
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
         match = store.find(kept, different.keys[indices], with_vectors=with_vectors)
-        missing[indices[~match.mask]] = True  # forgotten meanwhile
+        missing[indices[~match.mask]] = True  # deleted meanwhile
         n_found += int(match.mask.sum())
         yield make_event(indices[match.mask], match.vectors, match.loss)
 
@@ -413,7 +412,7 @@ def embed_at_once(
             ]
             for run in runs:
                 stack.callback(run.close)
-            for events in zip_longest(*runs):  # batch by batch, which all of them lack
+            for events in zip_longest(*runs):  # all lack the same batches
                 last_events = [event for event in events if event is not None]
                 n_done = sum(event.done for event in last_events)
                 yield SharedEvent(together, n_done, sum(event.total for event in last_events))

@@ -20,13 +20,13 @@ from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.server_settings import server_settings
 
-PROBE_BYTES = 4096  # that a disk has to have room for
+PROBE_BYTES = 4096  # minimum free space
 
 _log = logging.getLogger(__name__)
-KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
+KEPT_BYTES = 1 << 30  # of all results; the least recently used are deleted first
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
-COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
+COMMON_VIEW = "common"  # view of examples and Hub data, open to everyone
 
 
 def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to") -> StoreError:
@@ -48,7 +48,7 @@ def why_not_writable(folder: Path) -> str:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]:
             with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=place) as file:
-                file.write(bytes(PROBE_BYTES))  # another server may delete a folder meanwhile
+                file.write(bytes(PROBE_BYTES))  # a folder may be deleted meanwhile
     except OSError as error:
         return f"Cannot write to {place}: {error.strerror or error}."
     return ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 
-FILE = "file:"  # how the label of imported vectors begins
+FILE = "file:"  # prefix of the label of imported vectors
 VERSION = "neuralviz-imported/1"
 _AT_ONCE = 8192  # rows
 _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
@@ -31,7 +31,7 @@ _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
 @dataclass(frozen=True)
 class Imported:
     kept: KeptEmbedder  # where they are
-    matched: str  # a sentence on how they found their texts, and on what was passed over
+    matched: str  # sentences on how vectors were matched, and on conflicts
 
 
 def import_vectors(
@@ -132,7 +132,7 @@ def _match_rows(
         if not other_columns:
             matched = f"Matched by the IDs in the column “{title[:40]}”."
             return of_rows, matched + _describe_other_texts(read, title, of_rows, of_texts)
-        if not in_order:  # equal ids prove nothing where the texts are others
+        if not in_order:  # equal IDs prove nothing if the texts differ
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of "
                 f"“{corpus.name}”, but the texts in “{other_columns[0][:40]}” are not. If the IDs "
@@ -172,7 +172,7 @@ def _describe_other_ids(
             continue
         differ = (rows >= 0) & (keys[rows] != of_rows)
         if not differ.any():
-            return ""  # the IDs are in this column, and others name further texts
+            return ""  # this column has the right IDs
         sentence = sentence or (
             f" But the IDs in the column “{title[:40]}” are those of other texts in "
             f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
@@ -284,7 +284,7 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
-        except SettingsError:  # of another version, or made by hand
+        except SettingsError:  # another version or custom embedder
             continue
         if spec.is_imported and vectors.has_vectors(kept, keys).all():
             specs[free_name(spec.label, specs)] = spec

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 INDEXED_FROM = 100_000  # rows
-CODED_FROM = 128  # values of a vector: of fewer, one bit each says too little, and they are small
-GROWTH = 2.0  # times as many vectors as its groups were made for: then they are made anew
-UNINDEXED = 0.05  # of the vectors: a query looks through so many that came later
+CODED_FROM = 128  # values of a vector; shorter ones lose too much at one bit per value
+GROWTH = 2.0  # rebuild the groups once vectors have grown by this factor
+UNINDEXED = 0.05  # share of unindexed vectors that a query scans
 MEASURED_AT = 10  # neighbours
-QUERIES = 200  # vectors of a sample that the recall is measured with
+QUERIES = 200  # sampled vectors for measuring recall
 GOOD_RECALL = 0.97
 # (groups searched, vectors compared as a multiple of those wanted)
 EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
-ROUNDING = 1e-6  # of a product of vectors of length 1: less is rounding
-SCANNED = 4096  # rows that are compared at once
+ROUNDING = 1e-6  # tolerance for inner products of unit vectors
+SCANNED = 4096  # rows compared at once
 _VECTOR, _KEY = "vector", "key"
 _Work = Literal["none", "measure", "extend", "build"]
 
@@ -54,11 +54,11 @@ _Work = Literal["none", "measure", "extend", "build"]
 class VectorIndex:
     """How to search an index, and its measured recall."""
 
-    n_rows: int  # vectors when it was made
+    n_rows: int  # vectors when it was built
     n_groups: int  # that they were divided into
-    probes: int  # groups that a query looks through
-    refine: int  # times as many vectors as wanted that are compared by their values
-    recall: float  # 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors
+    probes: int  # groups searched per query
+    refine: int  # vectors compared exactly, as a multiple of those wanted
+    recall: float  # share of the 10 nearest found, 0 … 1, over 200 vectors
 
 
 def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
@@ -90,7 +90,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
             return not has_index(store.database.open(texts_table(corpus)), _KEY)
 
     def make() -> None:
-        if lacks_index():  # no other was faster
+        if lacks_index():  # check again under the lock
             _index_keys(store.database.open(texts_table(corpus)))
 
     store.check_kept(corpus)
@@ -102,7 +102,7 @@ def nearest_keys(
     table: Table, index: VectorIndex, query: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keys and [found, dim] vectors of up to ``n`` nearest by cosine, nearest first."""
-    compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
+    compared = max(index.refine * MEASURED_AT, 2 * n)  # constant effort for small ``n``
     search: Any = table.search(query.astype(np.float32))
     matches = (
         search.distance_type("cosine")
@@ -192,7 +192,7 @@ def _find_work(
 
 def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
     """`build_index` within `Database.write`."""
-    work, current, n_rows = _find_work(database, embedder, smallest)  # another may have been faster
+    work, current, n_rows = _find_work(database, embedder, smallest)  # may be done by now
     if work == "none":
         return current
     n_groups = round(math.sqrt(n_rows))

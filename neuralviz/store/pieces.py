@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 ROWS_OF_FILE = 1 << 20
-_WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
+_WRITERS = "writers"  # folder with a lock file per run
 
 
 @dataclass(frozen=True)
 class Piece:
     """Vectors that are written but not committed."""
 
-    embedder: str  # id of whose they are
-    fragment: str  # what Lance knows of it, as JSON
-    keys: bytes  # of the texts, one after the other
+    embedder: str  # ID
+    fragment: str  # Lance metadata, as JSON
+    keys: bytes  # concatenated text keys
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:

@@ -33,20 +33,20 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
-MAX_BYTES = 1 << 28  # of vectors in memory
+MAX_BYTES = 1 << 28  # default limit
 
 
 @dataclass(frozen=True)
 class KeptEmbedder:
-    id: str  # hash of the embedder's `cache_key`; imported vectors have one of their own
-    spec: str  # of `EmbedderSpec.to_json`; empty for an embedder that was made by hand
+    id: str  # hash of the `cache_key`, or of the file for imported vectors
+    spec: str  # `EmbedderSpec.to_json`; empty for custom embedders
     dim: int  # values of a vector
 
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
     mask: np.ndarray  # [text] whether there is a vector
-    # [found, dim] float32, those of `mask`; None when they were not asked for
+    # [found, dim] float32, for true values of `mask`; None if not requested
     vectors: np.ndarray | None
     loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
@@ -248,7 +248,7 @@ class LocatedVectors:
         is_located = np.zeros(len(self._keys), dtype=bool)
         with database.reading():
             self._table = database.open(vectors_table(embedder))
-            self._table.checkout(self._table.version)  # places are others after the next write
+            self._table.checkout(self._table.version)  # row IDs change with the next write
             for batch in rows_with_keys(self._table, self._keys, LOSSES, with_places=True):
                 positions, matched = match_keys(self._keys, keys_of(batch["key"]))
                 self._places[positions] = batch["_rowid"].to_numpy()[matched]

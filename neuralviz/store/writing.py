@@ -80,7 +80,7 @@ def _frame_cell(value: object) -> object:
     if isinstance(value, str):
         return escape_formula(value)
     if isinstance(value, np.ndarray):
-        return f"[{', '.join(map(_format_short, value))}]"  # pandas would leave out most of it
+        return f"[{', '.join(map(_format_short, value))}]"  # pandas would abbreviate it
     return value
 
 
