@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from neuralviz.words import many
@@ -117,4 +116,4 @@ class UnreadTextWarning(UserWarning):
 
 def shorten_reason(error: Exception) -> str:
     """What a library says of its error, in a line of at most 150 characters without a full stop."""
-    return re.sub(r"\s+", " ", str(error) or type(error).__name__).rstrip(".")[:150]
+    return (" ".join(str(error).split()) or type(error).__name__)[:150].rstrip(". ")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -119,9 +120,16 @@ class KeptMaps:
             merge = self._database.registry("maps").merge_insert("id")
             merge.when_not_matched_insert_all().execute([entry])
 
-        for name, columns in tables.items():
-            self._database.write(partial(self._database.create, name, pa.table(columns)), PATIENCE)
-        self._database.write(register, PATIENCE)
+        try:
+            for name, columns in tables.items():
+                create = partial(self._database.create, name, pa.table(columns))
+                self._database.write(create, PATIENCE)
+            self._database.write(register, PATIENCE)
+        except StoreError:
+            for name in tables:
+                with suppress(StoreError):  # one that was not made
+                    self._database.write(partial(self._database.drop, name))
+            raise
         first = next((entry for entry in self.list_maps(corpus) if entry.id == kept.id), kept)
         if first.table != kept.table:  # another process was faster
             for name in tables:

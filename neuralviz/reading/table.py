@@ -30,7 +30,7 @@ _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
 _MOST_CODES = 300  # different values of a column of codes; there are 249 of countries
 _LOOKED_AT = 10_000  # values
-_MOST_LISTED = 12  # columns in a message
+_MOST_LISTED = 40  # columns in a message
 _MAX_SHOWN = 60  # characters of a cell in a message
 
 

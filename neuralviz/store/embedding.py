@@ -406,7 +406,8 @@ def embed_at_once(
                     store,
                     batch_size=LEARNT_AT_ONCE,
                     with_vectors=False,
-                    should_stop=should_stop,
+                    keep_every=0,  # in step: only those that lack the same texts share a run
+                    should_stop=should_stop if place == together[0] else never,
                 )
                 for place in together
             ]
