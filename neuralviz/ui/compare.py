@@ -246,7 +246,6 @@ class View:
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """Labels of the texts, by name."""
         return st.session_state.get(LABELS, {}).get(self.run.id, {})
 
     @property
@@ -310,7 +309,6 @@ def _show_comparison(view: View, live: bool) -> None:
 
 
 def _show_heatmaps(view: View, live: bool) -> None:
-    """Draw a heatmap for each method that has begun."""
     for embedded in view.comparison:
         if embedded.error:
             st.error(plain(embedded.error))
@@ -464,7 +462,6 @@ def _show_disagreements(view: View) -> None:
 
 
 def _show_spread(view: View) -> None:
-    """Draw the distribution of each method's cosine similarities."""
     st.subheader("Distribution of cosine similarities", anchor=False)
     products = pd.DataFrame({result.method: result.of_pairs for result in view.results})
     values = pd.DataFrame(

@@ -19,7 +19,7 @@ WORD_JOINER = "\u2060"  # invisible; prevents links and arrows, which escapes do
 
 
 def show_page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Draw the title, a line in markdown, and a popover with formula, reading and source."""
+    """Draw the title, a line below it, and a popover on how to read the page, all in markdown."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.popover(

@@ -48,7 +48,6 @@ class SessionRuns:
         return list(st.session_state.get(self._key, ()))
 
     def last(self) -> Run[Any] | None:
-        """The run requested last."""
         runs = self.list_runs()
         return runs[-1] if runs else None
 
@@ -128,7 +127,6 @@ class SessionRuns:
 
 
 def is_of_others(run: Run[Any]) -> bool:
-    """Whether another session has started the run."""
     return run.owner != session_id()
 
 
@@ -138,7 +136,7 @@ def find_status(work: str) -> RunStatus | None:
 
 
 def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
-    """Start a run; the address keeps its id where it is worth coming back to."""
+    """Start a run; the address names it if its result is kept."""
     session = session_id()
     if view and isinstance(task, KeptTask):
         work = result_key(task)

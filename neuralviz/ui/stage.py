@@ -53,7 +53,6 @@ def hide_on_stage(key: str) -> Iterator[None]:
 
 @contextmanager
 def show_only_on_stage(key: str) -> Iterator[None]:
-    """Show what the page has beside the slide, where the stage cannot show it."""
     with st.container(key=f"stage-only-{key}"):
         yield
 

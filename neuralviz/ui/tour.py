@@ -128,7 +128,6 @@ def _number(title: str) -> int | None:
 
 
 def show_questions() -> None:
-    """A popover with all questions, each with a link to its answer."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
             if st.button(

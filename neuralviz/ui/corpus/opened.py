@@ -102,7 +102,7 @@ class OpenCorpus:
         return category_names(self.store, self.corpus)
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """[text] place of each text's value among the names that follow, -1 for none."""
+        """[text] index of each text's value among the names returned with it, -1 for none."""
         return self.columns.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
 
     def labels_at(self, name: str, rows: np.ndarray) -> np.ndarray:
@@ -189,7 +189,7 @@ class OpenMap:
     @property
     @shared
     def grouped(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows by cluster, the largest first and those of none last; where each cluster begins."""
+        """Rows by cluster, the largest first, then those in none; and where each cluster begins."""
         labels, n = self.clusters.labels, self.clusters.n
         return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
@@ -235,7 +235,7 @@ class OpenMap:
         return self.parts.peek("sample")
 
     def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts of one, by an index that may miss a few, or as ``found``."""
+        """The ``k`` nearest texts, ``found`` or by an index, which may miss a few; else None."""
         sample = self.sample()
         if sample is not None and sample.near.k >= min(k, self.corpus.n_texts - 1):
             place = int(np.searchsorted(sample.rows, row))

@@ -129,7 +129,6 @@ def forget_selection() -> None:
 
 
 def clear_selection() -> None:
-    """Forget the selection, the chosen text and the search."""
     forget_selection()
     st.session_state[SEARCH] = ""
 

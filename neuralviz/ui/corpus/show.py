@@ -62,7 +62,7 @@ Sides = tuple[float, float, float, float]
 
 
 def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
-    """Names of ways to colour points, by key, labels first; for a large corpus, fast ones only."""
+    """Names of ways to colour points, by key, labels first; fewer for a large corpus."""
     corpus = maps[0].corpus
     options = {f"label:{name}": name for name in corpus.label_names}
     options[CLUSTERS] = "Clusters"
