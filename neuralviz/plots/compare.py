@@ -225,7 +225,7 @@ def _matrix(
 
 
 def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
-    """Draw lines between groups and name them beside the rows; below columns, names would overlap."""
+    """Draw lines between groups and name them beside rows; below columns, names would overlap."""
     if groups is None:
         return
     group_names = [groups[i] for i in order]
