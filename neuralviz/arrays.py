@@ -98,7 +98,7 @@ class RecordFormat:
         if kind == "dict":
             return dict(self._from_plain(pair, arrays) for pair in content)
         restored = {name: self._from_plain(entry, arrays) for name, entry in content.items()}
-        return {known.__name__: known for known in self.classes}[kind](**restored)
+        return {kind_class.__name__: kind_class for kind_class in self.classes}[kind](**restored)
 
 
 def npz_bytes(metadata: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -1,8 +1,4 @@
-"""The sentence above a view: a value, its rival, whether the data decide between them, and of what.
-
-Every comparison of a page, a report and the command line is a `Headline`. The modules of this room
-fill it for one subject each, and make the few sentences that compare nothing.
-"""
+"""The sentence above a view: a value, its rival, and whether the data decide between them."""
 
 from __future__ import annotations
 
@@ -19,29 +15,29 @@ Bounds = tuple[float, float]
 Name = Callable[[str], str]
 
 LEVEL = 0.00005  # values that differ by less are written alike
-MOST_NAMED = 5  # methods; of more the last are only counted
+MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "nothing says how sure that is"
 
 
 class Entry(NamedTuple):
-    """A method, layer or the like with its value; the name is marked up already."""
+    """A method, layer or the like with its value."""
 
-    name: str
+    name: str  # marked up already
     value: float
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured, as it stands around its value."""
+    """The words around a measured value."""
 
-    clause: str  # what comes before the value, such as “the Spearman correlation is”
-    sample: str  # what it was measured on, such as “48 pairs”
+    clause: str  # before the value, such as “the Spearman correlation is”
+    sample: str  # such as “48 pairs”
     link: str = "on"  # between the value and the sample
-    is_share: bool = False  # whether it is written as a percentage
+    is_share: bool = False  # written as a percentage
     guessing: str = ""  # such as “chance is 50.0%”; empty where that is obvious
 
     def write(self, *values: float) -> str:
-        """The clause with the first value, which the others follow."""
+        """The clause with the first value, followed by the others."""
         first, *rivals = write_values(values, self.is_share)
         ending = f", against {joined(rivals)}" if rivals else ""
         return f"{self.clause} {first} {self.link} {self.sample}{ending}"
@@ -49,36 +45,25 @@ class Measured:
 
 @dataclass(frozen=True)
 class Headline:
-    """Who is ahead of whom, and whether the data decide it.
+    """Which entry is ahead of which rivals, and whether the data decide it."""
 
-    Attributes:
-        rivals: those it is level with or not told apart from; else the next one.
-        outcome: what the data say of the best and its rivals; ``alone`` without rivals.
-        interval: 95% interval of the lead over a single rival; of the value where it is alone.
-        reason: why nothing is decided where the outcome is ``unknown``, empty for “so far”; why
-            there is no interval where the best is alone.
-    """
-
-    measured: Measured  # what the values are
-    best: Entry  # the best entry
-    rivals: tuple[Entry, ...] = ()
+    measured: Measured
+    best: Entry
+    rivals: tuple[Entry, ...] = ()  # level with or not told apart from the best; else the next one
     outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
-    interval: Bounds | None = None
+    interval: Bounds | None = None  # 95%, of the lead over a single rival, or of the best alone
     rest: tuple[Entry, ...] = ()  # further entries, all of which the best is ahead of
-    reason: str = ""
+    reason: str = ""  # why the outcome is unknown (“so far” if empty), or why there is no interval
 
     @classmethod
     def rank(
         cls,
         measured: Measured,
         entries: Sequence[Entry],
-        interval: Callable[[int, int], Bounds | None],
+        interval: Callable[[int, int], Bounds | None],  # 95%, of the first's lead over the second
         reason: str = UNSURE,
     ) -> Headline:
-        """The headline of two or more entries, the best first.
-
-        ``interval`` gives the 95% interval of the lead of one entry, by its place, over another.
-        """
+        """The headline of two or more entries, the best first."""
         places = range(1, len(entries))
         top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < LEVEL)]
         standings = {
@@ -107,7 +92,6 @@ class Headline:
         )
 
     def write_sentence(self) -> str:
-        """The headline as a sentence."""
         first, values = self.best.name, [entry.value for entry in (self.best, *self.rivals)]
         n_named = len(values) if len(values) <= MOST_NAMED else MOST_NAMED - 1
         result = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
@@ -152,7 +136,7 @@ class Headline:
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:
-    """Whether all of the best are ahead of an entry for certain, given the intervals of that."""
+    """The outcome for an entry, given the intervals of the lead of each of the best over it."""
     if all(bounds is not None and bounds[0] >= LEVEL for bounds in intervals):
         return "ahead"
     return "undecided" if any(intervals) else "unknown"
@@ -161,7 +145,7 @@ def _judge(intervals: Sequence[Bounds | None]) -> str:
 def compare_two(
     measured: Measured, first: Entry, second: Entry, bounds: Bounds | None, reason: str = UNSURE
 ) -> str:
-    """The sentence on two entries, from the interval of the lead of the first."""
+    """The sentence on two entries; ``bounds`` are of the lead of the first."""
     if second.value > first.value + LEVEL:
         first, second = second, first
         bounds = bounds and (-bounds[1], -bounds[0])
@@ -170,17 +154,14 @@ def compare_two(
 
 
 def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:
-    """The headline of shares of the same texts, from [text] whether each was right by each method.
-
-    Where lengths differ, some methods are still under way.
-    """
+    """The headline of shares of the same texts; ``hits`` tell which texts each method got right."""
     if len(names) == 1:
         bounds = wilson_interval(int(hits[0].sum()), len(hits[0]))
         return Headline(measured, Entry(names[0], float(hits[0].mean())), interval=bounds)
     order = sorted(range(len(names)), key=lambda i: -hits[i].mean())
 
     def interval(i: int, j: int) -> Bounds | None:
-        first, second = hits[order[i]], hits[order[j]]
+        first, second = hits[order[i]], hits[order[j]]  # lengths differ while methods are under way
         return paired_share_interval(first, second) if len(first) == len(second) else None
 
     entries = [Entry(names[i], float(hits[i].mean())) for i in order]
@@ -221,7 +202,7 @@ def write_times(counts: np.ndarray) -> str:
 
 
 def begin(sentence: str) -> str:
-    """A sentence with a capital letter, also behind the asterisks of bold print."""
+    """Capitalise a sentence, also behind the asterisks of bold print."""
     start = 2 if sentence.startswith("**") else 0
     return sentence[:start] + sentence[start : start + 1].upper() + sentence[start + 1 :]
 
@@ -234,7 +215,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def write_values(values: Sequence[float], is_share: bool) -> list[str]:
-    """Values with so many digits that those that differ look different."""
+    """Values with enough digits that those that differ look different."""
     scale, unit, low, high = (100, "%", 1, 2) if is_share else (1, "", 2, 4)
     written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(high + 1)]
     n_distinct = len(set(written[high]))
@@ -242,7 +223,7 @@ def write_values(values: Sequence[float], is_share: bool) -> list[str]:
 
 
 def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str, str]:
-    """A lead with its unit, and its interval without; that is empty where nobody knows it."""
+    """A lead with its unit, and its interval without, empty where unknown."""
     scale, low, high = (100, 1, 2) if is_share else (1, 2, 4)
     numbers = [scale * bound for bound in (value, *(bounds or ()))]
     nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]

@@ -16,21 +16,14 @@ NAMED = 4  # clusters in a sentence
 
 
 def describe_labels(
-    methods: Sequence[str],
-    hits: Mapping[str, Sequence[np.ndarray]],
-    baselines: Mapping[str, float],
+    methods: Sequence[str],  # markdown
+    hits: Mapping[str, Sequence[np.ndarray]],  # by column, method: [text] is the vote right?
+    baselines: Mapping[str, float],  # by column: accuracy of always saying the most frequent label
     k: int,
-    texts: str = "",
-    origin: str = "",
+    texts: str = "",  # what is counted, such as “all 480 texts”
+    origin: str = "",  # else follows the number of texts, such as “ drawn at random”
 ) -> str:
-    """By which method the nearest texts find the labels best, a sentence a column of labels.
-
-    Args:
-        methods: names, as markdown.
-        hits: by label, as markdown, and by method: [text] whether its ``k`` neighbours vote for it.
-        baselines: by label, the accuracy of always saying the most frequent one.
-        texts, origin: what is counted: “all 480 texts”, or what follows their number.
-    """
+    """By which method the nearest texts find the labels best, one sentence per column of labels."""
     names = [f"**{method}**" for method in methods]
     sentences = []
     for label, by_method in hits.items():
@@ -48,10 +41,7 @@ def describe_labels(
 def describe_agreement(
     methods: Sequence[str], share: float, k: int, texts: str = "these texts"
 ) -> str:
-    """How far two methods agree on what is near, for a corpus without labels.
-
-    They have on average a share, 0 … 1, of the ``k`` nearest texts in common. Names are markdown.
-    """
+    """How far two methods agree: the mean share, 0 … 1, of ``k`` nearest texts in common."""
     first, second = methods
     manner = "in much the same way" if share >= ALIKE else "differently"
     overlap = f"share **{percent(share)}** of a text's {_nearest(k)}"
@@ -76,11 +66,7 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
 def describe_landing(
     sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
 ) -> str:
-    """Among which texts a new sentence lands: the label of half or more of those near it.
-
-    A method for which two labels are equally frequent names neither. Of the ``labels`` of the
-    nearest texts, by method, ``""`` is none. All is markdown.
-    """
+    """The label that half or more of the texts near a sentence have, by method; ``""`` is none."""
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)

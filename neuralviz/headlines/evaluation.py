@@ -43,16 +43,11 @@ _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 def describe_verdict(
     results: Results,
     data: int,
-    yardstick: Yardstick | None = None,
-    name: Name = str,
-    quote: Name = str,
+    yardstick: Yardstick | None = None,  # by default the main one of the data
+    name: Name = str,  # marks up and escapes a method's label
+    quote: Name = str,  # the same for a user's other words
 ) -> str:
-    """What a data set says of the methods, as far as they are measured; empty before.
-
-    Args:
-        yardstick: by which methods are compared; by default the main one of the data.
-        name, quote: mark up and escape the label of a method, and other words of a user.
-    """
+    """What a data set says of the methods measured so far; empty before any is."""
     finished = yardsticks_of(results, data)
     if not finished:
         reasons = {cell.error for (number, _), cell in results.cells.items() if number == data}
@@ -114,7 +109,7 @@ def _compare(
 
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
-    """Whether the whole interval of a method is ``better`` or ``worse``, or has guessing in it."""
+    """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
     bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
     if bounds is None:
         return "unknown"
@@ -184,10 +179,7 @@ def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: N
 def describe_other_winner(
     results: Results, results_by_question: Mapping[str, Results], name: Name = str
 ) -> str:
-    """The first other question to the same texts that another method is the best at for certain.
-
-    All results are of one data set each.
-    """
+    """The first other question to the same texts that another method certainly answers best."""
     name = short_name(results, name)
     for question, alternative in results_by_question.items():
         yardsticks = yardsticks_of(alternative, 0)
@@ -274,7 +266,7 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
 
 
 def short_name(results: Results, name: Name) -> Name:
-    """``name`` for the methods of results as they are said, as of `short_labels`."""
+    """``name`` for the short labels of the methods; see `short_labels`."""
     labels = [row.label for row in results.rows]
     short = dict(zip(labels, short_labels(labels), strict=True))
     return lambda label: name(short[label])

@@ -1,4 +1,4 @@
-"""A sentence for each step of the way from a text to a similarity, made from its numbers."""
+"""A sentence for each step from a text to a similarity, made from its numbers."""
 
 from __future__ import annotations
 

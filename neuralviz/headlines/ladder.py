@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.settings import Rung
 
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
-PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section 10)
-ALIKE = 1.25  # times its fair share: a layer that has less is like the others
+PAPERS_SCORE = 0.4735  # of the paper's example, 0 … 1 (FREEZE, section 10)
+ALIKE = 1.25  # times the mean share: a layer with less is like the others
 _BASELINES = {
     FLOOR: "mean pooling",
     LINEAR: "a linear regression on the cosines",
@@ -47,10 +47,7 @@ _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the 
 def describe_layers(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
-    """Which layer's cosine follows people's scores best, by pooling, and that layer.
-
-    ``is_whole`` says whether all are there, so that it can be told whether the pairs decide it.
-    """
+    """Which layer's cosine follows people's scores best, as a sentence, and that layer."""
     return _describe_layers(tuple(layers.values()), is_whole) if layers else ("", None)
 
 
@@ -78,10 +75,7 @@ def _measure_layers(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measur
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
-    """Whether the rung that the dev pairs choose is ahead of the best baseline.
-
-    ``is_whole`` says whether no rung is missing. Empty before mean pooling is known.
-    """
+    """Whether the rung that the dev pairs choose beats the best baseline, if all are there."""
     floor = ladder.baselines.get(FLOOR)
     if ladder.test is None or floor is None:
         return ""
@@ -113,7 +107,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
-    """Why a rung that is to be saved may be of no use, as plain sentences; none where it is not."""
+    """Plain sentences on why a rung that is to be saved may be of no use."""
     line = next(candidate for candidate in ladder_lines(ladder) if candidate.rung == rung)
     assert ladder.test is not None
     pairs = many(len(ladder.test.scores), "test pair")
@@ -139,7 +133,7 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
 
 
 def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
-    """Which layers a rung listens to, from [layer] shares, together 1."""
+    """Which layers a rung listens to, from [layer] shares that sum to 1."""
     name, n = RUNG_NAMES[rung], len(shares)
     if float(shares.max()) < ALIKE / n:
         return f"**{name}** listens to all {many(n, 'layer')} about alike."

@@ -37,16 +37,12 @@ HARDLY = 0.95  # cosine above which settings hardly matter
 
 def describe_best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]],
-    coefficient: str,
-    name: str,
+    coefficient: str,  # one of `COEFFICIENTS`
+    name: str,  # of the coefficient
     *,
-    is_whole: bool = True,
+    is_whole: bool = True,  # all layers are measured
 ) -> tuple[str, BestLayer | None]:
-    """Which layer follows people's scores best, against the last one, and that layer.
-
-    The coefficient is one of `COEFFICIENTS`, called ``name``. Only when all layers are measured,
-    ``is_whole``, it can be told what the pairs decide.
-    """
+    """Which layer follows people's scores best, compared with the last one; also that layer."""
     best = best_layer(by_layer, coefficient)
     n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
     pairs = many(n_pairs, "pair")
@@ -87,10 +83,7 @@ def describe_parts(
 
 
 def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
-    """Which words an embedding comes from, the most important first, and which layer changes them.
-
-    Empty without any word.
-    """
+    """The most important words of an embedding, and the layer that changes them most."""
     if not words:
         return ""
     if len(weights.layers) < 3:
@@ -136,7 +129,7 @@ def describe_settings(result: Sensitivity) -> str:
 
 
 def describe_corpus(groups: Sequence[WordGroup]) -> str:
-    """Which words of a corpus, in groups from the steadiest on, change in jumps between layers."""
+    """Which words change in jumps between layers; ``groups`` start with the steadiest words."""
     words = [word for group in groups for word in group.words]
     if not groups[-1].variance[-1] > groups[0].variance[0]:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
@@ -147,10 +140,7 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
 
 
 def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
-    """Which blocks a text changes most, from the [layer] norms of the deltas after an epoch.
-
-    ``per_value`` is as of `MarkGrid.norms`. Empty where a norm is not known.
-    """
+    """Which blocks change most, from [layer] norms of deltas; empty where a norm is not known."""
     if not np.isfinite(delta_norm).all():
         return ""
     values = grid.totals(delta_norm, per_value=per_value)

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.micro_tuning.settings import TuningSettings
 
-CLEARLY_MORE = 1.1  # of a change named to the next one: less is not apart from the rest
+CLEARLY_MORE = 1.1  # least ratio of a named change to the next one
 NAMED_NEURONS = 2
-CLOSE_TO_0 = 0.1  # cosine similarities of texts that have taught different things
+CLOSE_TO_0 = 0.1  # cosine similarities of texts that taught the model different things
 QUOTED = 28  # characters of a text
 CANCELLED = 1.0  # sum of the negative shares
-UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary has not
+UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
-    """What the run has done, from its losses until the text is finished, then from predictions."""
+    """What a run has done: its losses until the text is finished, then its predictions."""
     name = _name_text(record, text)
     if text in record.diverged:
         rate = record.settings.learning_rate
@@ -76,7 +76,7 @@ def _name_text(record: RunRecord, text: int) -> str:
 
 
 def describe_words(record: RunRecord, text: int) -> str:
-    """Which words have the largest shares of a text's embedding; empty where they are not known."""
+    """Which words have the largest shares of a text's embedding; empty where they are unknown."""
     report, name = record.reports[text], _name_text(record, text)
     largest = _largest_words(record, text)
     if report.shares is None or not largest:
@@ -95,7 +95,7 @@ def describe_words(record: RunRecord, text: int) -> str:
 
 
 def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, float]]:
-    """The ``n`` words of the largest shares above 0, and these; each word once, no punctuation."""
+    """The ``n`` words with the largest shares above 0, each once, without punctuation."""
     report = record.reports[text]
     if report.shares is None:
         return []
@@ -112,7 +112,7 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
 
 
 def describe_progress(record: RunRecord) -> str:
-    """How many texts are finished, under way and not started; empty of a whole run."""
+    """How many texts are finished, under way and not started; empty for a finished run."""
     n, n_finished = len(record.texts), len(record.reports)
     n_begun = len(record.started_texts) - n_finished
     if n_finished == n:
@@ -180,7 +180,7 @@ def neurons_stand_out(delta: np.ndarray) -> bool:
 
 
 def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
-    """Which texts are most and which least similar, from [text, dim] embeddings of length 1."""
+    """Which texts are most and least similar, from [text, dim] embeddings of length 1."""
     if len(texts) < 2:
         return ""
     first, second = np.triu_indices(len(texts), 1)

@@ -28,17 +28,14 @@ AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 def describe_similar_texts(
     similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """By which method texts are nearest to those of their label; without labels, who agrees.
-
-    Methods with fewer than two texts done are left out. Of the labels, ``""`` is none.
-    """
+    """How well methods bring texts of a label together, else how far methods agree."""
     measured = _shorten(
         [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
     )
     if not measured:
         return ""
     sentences = []
-    usable = [  # of which some of the texts that are done share a label, by each method
+    usable = [  # columns in which finished texts share a label, by each method
         (name, values)
         for name, values in (labels or {}).items()
         if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in measured)
@@ -88,7 +85,7 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
 
 
 def describe_spread(similarities: Sequence[Similarity]) -> str:
-    """Which method sets the pairs furthest apart; of each, two texts are done."""
+    """Which method sets the pairs furthest apart; each method has at least two texts."""
     spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
     if len(spreads) == 1:
         return f"The standard deviation of the pairs is {spreads[0].value:.2f}."

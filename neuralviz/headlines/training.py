@@ -21,7 +21,7 @@ GAINING = 0.01  # what counts as a gain, in shares
 
 
 def trained_part(settings: TrainingSettings) -> str:
-    """What of a model is trained, in words such as “the whole model”."""
+    """The part of a model that is trained, such as “the whole model”."""
     part = "the whole model"
     if settings.part == "table":
         part = "the embedding table alone"
@@ -31,12 +31,13 @@ def trained_part(settings: TrainingSettings) -> str:
     return f"{part} from random weights" if settings.start == "random" else part
 
 
-def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -> str:
-    """What is learnt so far, against no training; what the whole model does as well comes first.
-
-    Of one or two lessons in the same ``part`` of a model, as of `trained_part`; empty before their
-    first step. Texts are told apart by the ``label``, markdown; empty without labels.
-    """
+def describe_lessons(
+    lessons: Sequence[Lesson],
+    label: str,  # markdown: the column that tells texts apart; empty without labels
+    *,
+    part: str = "",  # of the model; see `trained_part`
+) -> str:
+    """What one or two lessons have learnt so far; empty before their first step."""
     started = [lesson for lesson in lessons if lesson.step]
     if not started:
         return ""
@@ -101,7 +102,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
 
 
 def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
-    """Which layer's accuracy has changed most, in any of the lessons."""
+    """Which layer's accuracy has changed most in any of the lessons."""
     changes = [np.abs(lesson.accuracy[-1] - lesson.accuracy[0]) for lesson in lessons]
     n = int(np.argmax([change.max() for change in changes]))
     layer, accuracy = int(changes[n].argmax()), lessons[n].accuracy
@@ -114,7 +115,6 @@ def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
 
 
 def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
-    """How much the neighbourhoods have changed."""
     if not changed:
         return "No text has a new nearest text: the training has hardly moved them."
     n = lesson.snapshots[0].nearest.shape[1]
@@ -125,7 +125,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
 
 
 def suggest_next(lessons: Sequence[Lesson]) -> str:
-    """What to try next; empty where nothing suggests itself."""
+    """What to try next, if anything."""
     finished = [lesson for lesson in lessons if lesson.is_over and not lesson.diverged]
     if not finished:
         return ""

@@ -1,1 +1,1 @@
-"""The vectors of a text at every layer of a model, and what can be made and seen of them."""
+"""A text's vectors at every layer of a model, and what they show."""

@@ -1,4 +1,4 @@
-"""One text's tokens followed through a model, and what SBERT-WK makes of them."""
+"""The tokens of one text through all layers, and their SBERT-WK weights."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ OMEGAS = np.linspace(0.0, 1.0, 11)
 
 
 def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
-    """Run a text, or the first chunk of a long one, through the model.
-
-    Raises:
-        ModelError: the model gives vectors that are no numbers.
-    """
+    """Run a text, or the first chunk of a long one; `ModelError` if the vectors are not finite."""
     check_model(model, TextModel, "follow_tokens")
     check_tokenized([text])
     first = text.chunks[0]
@@ -63,16 +59,16 @@ def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
 class TokenWeights:
     """SBERT-WK's weights of the tokens that count."""
 
-    settings: SbertWkSettings  # how they are weighed
+    settings: SbertWkSettings
     layers: np.ndarray  # [layer] numbers of the layers that count
-    alignment: np.ndarray  # [token, layer] with a sum of 1 over the layers
-    novelty: np.ndarray  # [token, layer] with a sum of 1 over the layers
-    combined: np.ndarray  # [token, layer] with a sum of 1 over the layers
-    importance: np.ndarray  # [token] with a sum of 1
+    alignment: np.ndarray  # [token, layer]; these three sum to 1 over the layers
+    novelty: np.ndarray  # [token, layer]
+    combined: np.ndarray  # [token, layer]
+    importance: np.ndarray  # [token], summing to 1
 
 
 def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeights:
-    """SBERT-WK's weights of each layer of each token, and of each token (section IV)."""
+    """SBERT-WK's weights of each token's layers, and of each token (section IV)."""
     counted = states.vectors[settings.layer_start :, : states.n_counted]
     gram = gram_matrices(torch.from_numpy(np.ascontiguousarray(counted.transpose(1, 0, 2))))
     weights = layer_weights(gram, settings.window, settings.variant, settings.omega)
@@ -88,7 +84,7 @@ def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeight
 
 
 def sentence_vector(states: TokenStates, settings: SbertWkSettings) -> np.ndarray:
-    """[d_model] SBERT-WK's vector of the text, or of its first chunk."""
+    """[d_model] SBERT-WK vector of the text, or of its first chunk."""
     vectors = torch.from_numpy(states.vectors)[:, None]
     row = LayerStates(
         vectors=vectors,
@@ -104,18 +100,18 @@ def sentence_vector(states: TokenStates, settings: SbertWkSettings) -> np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Cosines between a text's vector at the chosen settings and at others (SBERT-WK, Figure 3)."""
+    """Cosines of a text's vector with those at other settings (SBERT-WK, Figure 3)."""
 
-    settings: SbertWkSettings  # the chosen ones
-    windows: np.ndarray  # [window] 1 … 6 at most
-    layer_starts: np.ndarray  # [layer_start] 0 … the number of blocks - 1
+    settings: SbertWkSettings  # the chosen settings
+    windows: np.ndarray  # [window] from 1 to at most 6
+    layer_starts: np.ndarray  # [layer_start] 0 … number of blocks - 1
     by_window: np.ndarray  # [window, layer_start] cosines at the chosen omega
     omegas: np.ndarray  # [omega] 0 … 1
-    by_omega: np.ndarray  # [omega] cosines at the chosen window and first layer
+    by_omega: np.ndarray  # [omega] cosines at the chosen window and layer_start
 
 
 def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:
-    """How much the sentence vector depends on ``window``, ``layer_start`` and ``omega``."""
+    """How the sentence vector depends on ``window``, ``layer_start`` and ``omega``."""
     n_blocks = states.n_layers - 1
     windows = np.arange(1, min(WIDEST_WINDOW, n_blocks) + 1)
     layer_starts = np.arange(n_blocks)

@@ -14,40 +14,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TokenStates:
-    """The vectors of a text's tokens at every layer; of a text in several chunks, the first's."""
+    """The vectors of a text's tokens at every layer; only the first chunk of a long text."""
 
     text: TokenizedText  # the whole text
-    tokens: tuple[str, ...]  # [token] special ones included, as the tokenizer writes them
+    tokens: tuple[str, ...]  # [token] as the tokenizer writes them, with special tokens
     vectors: np.ndarray  # [layer, token, d_model] float32; layer 0 is the embedding output
-    n_prefix: int  # special tokens before the text's own
-    n_suffix: int  # and behind them
+    n_prefix: int  # special tokens before the text
+    n_suffix: int  # special tokens after it
 
     @property
     def n_layers(self) -> int:
-        """Layers of vectors: one more than the model has blocks."""
         return len(self.vectors)
 
     @property
     def n_counted(self) -> int:
-        """Tokens that count for SBERT-WK: all but the special ones behind the text."""
+        """Number of tokens that count for SBERT-WK: all but the special tokens after the text."""
         return len(self.tokens) - self.n_suffix
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The tokens that count."""
         return self.tokens[: self.n_counted]
 
     @property
     def is_cut(self) -> bool:
-        """Whether the text goes on behind these tokens."""
+        """Whether the text is longer than these tokens."""
         return len(self.text.chunks) > 1
 
 
 def cosine_maps(vectors: np.ndarray) -> np.ndarray:
-    """[token, layer, layer] cosines between a token's vectors (SBERT-WK, Figure 1).
-
-    ``vectors`` is [layer, token, d_model]; a vector of zeros has the cosine 0 with all.
-    """
+    """[token, layer, layer] cosines of [layer, token, d_model] vectors, 0 for zeros (Figure 1)."""
     token_vectors = np.asarray(vectors, dtype=np.float64).transpose(1, 0, 2)
     lengths = np.linalg.norm(token_vectors, axis=2, keepdims=True)
     unit = token_vectors / np.where(lengths > 0, lengths, 1)
@@ -55,52 +50,38 @@ def cosine_maps(vectors: np.ndarray) -> np.ndarray:
 
 
 def mean_map(states: TokenStates) -> np.ndarray:
-    """[layer, layer] mean of the cosine maps over the tokens that count."""
+    """[layer, layer] cosine map averaged over the tokens that count."""
     return cosine_maps(states.vectors[:, : states.n_counted]).mean(axis=0)
 
 
 def offset_diagonals(
     cosines: np.ndarray, offsets: Sequence[int] = (1, 2, 3, 4)
 ) -> dict[int, np.ndarray]:
-    """By offset, [layer - offset] cosines of layers so far apart (SBERT-WK, Figure 1 e-h).
-
-    Offsets that the [layer, layer] map does not have are left out.
-    """
+    """Map each offset to the [layer - offset] cosines of layers that far apart (Figure 1 e-h)."""
     return {
         offset: np.diagonal(cosines, offset).copy() for offset in offsets if offset < len(cosines)
     }
 
 
 def word_importance(states: TokenStates, token_importance: np.ndarray) -> np.ndarray:
-    """[word] sums of the importance of each word's tokens, of the words of the first chunk.
-
-    ``token_importance`` is [token], of the tokens that count. The special tokens before the text
-    have what the sums lack to 1.
-    """
+    """[word] sums of token importance, first chunk only; with the prefix's share they sum to 1."""
     text_importance = token_importance[states.n_prefix :]
     return np.bincount(states.text.words[: len(text_importance)], weights=text_importance)
 
 
 @dataclass(frozen=True, eq=False)
 class FollowedWord:
-    """A word of a text, at all its places, on its way through the layers.
+    """A word of a text, at all its occurrences, through the layers."""
 
-    Attributes:
-        turns: [layer - 1] cosines of its tokens' vectors at consecutive layers, their mean.
-    """
-
-    word: str  # as it is written; in lower case where that differs from place to place
-    times: int  # how often it occurs
-    n_tokens: int  # of all its occurrences
-    importance: float  # sum over its tokens
-    turns: np.ndarray
+    word: str  # as written; in lower case if occurrences differ in case
+    times: int  # number of occurrences
+    n_tokens: int  # over all occurrences
+    importance: float  # summed over its tokens
+    turns: np.ndarray  # [layer - 1] cosines between consecutive layers, averaged over its tokens
 
 
 def followed_words(states: TokenStates, importance: np.ndarray) -> list[FollowedWord]:
-    """The words of the first chunk of a text, the most important first.
-
-    ``importance`` is [token], of the tokens that count.
-    """
+    """The first chunk's words, most important first, from the importance of the counted tokens."""
     text_tokens = slice(states.n_prefix, states.n_counted)
     word_of_token = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
     turns = np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)

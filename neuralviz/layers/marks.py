@@ -1,4 +1,4 @@
-"""Where in the network a text leaves its mark: lengths of deltas by block and parameter kind."""
+"""Where in the network a text leaves its mark: delta lengths by block and kind of parameter."""
 
 from __future__ import annotations
 
@@ -30,23 +30,18 @@ _FILLERS = {"self", "dense", "lin", "proj"}
 
 
 def kinds_of_blocks(layers: Iterable[Layer]) -> tuple[str, ...]:
-    """Kinds of 1-D parameters inside the blocks, in the order of the block."""
+    """Kinds of 1-D block parameters, in the order of the block."""
     kinds = dict.fromkeys(layer.kind for layer in layers if layer.block is not None)
     place = {kind: i for i, kind in enumerate(_BERT_ORDER)}
     return tuple(sorted(kinds, key=lambda kind: place.get(kind, len(place))))
 
 
 def is_noise(kind: str) -> bool:
-    """Whether a kind is the attention's key bias.
-
-    It adds the same to all scores of a query, which softmax takes away again. Its gradient is
-    rounding, and AdamW makes steps of full size of it.
-    """
+    """Whether a kind is the attention's key bias, which softmax cancels: its delta is noise."""
     return bool(_KEY_BIAS.search(kind))
 
 
 def kind_in_words(kind: str) -> str:
-    """``attention.output.LayerNorm.weight`` as ``attention output norm weight``."""
     parts = [part for part in kind.split(".") if part not in _FILLERS and not part.isdigit()]
     words = ["norm" if re.fullmatch(r"layer_?norm", p, re.IGNORECASE) else p for p in parts]
     return " ".join(words).replace("_", " ")
@@ -54,20 +49,19 @@ def kind_in_words(kind: str) -> str:
 
 @dataclass(frozen=True)
 class MarkGrid:
-    """The chosen parameters of all blocks, as rows of kinds and columns of blocks."""
+    """The chosen parameters of all blocks in a grid of kind × block."""
 
     kinds: tuple[str, ...]  # [kind] in the order of the block
     blocks: tuple[int, ...]  # [block] their numbers
-    names: tuple[str, ...]  # the parameters' full names, in the order in which they are tuned
-    rows: tuple[int, ...]  # [parameter] the row of each, an index into the kinds
-    columns: tuple[int, ...]  # [parameter] and its column
-    sizes: tuple[int, ...]  # [parameter] how many values each has
+    names: tuple[str, ...]  # [parameter] full names, in tuning order
+    rows: tuple[int, ...]  # [parameter] row in the grid, an index into the kinds
+    columns: tuple[int, ...]  # [parameter] column in the grid
+    sizes: tuple[int, ...]  # [parameter] number of values
 
     def norms(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
-        """[…, kind, block] lengths of the deltas; NaN where a block has no such parameter.
+        """[…, kind, block] from […, parameter] delta lengths; NaN where a block has no such kind.
 
-        ``delta_norm`` is […, parameter] lengths; ``per_value`` divides them by the square root of
-        the number of values: the root mean square of a value's move.
+        With ``per_value``, they are divided by √size: the root mean square change per value.
         """
         values = delta_norm / np.sqrt(self.sizes) if per_value else np.asarray(delta_norm)
         grid = np.full((*values.shape[:-1], len(self.kinds), len(self.blocks)), np.nan)
@@ -75,14 +69,13 @@ class MarkGrid:
         return grid
 
     def totals(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
-        """[…, block] length of a block's whole delta; arguments as of `norms`."""
+        """[…, block] length of each block's whole delta; see `norms`."""
         groups = np.eye(len(self.blocks))[list(self.columns)]  # [parameter, block]
         squares = np.square(delta_norm) @ groups
         return np.sqrt(squares / (np.array(self.sizes) @ groups) if per_value else squares)
 
 
 def mark_grid(layers: Sequence[Layer], kinds: Collection[str]) -> MarkGrid:
-    """The grid of a model's parameters of the given kinds, in all of its blocks."""
     chosen = [layer for layer in layers if layer.block is not None and layer.kind in kinds]
     rows = tuple(kind for kind in kinds_of_blocks(layers) if kind in kinds)
     blocks = tuple(sorted({layer.block for layer in chosen if layer.block is not None}))

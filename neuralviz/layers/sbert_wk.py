@@ -1,12 +1,4 @@
-"""SBERT-WK: a text's vector from how its tokens' vectors move through the layers (Wang & Kuo).
-
-A token's vectors at the layers are weighed by how little they align with the neighbouring layers
-and how much is new in them, and summed; tokens are weighed by how unsteadily they move, and summed.
-
-Everything comes from the products of a token's vectors, its Gram matrix: the triangular factor R of
-the QR decomposition of a window of vectors is the Cholesky factor of the window's Gram matrix. So
-all windows of all tokens of a batch are taken at once, in small matrices of float64.
-"""
+"""SBERT-WK (Wang & Kuo): a text's vector from how its tokens' vectors change across layers."""
 
 from __future__ import annotations
 
@@ -30,33 +22,26 @@ _STEADY = 1e-24  # variance of cosines below which a token does not move at all
 
 
 class LayerWeights(NamedTuple):
-    """Weights of the layers for each token, each [token, layer] with a sum of 1 over the layers.
+    """[token, layer] weights, each summing to 1 over the layers."""
 
-    Attributes:
-        alignment: inverse alignment, Equation 6: large where a layer differs from its neighbours.
-    """
-
-    alignment: Tensor
-    novelty: Tensor  # Equation 7: large where a layer has something that its neighbours do not span
+    alignment: Tensor  # Equation 6: large where a layer differs from its neighbours
+    novelty: Tensor  # Equation 7: large where its neighbours do not span a layer
     combined: Tensor  # Equation 9
 
 
 def gram_matrices(vectors: Tensor) -> Tensor:
-    """[token, layer, layer] products in float64 of [token, layer, d_model] vectors."""
+    """[token, layer, layer] float64 inner products of [token, layer, d_model] vectors."""
     exact = vectors.double()
     return exact @ exact.transpose(1, 2)
 
 
 def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> LayerWeights:
-    """The weights of the layers for each token (SBERT-WK, section IV-A).
+    """The weights of the layers that count, from their [token, layer, layer] Gram matrices (section
+    IV-A).
 
-    Args:
-        gram: [token, layer, layer] of the layers that count.
-        window, variant, omega: as of `SbertWkSettings`.
-
-    A layer that cannot be compared (no neighbour in its window, or a vector of zeros) takes the
-    mean weight of the others. Where weights have a sum of 0 (novelty among identical layers), all
-    layers weigh the same.
+    The paper's QR factor R of a window is the Cholesky factor of the window's Gram matrix, so all
+    windows of a batch are solved together. A layer that cannot be compared (no neighbour, zero
+    vector) gets the others' mean weight; weights that sum to 0 become equal.
     """
     n_layers = gram.shape[1]
     windows, present = _windows(n_layers, window, variant, gram.device)
@@ -88,10 +73,7 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
 def _windows(
     n_layers: int, window: int, variant: Variant, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """[layer, W] numbers of each layer's neighbours, 0 where there is none, and which are there.
-
-    In the authors' program the first ``window`` layers look only at later ones.
-    """
+    """[layer, W] numbers of neighbouring layers, 0 where missing, and which of them exist."""
     steps = [step for step in range(-window, window + 1) if step and abs(step) < n_layers]
     layers = torch.arange(n_layers, device=device)[:, None]
     neighbours = layers + torch.tensor(steps, dtype=torch.long, device=device)
@@ -102,11 +84,7 @@ def _windows(
 
 
 def _squared_residual(gram: Tensor) -> Tensor:
-    """[…] squared length of the last vector's part that is orthogonal to the vectors before it.
-
-    ``gram`` is [… , n, n]. That is the last entry of the diagonal of its Cholesky factor, squared;
-    vectors that lie in the span of those before them are passed over.
-    """
+    """[…] squared length of the last vector's part orthogonal to the others, from […, n, n]."""
     lengths = torch.diagonal(gram, dim1=-2, dim2=-1).clone()
     for j in range(gram.shape[-1] - 1):
         pivot = gram[..., j, j]
@@ -117,10 +95,7 @@ def _squared_residual(gram: Tensor) -> Tensor:
 
 
 def _normalized(weights: Tensor, defined: Tensor) -> Tensor:
-    """[token, layer] weights with a sum of 1 over the layers.
-
-    Those not defined are the mean of the others; without a sum to divide by, all are equal.
-    """
+    """[token, layer] shares over the layers; undefined weights get the mean, zeros become equal."""
     weights = torch.where(defined, weights, 0)
     total, n = weights.sum(dim=1, keepdim=True), defined.sum(dim=1, keepdim=True)
     shares = torch.where(defined, weights, total / n) / (total * weights.shape[1] / n)
@@ -128,10 +103,7 @@ def _normalized(weights: Tensor, defined: Tensor) -> Tensor:
 
 
 def token_variance(gram: Tensor) -> Tensor:
-    """[token] variance of the cosines of consecutive layers (SBERT-WK, Equation 11).
-
-    ``gram`` is [token, layer, layer]; 0 with fewer than three layers.
-    """
+    """[token] variance of consecutive layers' cosines (Eq. 11); 0 for fewer than three layers."""
     lengths = torch.diagonal(gram, dim1=1, dim2=2).sqrt()
     products = torch.diagonal(gram, offset=1, dim1=1, dim2=2)
     cosines = (products / (lengths[:, 1:] * lengths[:, :-1])).nan_to_num(0.0, 0.0, 0.0)
@@ -141,7 +113,7 @@ def token_variance(gram: Tensor) -> Tensor:
 
 
 def importance(variance: Tensor) -> Tensor:
-    """[token] weights of tokens before they are normalised: equal where nothing moves."""
+    """[token] unnormalised token weights from their variances."""
     return variance.clamp(min=_STEADY)
 
 
@@ -151,13 +123,10 @@ def sbert_wk_pooling(
     weighting: Weighting = "sbert-wk",
     token_importance: bool = True,
 ) -> Pooling:
-    """SBERT-WK as a pooling: the first special token and the text's own tokens count.
+    """SBERT-WK as a pooling; the first special token and the text's own tokens count.
 
-    Args:
-        settings: from `check_sbert_wk`.
-        weighting: for the ablation (Table VII): ``last`` takes the last layer's vectors, ``equal``
-            the mean over all layers from the first that counts.
-        token_importance: false weighs all tokens alike.
+    For the ablation (Table VII), ``weighting`` may be ``last``, the last layer alone, or ``equal``,
+    the mean of the layers that count; without ``token_importance`` all tokens weigh the same.
     """
 
     def pool(states: LayerStates) -> tuple[Tensor, Tensor]:
@@ -189,7 +158,7 @@ def sbert_wk_pooling(
 
 
 def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
-    """The pooling of one of `PARTS`; else `SettingsError`."""
+    """The pooling for one of `PARTS`; else `SettingsError`."""
     if part not in PARTS:
         raise SettingsError(
             f"Unknown part of SBERT-WK “{part[:40]}”. Choose from: {', '.join(PARTS)}."
@@ -198,10 +167,7 @@ def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
 
 
 def ablation(settings: SbertWkSettings) -> dict[str, Pooling]:
-    """The rows of Table VII: each part of SBERT-WK alone, and all of it.
-
-    The baseline is the mean of the last layer over the same tokens.
-    """
+    """The rows of Table VII: SBERT-WK, each part alone, and the last layer's mean as baseline."""
 
     def alone(omega: float) -> SbertWkSettings:
         return SbertWkSettings(settings.layer_start, settings.variant, settings.window, omega)

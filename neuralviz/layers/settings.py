@@ -1,4 +1,4 @@
-"""Settings for layers: poolings, numbers of layers, how SBERT-WK weighs. No torch."""
+"""Settings for poolings, layer numbers and SBERT-WK. No torch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ POOLING_NAMES: dict[str, str] = {
 }
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+# names shown for the sources of SBERT-WK's formulas
 VARIANT_NAMES: dict[Variant, str] = {"authors": "Authors' program", "paper": "Paper's equations"}
-"""Names on pages of the sources of SBERT-WK's formulas."""
+# The parts of SBERT-WK that can be used alone (rows of Table VII), with their labels.
 PARTS = {
     "all": "SBERT-WK",
     "alignment": "Alignment",
@@ -32,7 +33,6 @@ PARTS = {
     "importance-last": "Token importance, last layer",
     "last": "Mean of the last layer",
 }
-"""By name, what of SBERT-WK is taken: a row of Table VII."""
 
 WIDEST_WINDOW = 6  # of those that are compared
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
@@ -41,12 +41,10 @@ LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 def check_layer_numbers(
     model: TextModel, layer: int | Iterable[int] | Literal["last", "all"]
 ) -> tuple[int, ...]:
-    """Numbers of layers of vectors, 0 (embedding output) … ``model.n_blocks``.
-
-    ``layer`` is one or several, negative ones counted from the end; ``last``, or ``all``.
+    """Resolve ``last``, ``all`` or numbers (negative ones count back) to 0 … ``n_blocks``.
 
     Raises:
-        SettingsError: the model has no such layer, or none is given.
+        SettingsError: the model lacks a layer, or none is given.
     """
     n_layers = model.n_blocks + 1
     if isinstance(layer, str):
@@ -68,17 +66,13 @@ def check_layer_numbers(
 
 @dataclass(frozen=True)
 class SbertWkSettings:
-    """How SBERT-WK weighs layers and tokens (SBERT-WK, section IV).
+    """How SBERT-WK weights layers and tokens (SBERT-WK, section IV)."""
 
-    Attributes:
-        variant: ``authors``, the published program, from which the paper's tables come, or
-            ``paper``, its equations.
-    """
-
-    layer_start: int  # first layer that counts; the layers before it are left out of everything
+    layer_start: int  # first layer that counts
+    # "authors": the program behind the paper's tables; "paper": its equations
     variant: Variant = "authors"
-    window: int = 2  # layers to each side that a layer is compared with
-    omega: float = 0.5  # share of alignment in a layer's weight, 0 … 1; novelty has the rest
+    window: int = 2  # compare each layer with this many on each side
+    omega: float = 0.5  # weight of alignment, 0 … 1; novelty has 1 - omega
 
 
 def check_sbert_wk(
@@ -89,10 +83,10 @@ def check_sbert_wk(
     window: int = 2,
     omega: float = 0.5,
 ) -> SbertWkSettings:
-    """The settings as a checked value; by default the layers start at a third of the blocks.
+    """Check the settings; by default layers start at a third of the blocks.
 
     Raises:
-        SettingsError: a value makes no sense for the model.
+        SettingsError: a value is invalid for the model.
     """
     if variant not in VARIANTS:
         raise SettingsError(f"The variant must be {' or '.join(VARIANTS)}.")

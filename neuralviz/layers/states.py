@@ -1,4 +1,4 @@
-"""Forward passes: the vectors of every token of many texts at every layer."""
+"""Forward passes: the vectors of many texts' tokens at every layer."""
 
 from __future__ import annotations
 
@@ -26,34 +26,29 @@ TOKENS_PER_BATCH = 2048
 
 @dataclass(frozen=True, eq=False)
 class LayerStates:
-    """The vectors of some inputs, a row each: a text, or a chunk of one that is too long.
+    """The vectors of some inputs, one row per text or per chunk of a long text."""
 
-    Attributes:
-        vectors: [layer, row, token, d_model]; layer 0 is the embedding output, the last layer what
-            the model gives.
-    """
-
-    vectors: Tensor
-    attention: Tensor  # [row, token] true where there is a token, not padding
+    vectors: Tensor  # [layer, row, token, d_model]; layer 0 is the embedding output
+    attention: Tensor  # [row, token] false for padding
     text_of_row: Tensor  # [row] index of the text
     is_last: Tensor  # [row] whether it is the text's last chunk
-    n_prefix: int  # special tokens before the text's own in every row
-    n_suffix: int  # and behind them
+    n_prefix: int  # special tokens before the text in each row
+    n_suffix: int  # special tokens after it
 
     @property
     def lengths(self) -> Tensor:
-        """[row] tokens, special ones included."""
+        """[row] number of tokens, with special tokens."""
         return self.attention.sum(dim=1)
 
     @property
     def without_suffix(self) -> Tensor:
-        """[row, token] true at the special tokens before the text and at its own."""
+        """[row, token] true for the text's tokens and the special tokens before it."""
         positions = torch.arange(self.attention.shape[1], device=self.attention.device)
         return positions < (self.lengths - self.n_suffix)[:, None]
 
     @property
     def text_tokens(self) -> Tensor:
-        """[row, token] true at the text's own tokens."""
+        """[row, token] true for the text's own tokens."""
         positions = torch.arange(self.attention.shape[1], device=self.attention.device)
         return self.without_suffix & (positions >= self.n_prefix)
 
@@ -65,10 +60,10 @@ def layer_states(
     *,
     call: Callable[..., Any] | None = None,
 ) -> Iterator[LayerStates]:
-    """Run texts through the model, those of like length together.
+    """Run texts through the model in batches of similar length.
 
-    A long text comes as several rows, maybe in several batches; these have ``tokens_per_batch``
-    padded tokens, unless one row has more. ``call`` and errors are those of `encode_ids`.
+    Long texts take several rows, maybe in several batches. A batch has up to ``tokens_per_batch``
+    padded tokens, more only for a single longer row. ``call`` and errors are those of `encode_ids`.
     """
     rows = [
         _Row(
@@ -115,8 +110,8 @@ def _forward(model: TextModel, call: Callable[..., Any] | None, batch: list[_Row
     )
 
 
+# [row, dim] weighted sums over each row's tokens, and [row] sums of the weights
 Pooling = Callable[[LayerStates], "tuple[Tensor, Tensor]"]
-"""Weighted sums over the tokens of each row, [row, dim], and the sums of the weights, [row]."""
 
 
 def pool_texts(
@@ -127,12 +122,10 @@ def pool_texts(
     call: Callable[..., Any] | None = None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
-    """One vector a text for each way of pooling, all from the same forward passes.
+    """For each pooling, [text, dim] float32 weighted means over each text's tokens.
 
-    ``call`` is as of `encode_ids`. `Stopped` where ``should_stop`` says so after a pass.
-
-    Returns:
-        For each pooling, [text, dim] float32: weighted means over the tokens of a text.
+    All poolings share the forward passes. ``call`` is passed to `encode_ids`. Raises `Stopped` if
+    ``should_stop`` returns true after a pass.
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
@@ -164,17 +157,14 @@ def make_pooling(
     *,
     special_tokens: bool = True,
 ) -> Pooling:
-    """A pooling of the vectors at some layers, averaged over the layers.
+    """A pooling averaged over ``layers`` (from `check_layer_numbers`).
 
-    Args:
-        name: ``mean`` over the tokens; ``cls``, the first special token; ``sep``, the first special
-            token behind the text; ``last``, the text's own last token. Of a text in several chunks
-            the first three are taken over all chunks.
-        layers: from `check_layer_numbers`.
-        special_tokens: whether the mean takes in the special tokens, as sentence encoders do.
+    ``mean`` averages the tokens, special ones only if ``special_tokens``; ``cls`` takes the first
+    special token, ``sep`` the first one after the text, ``last`` the text's last token. All but
+    ``last`` average over chunks.
 
     Raises:
-        SettingsError: there is no such pooling, or the model has no such token.
+        SettingsError: there is no such pooling, or the model lacks that token.
     """
     if name not in POOLINGS:
         raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
@@ -186,7 +176,6 @@ def make_pooling(
     chosen = list(layers)
 
     def average(vectors: Tensor) -> Tensor:
-        """[layer, row, …, d_model] to [row, …, d_model]."""
         return vectors[chosen].mean(dim=0) if len(chosen) > 1 else vectors[chosen[0]]
 
     def mean(states: LayerStates) -> tuple[Tensor, Tensor]:

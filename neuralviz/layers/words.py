@@ -1,4 +1,4 @@
-"""Words of a corpus by how unsteadily they turn from layer to layer (SBERT-WK, Table I)."""
+"""Words of a corpus by how much their vectors vary across layers (SBERT-WK, Table I)."""
 
 from __future__ import annotations
 
@@ -26,46 +26,39 @@ TOKENS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class WordGroup:
-    """Words of like variance, the lowest first."""
+    """Words of similar variance, lowest first."""
 
     name: str  # ``low``, ``middle`` or ``high``
     words: tuple[str, ...]  # in lower case
-    variance: np.ndarray  # [word] mean over the word's occurrences
+    variance: np.ndarray  # [word] mean over occurrences
     occurrences: np.ndarray  # [word] in the corpus
 
 
 @dataclass(frozen=True, eq=False)
 class WordVariances:
-    """The words of the first of some texts, those of the lowest variance first.
+    """The words of the texts read so far, lowest variance first.
 
-    Attributes:
-        words: in lower case, no two alike; punctuation, special tokens, and words that the
-            vocabulary lacks are left out.
-        variance: [word] variance of the cosines of consecutive layers, over all layers; mean over
-            the tokens of an occurrence, then over the occurrences.
+    Special tokens, punctuation and words with unknown tokens are left out. Variance is that of the
+    cosines of consecutive layers, averaged over the tokens of an occurrence, then over occurrences.
     """
 
     model_id: str
     fingerprint: str
-    n_read: int  # texts that were read
-    total: int  # texts there are; when all are read, this is the result
-    words: tuple[str, ...]
-    variance: np.ndarray
-    occurrences: np.ndarray  # [word] in the texts that were read
+    n_read: int  # number of texts read
+    total: int  # number of texts; the result is final when n_read reaches it
+    words: tuple[str, ...]  # distinct, in lower case
+    variance: np.ndarray  # [word]
+    occurrences: np.ndarray  # [word] in the texts read
 
     def default_min_count(self) -> int:
-        """The paper's 51, or less where that would leave fewer than 60 words."""
+        """The paper's 51, or less if that leaves fewer than 60 words."""
         if not len(self.words):
             return 1
         most_frequent = np.sort(self.occurrences)[::-1]
         return int(min(PAPERS_COUNT, most_frequent[min(WANTED_WORDS, len(self.words)) - 1]))
 
     def groups(self, min_count: int) -> tuple[WordGroup, ...]:
-        """Three groups, of equal size but for a word, of those that occur so often (Table I).
-
-        Raises:
-            SettingsError: fewer than three words occur so often.
-        """
+        """Three groups of words that occur so often (Table I); `SettingsError` if under three."""
         frequent = np.flatnonzero(self.occurrences >= min_count)
         if len(frequent) < len(GROUPS):
             raise SettingsError(
@@ -91,13 +84,11 @@ def word_variances(
     tokens_at_once: int = TOKENS_AT_ONCE,
     should_stop: ShouldStop = never,
 ) -> Iterator[WordVariances]:
-    """Follow every word of a corpus through the layers.
+    """Follow every word of a corpus; yields the result so far after every ``tokens_at_once``
+    tokens.
 
-    Each event, after ``tokens_at_once`` tokens, is the result of the texts so far.
-
-    Raises:
-        ModelError: the model gives vectors that are not finite.
-        Stopped: ``should_stop``, asked after every pass through the model, said so.
+    Raises `ModelError` if vectors are not finite, `Stopped` if ``should_stop`` returns true after a
+    pass.
     """
     check_model(model, TextModel, "word_variances")
     check_tokenized(texts)

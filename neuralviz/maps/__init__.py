@@ -1,1 +1,1 @@
-"""Maps of a corpus: projections, neighbours, clusters."""
+"""Maps of a corpus: projections, neighbours and clusters."""

@@ -1,4 +1,4 @@
-"""Clusters on a map, and the words that tell each of them from the rest."""
+"""Clusters on a map, and the words that characterise them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy as np
 from neuralviz.maps.neighbours import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
-LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
-MOST_SAMPLES = 10  # neighbours by which density is measured: more would blur the borders
-MOST_POINTS = 30_000  # clustered themselves, in seconds; time grows with the square
-LARGEST_SHARE = 0.6  # of all texts in one cluster: beyond, it is looked into
-CLUSTER_WORDS = 4  # that a cluster is named by
-MARKED_OFF = 2.0  # times as frequent in a cluster as outside it, that a word may name it
-ENGLISH_FROM = 0.25  # share of the words that are English stop words; half of them are in English
+LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
+MOST_SAMPLES = 10  # neighbours for the density; more would blur the borders
+MOST_POINTS = 30_000  # clustered in seconds; time grows quadratically
+LARGEST_SHARE = 0.6  # of all texts in a cluster; larger ones are split
+CLUSTER_WORDS = 4  # in a cluster's name
+MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
+ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 
-# Vowel signs and accents that stand by themselves belong to the words of their scripts.
+# Combining vowel signs and accents are part of words.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u109f"
 _WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
@@ -29,8 +29,6 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which cluster each text is in."""
-
     labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
     n: int  # number of clusters
 
@@ -41,12 +39,11 @@ class Clusters:
 
 
 def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
-    """Dense groups of [text, dimensions] points, by HDBSCAN (Campello, Moulavi, Sander 2013).
+    """Cluster [text, dimensions] points by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    The smallest has a hundredth of all texts, but 5 … 250. A cluster of more than 60% of all texts
-    is divided: maps of texts often are one large cloud beside a small one. Points at one place that
-    are enough for a cluster are one of their own. Of more than ``most_points`` so many, drawn at
-    random with a fixed seed, are clustered, and each other point is where the nearest of them is.
+    Clusters have at least 1% of the texts, bounded to 5–250; those with over 60% are split. Enough
+    identical points form their own cluster. Beyond ``most_points``, a fixed random sample is
+    clustered, and other points join the cluster of their nearest sampled point.
     """
     n = len(coordinates)
     size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
@@ -56,18 +53,17 @@ def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) ->
     raw_labels = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
     unclustered = np.flatnonzero(raw_labels < 0)
     among = _clusters_of_points(points[unclustered], size, most_points)
-    place_labels = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
+    place_labels = np.full(len(rows), -1)  # copies of a point share its cluster, even with ties
     np.maximum.at(place_labels, place[unclustered], among)
     numbered = place_labels[place[unclustered]]
     raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
     sizes = np.bincount(raw_labels[raw_labels >= 0])
-    number = np.full(len(sizes) + 1, -1, dtype=np.int32)  # the last is that of -1
+    number = np.full(len(sizes) + 1, -1, dtype=np.int32)  # the last is for -1
     number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
     return Clusters(number[raw_labels], len(sizes))
 
 
 def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.ndarray:
-    """[point] clusters in no order, -1 for none; arguments as of `find_clusters`."""
     n = len(points)
     if n <= size:
         return np.full(n, -1)
@@ -81,7 +77,7 @@ def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.n
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
-    """[text] clusters in no order, -1 for none."""
+    """[point] unsorted labels, -1 for none."""
     from sklearn.cluster import HDBSCAN
 
     n = len(points)
@@ -94,7 +90,7 @@ def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
 
 
 def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
-    """[cluster, dimensions] the point of each cluster nearest to the median of its points."""
+    """[cluster, dimensions] the point nearest to the cluster's median."""
     centres = np.zeros((clusters.n, coordinates.shape[1]), dtype=coordinates.dtype)
     for cluster in range(clusters.n):
         points = coordinates[clusters.labels == cluster]
@@ -106,12 +102,11 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 def name_clusters(
     texts: Sequence[str], clusters: Clusters, n_words: int = CLUSTER_WORDS
 ) -> tuple[tuple[str, ...], ...]:
-    """[cluster] words that tell each cluster from the other texts, the most telling first.
+    """[cluster] most characteristic words, best first, by class TF-IDF.
 
-    Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
-    words of a mean cluster / the word's number in all clusters). Only words count that are at
-    least twice as frequent in the cluster as outside it, chance allowed for, and stand in two of
-    its texts; no stop words of English. Of Chinese and Japanese, pairs of characters are words.
+    Grootendorst 2022, section 3.3. A word must be in two texts and at least twice as frequent
+    inside as outside, beyond chance; English stop words are excluded. Chinese and Japanese text is
+    split into pairs of characters.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
@@ -146,13 +141,13 @@ def name_clusters(
 
 
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
-    """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
+    """Whether the frequency ratio holds with both counts shifted by one standard deviation."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """Words of two letters or more in lower case, no numbers."""
+    """Lower-case words of two or more letters, without numbers."""
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):

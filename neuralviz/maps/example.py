@@ -1,4 +1,4 @@
-"""The corpus that the map page opens with: sample texts whose vectors and maps were recorded."""
+"""The example corpus of the map page, with recorded vectors and maps."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAME = "Example: topics and forms"
 
 
 def add_example_once(store: CorpusStore) -> Corpus | None:
-    """Keep the example with its maps, unless that has been done before; None then."""
+    """Add the example with its maps; None if it was added before."""
     return add_once(store, "example", lambda: add_example(store))
 
 
 def add_example(store: CorpusStore) -> Corpus:
-    """Keep the example with its recorded vectors and maps; what is there of it already is used."""
+    """Add the example with its vectors and maps, reusing what exists."""
     read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:

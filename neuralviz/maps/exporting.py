@@ -1,4 +1,4 @@
-"""A corpus as one table: ids, texts, labels, and what was found out about them."""
+"""Export a corpus as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 NO_CLUSTER = -1
-PIECE = 20_000  # texts: some 100 MB with long vectors
+PIECE = 20_000  # texts; about 100 MB with long vectors
 AXES = ("x", "y", "z")
 OWN_COLUMNS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
 
@@ -32,12 +32,11 @@ def corpus_table(
     kept: KeptMap | None = None,
     rows: np.ndarray | None = None,
 ) -> pa.Table:
-    """A row a text, in the order of the corpus or of ``rows``: ``id``, ``text`` and the labels.
+    """Table of ``id``, ``text`` and labels, in the order of the corpus or of ``rows``.
 
-    A label that is named like a column of ours gets ``label`` behind it. With a map there are
-    ``x``, ``y`` (``z``) and ``cluster`` (from 1, the largest first; -1 is none), with an embedder
-    ``vector``, and ``first_loss`` and ``last_loss`` where texts were learnt. A StoreError where a
-    vector, the map or the corpus is not there.
+    A map adds ``x``, ``y`` (``z``) and ``cluster`` (1 is the largest, -1 none); an embedder adds
+    ``vector``, and ``first_loss`` and ``last_loss`` if texts were learnt. Labels with such names
+    get the suffix ``label``. Raises StoreError if the corpus, the map or a vector is missing.
     """
     return pa.concat_tables(corpus_pieces(store, corpus, embedder, kept, rows))
 
@@ -50,7 +49,7 @@ def corpus_pieces(
     rows: np.ndarray | None = None,
     size: int = PIECE,
 ) -> Iterator[pa.Table]:
-    """`corpus_table` in pieces of ``size`` texts, one at least, where memory holds not all."""
+    """`corpus_table` in one or more pieces of ``size`` texts, to bound memory."""
     points = None if kept is None else KeptMaps(store).points(kept)
     vectors = None
     if embedder is not None:

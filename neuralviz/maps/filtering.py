@@ -1,4 +1,4 @@
-"""Which texts of a corpus are looked at, and which columns tell its texts apart."""
+"""Filters and selections of texts, and the label columns that suit them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
 
-NAMED_VALUES = 3  # of a label, in a sentence
-MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 2  # on average, at least; names and ids have fewer
+NAMED_VALUES = 3  # values of a column listed in a sentence
+MOST_CATEGORIES = 1000  # labels in a categorical column
+TEXTS_A_LABEL = 2  # minimum average; names and IDs have fewer
 TEXTS_A_NUMBER = 5
-LOOKED_AT = 20_000  # texts of a large corpus by which the columns are found
-FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
+LOOKED_AT = 20_000  # sampled texts of a large corpus
+FEW_NUMBERS = 12  # distinct whole numbers that may be categories
 
 
 @dataclass(frozen=True)
 class TextFilter:
-    """Conditions on the texts that are shown; a text must meet all of them."""
+    """Conditions on texts; a text must meet all."""
 
-    # by column, the values of which it must have one; "" is no value
+    # by column, the allowed values; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # by column of numbers, the lowest and the highest; a text without a number is out
+    # by numeric column, lowest and highest; missing numbers do not pass
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -41,26 +41,21 @@ class TextFilter:
 
     def within(
         self,
-        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],
-        numbers: Callable[[str], np.ndarray],
+        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],  # -1 for none; labels
+        numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:
-        """[text] whether it lets a text through.
-
-        ``codes`` gives, by column, which of some names each text has, -1 for none, and the names;
-        ``numbers`` gives [text] the numbers of a column.
-        """
+        """[text] whether a text passes."""
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
             text_codes, names = codes(name)
             mask &= np.array([*(label in allowed for label in names), "" in allowed])[text_codes]
         for name, (low, high) in self.ranges.items():
             values = numbers(name)
-            mask &= (values >= low) & (values <= high)  # NaN is neither
+            mask &= (values >= low) & (values <= high)  # false for NaN
         return mask
 
     def describe(self, n_shown: int, n_texts: int) -> str:
-        """A sentence on how many texts are shown, and why; plain text."""
         reasons = []
         for name, allowed in self.labels.items():
             named = [value or "no value" for value in allowed[:NAMED_VALUES]]
@@ -74,20 +69,19 @@ class TextFilter:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Some texts of a corpus: 10 million take 1.25 MB."""
+    """A set of texts, stored as bits: 1.25 MB for 10 million."""
 
-    bits: np.ndarray  # [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte
+    bits: np.ndarray  # [⌈text / 8⌉] uint8, lowest bit first
     n_texts: int  # of the corpus
-    n: int  # of the selected ones
+    n: int  # selected
 
     @classmethod
     def from_mask(cls, mask: np.ndarray) -> Selection:
-        """The texts for which [text] ``mask`` is true."""
         return cls(np.packbits(mask, bitorder="little"), len(mask), int(np.count_nonzero(mask)))
 
     @classmethod
     def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
-        """The texts of some row numbers; those that the corpus does not have are left out."""
+        """Select rows; those beyond the corpus are ignored."""
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
         return cls.from_mask(mask)
@@ -97,24 +91,22 @@ class Selection:
 
     @cached_property
     def digest(self) -> str:
-        """Differs from that of any other selection."""
+        """A hash of the selection."""
         return hashlib.blake2b(self.bits.tobytes(), digest_size=12).hexdigest()
 
     def mask(self) -> np.ndarray:
-        """[text] whether a text is selected."""
         return np.unpackbits(self.bits, count=self.n_texts, bitorder="little").view(bool)
 
     def rows(self) -> np.ndarray:
-        """[selected] row numbers in their order."""
+        """Selected rows, ascending."""
         return np.flatnonzero(self.mask())
 
     def is_selected(self, rows: np.ndarray) -> np.ndarray:
-        """[row] whether the texts of some rows are selected."""
         return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
 
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns that tell texts apart; of a large corpus found by a sample."""
+    """Columns with categorical labels; large corpora are judged by a sample."""
     n, rows = corpus.n_texts, None
     if is_large(n):
         rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
@@ -122,10 +114,7 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
 
 
 def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns that tell texts apart, by name: [text] strings, blank where there is none.
-
-    ``labels`` gives [text] the strings or numbers of a column, of all texts or of some.
-    """
+    """Categorical columns as [text] strings, blank for none; ``labels`` reads a column."""
     categories = {}
     for column in corpus.columns:
         if column.name.strip().lower() in ID_COLUMNS:

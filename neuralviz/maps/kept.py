@@ -1,9 +1,4 @@
-"""Maps that are kept: the same picture whenever they are opened, and on any machine.
-
-Points and neighbours lie in tables of their own, ``map-ID-…`` and ``…-fit``, which the row in
-``maps`` names: of two processes that make one map at once, the first to write its row is believed,
-and the other takes its own away.
-"""
+"""Saved maps; if two processes save the same map, the first to write its row in ``maps`` wins."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
-VERSION = 2  # of how maps are made: another one makes another map of the same settings
+VERSION = 2  # of the method: changes the ID of maps with equal settings
 _ID_LENGTH = 24
 _DELETED = "This map was deleted in the meantime. Make it again."
 _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
@@ -39,35 +34,33 @@ _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
 
 @dataclass(frozen=True)
 class KeptMap:
-    """A kept map; its points stay on disk."""
+    """A saved map; its points stay on disk."""
 
     id: str  # hash of its `cache_key`
     corpus: str  # their ids
     embedder: str  # their ids
-    table: str  # of its points
+    table: str  # table of its points
     created: str  # ISO 8601, UTC
-    settings: ProjectionSettings  # how it was projected
-    cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
-    notes: tuple[str, ...]  # sentences on what was done otherwise than asked
-    # of a random sample on whose map the other texts were placed
-    n_fitted: int | None = None
-    # share of the 10 nearest texts that the index finds, of a map of a sample
-    recall: float | None = None
+    settings: ProjectionSettings  # of the projection
+    cluster_words: tuple[tuple[str, ...], ...]  # by cluster
+    notes: tuple[str, ...]  # sentences on deviations from the settings
+    n_fitted: int | None = None  # size of the fitted sample; None if all texts were fitted
+    recall: float | None = None  # recall of the index, for a map fitted to a sample
 
 
 class KeptMaps:
-    """The maps of the corpora in a store; a corpus that is deleted takes its maps with it."""
+    """The maps in a store; deleting a corpus deletes its maps."""
 
     def __init__(self, store: CorpusStore) -> None:
         self._database = store.database
 
     def list_maps(self, corpus: Corpus) -> tuple[KeptMap, ...]:
-        """The maps of a corpus, those made last first."""
+        """List the maps of a corpus, newest first."""
         rows = reversed(self._database.entries("maps", _ENTRY_COLUMNS))
         return tuple({r["id"]: _read_entry(r) for r in rows if r["corpus"] == corpus.id}.values())
 
     def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
-        """A map of a corpus; a StoreError where it is gone."""
+        """Find a map by ID. Raises StoreError if it is gone."""
         for kept in self.list_maps(corpus):
             if kept.id == map_id:
                 return kept
@@ -76,7 +69,6 @@ class KeptMaps:
     def find(
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
-        """The map that was made of a corpus in just this way, if there is one."""
         wanted_id = map_id(corpus, embedder, settings)
         return next((kept for kept in self.list_maps(corpus) if kept.id == wanted_id), None)
 
@@ -88,16 +80,11 @@ class KeptMaps:
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
         *,
-        sample: np.ndarray | None = None,
-        coordinates: np.ndarray | None = None,
+        sample: np.ndarray | None = None,  # [fitted] ascending rows, if not all were fitted
+        coordinates: np.ndarray | None = None,  # [text, dimensions], with a sample
         recall: float | None = None,
     ) -> KeptMap:
-        """Keep a map, unless one that was made in the same way is there; the one that is kept.
-
-        ``sample`` has the [fitted] rows of the texts that were projected, rising, where it is not
-        all of them, and ``coordinates`` [text, dimensions] then has the places of all. A StoreError
-        where it cannot be written; nothing of it is kept then.
-        """
+        """Save a map, or return the existing one. Raises StoreError, saving nothing, on failure."""
         new_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
             id=new_id,
@@ -148,21 +135,21 @@ class KeptMaps:
         return _read_lists(table["point"]), clusters
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
-        """[row, dimensions] coordinates of some texts alone, in the order asked for."""
+        """[row, dimensions] coordinates of some texts, in the order of ``rows``."""
         return _read_lists(self._read(kept.table, ["point"], rows)["point"])
 
     def neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
-        """The neighbours of all texts, or of some; a StoreError where a sample was projected."""
+        """Neighbours of all texts or of ``rows``. Raises StoreError if only a sample was fitted."""
         if kept.n_fitted is not None:
             raise StoreError("The neighbours of all texts are not saved with a map this large.")
         return self._read_neighbours(kept, rows)
 
     def sample(self, kept: KeptMap) -> np.ndarray:
-        """[fitted] rows of the texts that the map was fitted to, rising; all, where it was so."""
+        """[fitted] rows of the fitted texts, ascending."""
         return self._read(_fit_table(kept), [])["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
-        """The whole projection, as it was put in: of all texts, or of the `sample`."""
+        """The projection of all texts, or of the `sample`."""
         coordinates = self.points(kept)[0]
         if kept.n_fitted is not None:
             coordinates = coordinates[self.sample(kept)]
@@ -170,13 +157,11 @@ class KeptMaps:
         return Projection(coordinates, kept.settings, neighbours, kept.notes, self.fitted(kept))
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
-        """Arrays that the reducer made beside the coordinates, as of `Projection`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
         content = next((row["fitted"] for row in rows if row["id"] == kept.id), b"")
         return read_npz(content)[1] if content else {}
 
     def delete(self, kept: KeptMap) -> None:
-        """Forget a map."""
         self._database.forget("maps", id=kept.id)
 
     def _read_neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
@@ -185,12 +170,11 @@ class KeptMaps:
         return Neighbours(indices, distances, kept.settings.metric)
 
     def _read(self, name: str, columns: list[str], rows: np.ndarray | None = None) -> pa.Table:
-        """Columns of a table in the order of its rows, or of some rows as they were asked for."""
         with self._database.reading(missing=_DELETED):
             table = self._database.open(name)
             if rows is None:
                 content = all_rows(table.search().select(["row", *columns]))
-                numbers = content["row"].to_numpy()  # rising, unless the database moved some
+                numbers = content["row"].to_numpy()  # ascending, unless the database moved some
                 return content if (numbers[1:] > numbers[:-1]).all() else content.sort_by("row")
             different, places = np.unique(np.asarray(rows, np.int64), return_inverse=True)
             query = table.take_offsets(different.tolist()).select(["row", *columns])
@@ -198,18 +182,14 @@ class KeptMaps:
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """All that a map depends on, equal for equal maps.
-
-    ``neuralviz-map/2:`` and canonical JSON of ``corpus`` and ``embedder`` (their ids) and
-    ``settings`` (those that matter for the reducer). The ``2`` is `VERSION`.
-    """
+    """``neuralviz-map/2:`` and canonical JSON of corpus ID, embedder ID and relevant settings."""
     depends_on = {"corpus": corpus.id, "embedder": embedder.id, "settings": settings.relevant()}
     document = json.dumps(depends_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"neuralviz-map/{VERSION}:{document}"
 
 
 def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """The id of a map: the hash of its `cache_key`."""
+    """Hash of the `cache_key`."""
     key = cache_key(corpus, embedder, settings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
@@ -230,14 +210,12 @@ def _read_entry(row: Mapping[str, Any]) -> KeptMap:
 
 
 def _entry(kept: KeptMap) -> dict[str, Any]:
-    """The row of the registry, which `_read_entry` reads."""
     details = asdict(kept) | {"settings": kept.settings.relevant(), "fit": _fit_table(kept)}
     columns = {name: details.pop(name) for name in _ENTRY_COLUMNS[:-1]}
     return columns | {"about": json.dumps(details)}
 
 
 def _fit_table(kept: KeptMap) -> str:
-    """The table of the neighbours of the texts that a map was fitted to."""
     return f"{kept.table}-fit"
 
 

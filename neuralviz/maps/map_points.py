@@ -1,4 +1,4 @@
-"""The points of a large map that lie in a window or within a lasso."""
+"""Find the points of a large map in a window or lasso."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 POINTS_A_BIN = 8  # on average
-FEWEST_BINS = 32  # across or up, of a window
-MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
+FEWEST_BINS = 32  # along the longer side
+MOST_CORNERS = 2000  # of an area; larger areas are thinned out
 
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a map that is looked at, in the map's own units; a ValueError without an area."""
+    """A rectangle in map units. Raises ValueError if it has no area."""
 
     left: float
     right: float
@@ -29,12 +29,11 @@ class Window:
             raise ValueError("a window needs an area")
 
     def grown(self, share: float) -> Window:
-        """The window and so much of its width and height more on every side."""
+        """The window enlarged on each side by a share of its size."""
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)
         return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
 
     def holds(self, inner: Window) -> bool:
-        """Whether another window lies in this one."""
         return (
             self.left <= inner.left
             and inner.right <= self.right
@@ -43,7 +42,7 @@ class Window:
         )
 
     def cut(self, window: Window) -> Window | None:
-        """The part of the window that lies in another one."""
+        """The intersection of two windows."""
         left, right = max(self.left, window.left), min(self.right, window.right)
         bottom, top = max(self.bottom, window.bottom), min(self.top, window.top)
         return Window(left, right, bottom, top) if left < right and bottom < top else None
@@ -51,7 +50,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """The points of a map in two dimensions."""
+    """The points of a two-dimensional map."""
 
     x: np.ndarray  # [text] float32
     y: np.ndarray  # [text] float32
@@ -59,12 +58,12 @@ class MapPoints:
 
     @classmethod
     def from_coordinates(cls, coordinates: np.ndarray) -> MapPoints:
-        """The points of [text, 2] finite coordinates, at least one."""
+        """Make from [text, 2] finite coordinates, at least one."""
         x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
         return cls(x, y, Window(*_find_ends(x), *_find_ends(y)))
 
     def in_window(self, window: Window | None) -> np.ndarray:
-        """[found] row numbers of the points in a window, rising; of all, if it is None."""
+        """[found] rows in a window, ascending; all for None."""
         if window is None or window.holds(self.bounds):
             return np.arange(len(self.x), dtype=np.int32)
         is_in = (self.x >= np.float32(window.left)) & (self.x <= np.float32(window.right))
@@ -75,11 +74,7 @@ class MapPoints:
     def sample(
         self, window: Window | None, max_points: int, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, int]:
-        """[drawn] rising rows of some points in a window, always the same; and how many there are.
-
-        A point that is drawn of a window is drawn of every smaller one that it lies in. ``within``
-        is [text] whether a filter lets it through.
-        """
+        """[drawn] random rows in a window, consistent when zooming, and the number in it."""
         rows = self.in_window(window)
         if within is not None:
             rows = rows[within[rows]]
@@ -89,11 +84,7 @@ class MapPoints:
         return np.sort(rows), n
 
     def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
-        """[up, across] points in each square bin of a window from the left and the bottom.
-
-        The bins are as fine as the points are many, ``max_bins`` across or up at most, and cover
-        the part of the window that has points, which is returned, too.
-        """
+        """[up, across] points per square bin, from the bottom left, and the window covered."""
         window = window or self.bounds
         visible = window.cut(self.bounds)
         if visible is None:
@@ -108,10 +99,7 @@ class MapPoints:
         return np.bincount(bins, minlength=up * across).reshape(up, across), visible
 
     def inside(self, areas: Iterable[np.ndarray]) -> np.ndarray:
-        """[text] whether a point lies in one of some areas, [corner, 2] each.
-
-        Where an area overlaps itself, what is enclosed twice is outside (even-odd rule).
-        """
+        """[text] whether a point is in any [corner, 2] area (even-odd rule)."""
         is_inside = np.zeros(len(self.x), dtype=bool)
         for area in areas:
             corners = np.asarray(area, dtype=np.float64)
@@ -121,11 +109,11 @@ class MapPoints:
         return is_inside
 
     def _find_inside(self, corners: np.ndarray) -> np.ndarray:
-        """[found] rows from which a ray to the right crosses an odd number of an area's edges."""
+        """[found] rows whose ray to the right crosses an odd number of edges."""
         (left, bottom), (right, top) = corners.min(axis=0), corners.max(axis=0)
         near = (self.x >= left) & (self.x <= right) & (self.y >= bottom) & (self.y <= top)
         rows = np.flatnonzero(near)
-        rows = rows[np.argsort(self.y[rows])]  # so an edge meets few of the points
+        rows = rows[np.argsort(self.y[rows])]  # limits the points tested per edge
         x, y = self.x[rows].astype(np.float64), self.y[rows].astype(np.float64)
         is_odd = np.zeros(len(rows), dtype=bool)
         ends = np.roll(corners, -1, axis=0)
@@ -140,30 +128,26 @@ class MapPoints:
 
 
 def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """[row] int32 row numbers by group, and [n_groups + 1] int64 where each group begins.
-
-    ``groups`` is [row] int32 the number of each row's group; some may be empty.
-    """
-    small = groups.astype(np.min_scalar_type(n_groups))  # sorted by counting
+    """[row] int32 rows sorted by group, and [n_groups + 1] int64 starts of the groups."""
+    small = groups.astype(np.min_scalar_type(n_groups))  # radix sort
     sizes = np.bincount(groups, minlength=n_groups)
     return np.argsort(small, kind="stable").astype(np.int32), np.concatenate([[0], sizes.cumsum()])
 
 
 def _find_ends(values: np.ndarray) -> tuple[float, float]:
-    """The smallest and the largest value; apart even where all are equal."""
+    """Minimum and maximum, widened if equal."""
     low, high = float(values.min()), float(values.max())
     room = 0.5 * max(1.0, abs(low)) if low == high else 0.0
     return low - room, high + room
 
 
 def _number_bins(values: np.ndarray, low: float, high: float, n_bins: int) -> np.ndarray:
-    """[value] int32 the one of ``n_bins`` equal parts from ``low`` to ``high`` it lies in."""
     scaled = (values - np.float32(low)) * np.float32(n_bins / (high - low))
     return np.clip(scaled, 0, n_bins - 1).astype(np.int32)
 
 
 def _draw_order(rows: np.ndarray) -> np.ndarray:
-    """[row] uint32 in which order rows are drawn at random, no two alike (murmur3's last step)."""
+    """[row] uint32 fixed random order without ties (the finaliser of MurmurHash3)."""
     mixed = rows.astype(np.uint32)
     mixed ^= mixed >> np.uint32(16)
     mixed *= np.uint32(0x85EBCA6B)

@@ -1,10 +1,4 @@
-"""From the kept vectors of a corpus to a kept map, and new vectors on it.
-
-Of corpora too large to be fitted whole, a sample is fitted, and the rest is placed on its map in
-blocks that depend on nothing else: whoever places a block reads its vectors from the store, and
-what was fitted from a folder beside its tables. So blocks can go to any process, on any machine
-that sees the store.
-"""
+"""Make maps of stored vectors; texts beyond a fitted sample are placed in independent blocks."""
 
 from __future__ import annotations
 
@@ -56,45 +50,41 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
-MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
-LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
+MOST_PROCESSES = 16  # each takes a few hundred MB
+LEFT_OVER = 2.0  # days until the folder of a killed process is deleted
 _FOLDER, _FIT = "placing", "fit.npz"
-_LOOKED = 0.1  # seconds after which it is asked whether to stop
-_ROOM = 1 << 62  # bytes: only age counts
-FITTED = 200_000  # texts: of more, a map is fitted to so many
-BLOCK = 20_000  # texts that are placed together
-FIT_ENDS = 0.3  # of the work that is counted, roughly
+_LOOKED = 0.1  # seconds between checks of Stop
+_ROOM = 1 << 62  # bytes: no limit, only age counts
+FITTED = 200_000  # texts; larger corpora are sampled
+BLOCK = 20_000  # texts per block
+FIT_ENDS = 0.3  # share of the counted work, roughly
 
 
 @dataclass(frozen=True)
 class Block:
-    """Texts to be placed."""
-
-    number: int  # of the block
+    number: int  # block number
     store: Path  # folder of the store
-    fit: str  # name of the folder of what was fitted
-    corpus: Corpus  # whose texts they are
-    embedder: KeptEmbedder  # whose vectors they are placed by
+    fit: str  # folder name of the fit
+    corpus: Corpus  # corpus of the texts
+    embedder: KeptEmbedder  # embedder of the vectors
     settings: ProjectionSettings  # of the map
     rows: np.ndarray  # [text] int32
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedBlock:
-    """The coordinates of the texts of a block."""
-
-    number: int  # of the block
+    number: int  # block number
     coordinates: np.ndarray  # [text, dimensions] float32
-    digests: np.ndarray  # [text] of `digest_vectors` their vectors
+    digests: np.ndarray  # [text] `digest_vectors`
 
 
 PlaceBlock = Callable[[Block], PlacedBlock]
+# Places blocks by a function, and yields them in any order; may raise `Stopped`.
 Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBlock]]
-"""Has blocks placed by a function, and yields them in any order; raises `Stopped` when asked to."""
 
 
 def place_block(block: Block) -> PlacedBlock:
-    """Read the vectors of a block, and place them on one thread: more would round otherwise."""
+    """Place a block on one thread, so that rounding is the same everywhere."""
     with threadpool_limits(1):
         store = CorpusStore(block.store)
         keys = store.keys(block.corpus, block.rows)
@@ -112,10 +102,7 @@ def place_block(block: Block) -> PlacedBlock:
 def written_fit(
     store: CorpusStore, projection: Projection, vectors: np.ndarray, should_stop: ShouldStop
 ) -> Iterator[str]:
-    """A folder of what was fitted, for as long as blocks are placed; `Block` has its name.
-
-    ``vectors`` is [fitted, dim] of the sample. A NeuralvizError where it cannot be written.
-    """
+    """A temporary folder with the fit, for `Block`. Raises NeuralvizError if writing fails."""
     parent = store.folder / _FOLDER
     folder = parent / secrets.token_hex(8)
     settings = projection.settings
@@ -145,7 +132,7 @@ def written_fit(
 
 @lru_cache(maxsize=1)
 def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
-    """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
+    """Read what `written_fit` wrote; groups only for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
     with np.load(folder / _FIT, allow_pickle=False) as arrays:
@@ -163,11 +150,7 @@ def place_on_processes(
     *,
     n_processes: int | None = None,
 ) -> Iterator[PlacedBlock]:
-    """Place blocks on the cores of this machine, at most 16; a single one needs no new process.
-
-    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``. Blocks
-    under way are given up at Stop; a process that was killed is a NeuralvizError.
-    """
+    """Place blocks on up to 16 cores. Raises NeuralvizError if a process was killed."""
     n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
@@ -199,15 +182,15 @@ def place_on_processes(
 
 
 def _end_process_with(is_over: Event) -> None:
-    """End this process at once when the work is over, or when the process that wants it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
+    """End this process when the work is over or its parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     parent = parent_process()
 
     def watch() -> None:
         while not is_over.wait(5 * _LOOKED):
             if parent is None or not parent.is_alive():
                 break
-        time.sleep(_LOOKED)  # what is done is handed over
+        time.sleep(_LOOKED)  # finished blocks are passed on
         os._exit(0)
 
     threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()
@@ -215,20 +198,16 @@ def _end_process_with(is_over: Event) -> None:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How maps of large corpora are made; a map is the same wherever it is placed."""
-
-    n_fitted: int = FITTED  # texts that a map is fitted to, where there are more
-    block: int = BLOCK  # texts that are placed together
-    # has the blocks placed
-    spread: Spread = place_on_processes
-    indexed_from: int = INDEXED_FROM  # texts or vectors, from which on there is an index
+    n_fitted: int = FITTED  # texts to fit in a larger corpus
+    block: int = BLOCK  # texts per block
+    spread: Spread = place_on_processes  # places the blocks
+    indexed_from: int = INDEXED_FROM  # texts or vectors
 
 
 DEFAULT = Fitting()
 
 
 def check_enough_texts(corpus: Corpus) -> None:
-    """Raises TextError before a corpus is embedded of which there can be no map."""
     if corpus.n_distinct < FEWEST_TEXTS:
         raise TextError(
             f"A map needs at least {FEWEST_TEXTS} different texts; “{corpus.name}” has "
@@ -246,14 +225,11 @@ def make_map(
     should_stop: ShouldStop = never,
     fitting: Fitting = DEFAULT,
 ) -> KeptMap:
-    """The kept map of an embedded corpus with some settings; made when there is none.
+    """Find or make the map of an embedded corpus.
 
-    Of more than 200,000 texts, the map is fitted to a random sample of so many, which the seed
-    decides, and the others are placed on it, block by block. Only the vectors of the sample are in
-    memory then. An index that is being made cannot be interrupted.
-
-    Errors as of `project`, and a StoreError where a text is not embedded yet, or the map cannot be
-    kept.
+    With over 200,000 texts, the map is fitted to a random sample of that size, drawn with the seed;
+    the others are placed on it in blocks. Indexing cannot be interrupted. Raises the errors of
+    `project`, and StoreError if a text is not embedded or the map cannot be saved.
     """
     kept = KeptMaps(store).find(corpus, embedder, settings)
     if kept is not None:
@@ -309,11 +285,7 @@ def _fit_and_place(
     on_progress: Callable[[ProjectionEvent], None],
     should_stop: ShouldStop,
 ) -> tuple[Projection, np.ndarray, np.ndarray]:
-    """The map of a sample, [fitted] its rows, and [text, dimensions] the coordinates of all texts.
-
-    Equal texts count once. Those of the sample are where they were fitted; each other is where the
-    reducer's own placing puts it, or where a text of just its vector is already.
-    """
+    """A sample's map, its [fitted] rows, and the [text, dimensions] coordinates of all texts."""
     if should_stop():
         raise Stopped
     seed = settings.seed if "seed" in settings.relevant() else SEED
@@ -357,7 +329,7 @@ def _fit_and_place(
 
 
 def _first_rows(store: CorpusStore, corpus: Corpus) -> np.ndarray:
-    """[text] int32 the row of the first text that equals it; half of a key tells texts apart."""
+    """[text] int32 first row with an equal text, compared by half of the key."""
     rows = np.arange(corpus.n_texts, dtype=np.int32)
     if corpus.n_distinct == corpus.n_texts:
         return rows
@@ -367,7 +339,6 @@ def _first_rows(store: CorpusStore, corpus: Corpus) -> np.ndarray:
 
 
 def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Find out before hours of work whether a text has no vector."""
     keys = np.unique(store.keys(corpus))
     missing = keys[~store.vectors.has_vectors(embedder, keys)]
     if len(missing):
@@ -377,7 +348,7 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
 def _lay_together(
     coordinates: np.ndarray, digests: np.ndarray, sample: np.ndarray, rest: np.ndarray
 ) -> None:
-    """Move texts that were placed onto the first of the same vector, in place."""
+    """Move placed texts, in place, onto the first text with an equal vector."""
     order = np.concatenate([sample, rest])
     _, firsts, group = np.unique(digests[order], return_index=True, return_inverse=True)
     if len(firsts) < len(order):
@@ -386,11 +357,7 @@ def _lay_together(
 
 
 class Placer:
-    """A kept map with its vectors in memory, for placing new ones and finding their neighbours.
-
-    Of a map that was fitted to a sample, only the vectors of the sample are; neighbours come from
-    the store.
-    """
+    """Places new vectors on a saved map and finds their neighbours; holds the fitted vectors."""
 
     def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
         self.kept = kept
@@ -401,14 +368,14 @@ class Placer:
         self.projection: Projection = KeptMaps(store).projection(kept)
 
     def near(self, vectors: np.ndarray, k: int) -> Neighbours:
-        """The ``k`` texts of the corpus nearest to each of some [new, dim] vectors."""
+        """The ``k`` nearest corpus texts of [new, dim] vectors."""
         metric = self.projection.settings.metric
         if self.kept.n_fitted is None:
             return nearest(self.vectors, vectors, k, metric)
         return nearest_in_corpus(self._store, self._corpus, self.embedder, vectors, k, metric)
 
     def land(self, vectors: np.ndarray, *, should_stop: ShouldStop = never) -> np.ndarray:
-        """[new, dimensions] where new vectors land; as of `neuralviz.maps.projecting.place`."""
+        """[new, dimensions] coordinates, as by `neuralviz.maps.projecting.place`."""
         placed = place(self.vectors, self.projection, vectors, should_stop=should_stop)
         if self.kept.n_fitted is not None and self.projection.settings.reducer != "pca":
             near = self.near(vectors, 1)

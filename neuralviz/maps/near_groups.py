@@ -1,9 +1,4 @@
-"""Vectors in groups of near ones, among which the nearest to others are found fast.
-
-It is what many millions of new texts are placed by: a query looks only through the groups whose
-centres are nearest to it (an inverted file; Jégou, Douze and Schmid 2011), so that a few of the
-nearest may be missed. The arrays lie in files that many processes read at once.
-"""
+"""Approximate neighbours by an inverted file, shared on disk (Jégou, Douze and Schmid 2011)."""
 
 from __future__ import annotations
 
@@ -17,31 +12,30 @@ from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.maps.neighbours import Neighbours, pair_distances, sort_keys, split_keys
 
 PROBED = 64  # groups
-ROUNDS = 8  # of moving centres
-ROWS = 8192  # vectors that are compared with all centres at once
-RANKED = 512  # queries whose candidates are compared exactly at once
-SPARE = 8  # candidates more than wanted: they are found in float32
-SPARE_MANHATTAN = 4  # times as many as wanted: they are found by straight distance
+ROUNDS = 8  # k-means iterations
+ROWS = 8192  # vectors compared with all centres at once
+RANKED = 512  # queries ranked exactly at once
+SPARE = 8  # extra candidates, as float32 rounds
+SPARE_MANHATTAN = 4  # multiple of those wanted, as candidates are Euclidean
 
 _ARRAYS = ("vectors", "texts", "centres", "starts")
 
 
 @dataclass(frozen=True, eq=False)
 class NearGroups:
-    """Vectors by the group they are in."""
+    """Vectors sorted by group."""
 
-    # [text, dim] float32 group by group, of length 1 where the distance is the cosine
-    vectors: np.ndarray
-    texts: np.ndarray  # [text] int32 the number of each
+    vectors: np.ndarray  # [text, dim] float32 sorted by group, unit length for cosine
+    texts: np.ndarray  # [text] int32 row of each vector
     centres: np.ndarray  # [group, dim] float32
-    starts: np.ndarray  # [group + 1] where each group begins
+    starts: np.ndarray  # [group + 1] start of each group
     metric: str  # one of ``METRICS``
 
     @classmethod
     def build(
         cls, vectors: np.ndarray, metric: str, seed: int, *, should_stop: ShouldStop = never
     ) -> NearGroups:
-        """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982)."""
+        """Divide vectors into about √n groups (Lloyd 1982)."""
         data = _scale(vectors, metric)
         n = len(data)
         n_groups = max(1, round(n**0.5))
@@ -65,20 +59,19 @@ class NearGroups:
         return cls(data[order], order.astype(np.int32), centres, starts, metric)
 
     def save(self, folder: Path) -> None:
-        """Write the arrays into a folder."""
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
 
     @classmethod
     def open(cls, folder: Path, metric: str) -> NearGroups:
-        """The arrays that `save` wrote, of which only what is needed comes into memory."""
+        """Memory-map the arrays that `save` wrote."""
         vectors, texts, centres, starts = (
             np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
         )
         return cls(vectors, texts, centres, starts, metric)
 
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
-        """The ``k`` texts nearest to [query, dim] vectors, itself too; a few may be missed."""
+        """About the ``k`` nearest texts of [query, dim] vectors, including the query itself."""
         scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
         places = self._candidates(scaled, min(n_kept, len(self.texts)))
@@ -97,7 +90,7 @@ class NearGroups:
         return Neighbours(indices, distances, self.metric)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
-        """[query, n] places among the vectors, by float32 products."""
+        """[query, n] candidate positions, by float32 distances."""
         groups = self._probe_groups(queries, n)
         best = np.full((len(queries), n), np.inf, dtype=np.float32)
         places = np.zeros((len(queries), n), dtype=np.int64)
@@ -120,7 +113,7 @@ class NearGroups:
         return places
 
     def _probe_groups(self, queries: np.ndarray, n: int) -> np.ndarray:
-        """[query, group] whose centres are nearest: enough of them to hold ``n`` vectors."""
+        """[query, group] nearest groups, enough to hold ``n`` vectors."""
         sizes = np.sort(np.diff(self.starts))
         n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
         n_probed = min(n_probed, len(self.centres))
@@ -133,18 +126,18 @@ class NearGroups:
 
 
 def _scale(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """Vectors of which the straight distance tells what is near."""
+    """Vectors whose Euclidean distance ranks neighbours."""
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors
     return np.ascontiguousarray(scaled, dtype=np.float32)
 
 
 def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """[query, vector] what is smaller where they are nearer: the square less that of the query."""
+    """[query, vector] squared distance minus the query's squared length."""
     squares = np.einsum("ij,ij->i", vectors, vectors)
     return squares - 2 * (queries @ vectors.T)
 
 
 def _keep_smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ``n`` smallest of each row in any order, and their places; all where there are fewer."""
+    """The ``n`` smallest of each row, unsorted, with their places."""
     order = np.argpartition(near, min(n, near.shape[1]) - 1, axis=1)[:, :n]
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(places, order, axis=1)

@@ -1,4 +1,4 @@
-"""What the nearest texts say: whether they share a label, and whether two embeddings agree."""
+"""Label agreement among nearest neighbours, and agreement between embeddings."""
 
 from __future__ import annotations
 
@@ -17,49 +17,42 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 K = 10
-CLOSE = 0.2  # share of a map around a point
-ROWS = 8192  # texts that are counted at once
+CLOSE = 0.2  # share of texts that counts as close
+ROWS = 8192  # texts counted at once
 SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
 class KnnAccuracy:
-    """How often the nearest texts vote for a text's own label."""
+    """Accuracy of predicting a text's label by its neighbours' vote."""
 
     accuracy: float  # share of the texts, 0 … 1
-    k: int  # neighbours that voted
-    n: int  # texts voted on: those that have a label
-    baseline: float  # 0 … 1 share of the most frequent label, which guessing it reaches
-    interval: tuple[float, float]  # bounds of the accuracy, Wilson's interval at 95% (Wilson 1927)
+    k: int  # number of voters
+    n: int  # labelled texts
+    baseline: float  # share of the most frequent label, 0 … 1
+    interval: tuple[float, float]  # 95% Wilson interval of the accuracy
 
 
 @dataclass(frozen=True)
 class Outvoted:
-    """A text whose neighbours vote for another label than its own."""
-
     text: int  # row of the vectors
-    label: str  # its own
-    voted: str  # the one they vote for
-    agree: float  # 0 … 1 share of the voters that have its own label
+    label: str  # the text's own
+    voted: str  # winner of the vote
+    agree: float  # share of voters with its own label, 0 … 1
 
 
 def suggest_k(sizes: Iterable[ArrayLike]) -> int:
-    """How many neighbours should vote: ten, or as many as a label in the middle has other texts.
-
-    Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
-    ``sizes`` are, by column of labels, [label] how many texts have each label.
-    """
+    """Suggest k: 10, or fewer if the median label has fewer other texts to vote for it."""
     medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
     return max(1, min([K, *medians]))
 
 
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
-    """Accuracy of the label that the majority of the ``k`` nearest other texts has.
+    """Share of texts whose label wins the vote of their ``k`` nearest other texts.
 
-    Equal votes go to the label whose nearest voter is nearer. A text without a label (``""``) is
-    neither voted on nor does it vote: the next neighbour that has one votes in its place, as far as
-    the neighbours known reach. A text none of whose known neighbours has a label counts as missed.
-    A NeuralvizError where fewer than two texts have a label.
+    Ties go to the label with the nearest voter. Unlabelled texts (``""``) are not counted and do
+    not vote; the next known neighbours vote instead. Texts without labelled neighbours count as
+    errors. Raises NeuralvizError if fewer than two texts have a label.
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
@@ -68,7 +61,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
 
 
 def why_no_votes(labels: Iterable[str]) -> str:
-    """Why neighbours cannot vote on labels, as a sentence; empty where they can."""
+    """A sentence on why neighbours cannot vote on the labels; empty if they can."""
     n_texts = Counter(filter(None, labels))
     if len(n_texts) == 1:
         return "All texts have the same label. At least two different labels are needed."
@@ -81,7 +74,7 @@ def why_no_votes(labels: Iterable[str]) -> str:
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts."""
+    """[labelled text] whether the vote is right, as in `knn_accuracy`."""
     _, codes, votes = _collect_votes(neighbours, labels, k)
     n = int((codes >= 0).sum())
     if n < 2:
@@ -93,16 +86,13 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
 
 
 def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
-    """[text] the label its neighbours vote for, as `knn_accuracy` counts; empty without any."""
+    """[text] label that wins the vote, as in `knn_accuracy`; empty without votes."""
     names, _, votes = _collect_votes(neighbours, labels, k)
     return [names[code] for code in _find_most_voted(votes).tolist()]
 
 
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
-    """[row that has a label] `knn_right` of some texts alone, whose neighbours are ``near``.
-
-    ``codes`` is [text] int32 a number for each label, -1 for none; ``rows`` are those texts.
-    """
+    """`knn_right` for ``rows`` with neighbours ``near``; ``codes`` is [text] int32, -1 for none."""
     _check_k(k)
     own_codes = codes[rows]
     winners = _find_most_voted(_select_voters(codes[near.indices], k))
@@ -112,7 +102,7 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
-    """The ``n`` texts with the most votes against them, of those that `knn_accuracy` misses."""
+    """The ``n`` errors of `knn_accuracy` whose own label has the fewest votes."""
     names, codes, votes = _collect_votes(neighbours, labels, k)
     winners, agree = _find_most_voted(votes), _share_of_votes(codes, votes)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
@@ -123,13 +113,13 @@ def find_outvoted(
 
 
 def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of its voters that have a text's label; NaN without label or voter."""
+    """[text] share of voters with the same label; NaN without a label or voters."""
     _, codes, votes = _collect_votes(neighbours, labels, k)
     return _share_of_votes(codes, votes)
 
 
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common."""
+    """[text] share of the ``k`` nearest texts that two embeddings share."""
     _check_k(k)
     if len(first) != len(second):
         raise NeuralvizError(
@@ -146,10 +136,9 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
 
 
 def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
-    """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
+    """k-NN accuracy of the ``tested`` texts, by space and metric (crops paper, Table S2).
 
-    Means and principal components are those of all texts. Votes are uniform, as in the authors'
-    program (crops paper, Table S2). ``tested`` is [text] whether a text is tested, and has no vote.
+    Votes are uniform, and only untested texts vote. Centring and whitening use all texts.
     """
     from sklearn.decomposition import PCA
     from sklearn.neighbors import KNeighborsClassifier
@@ -172,11 +161,7 @@ def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) ->
 
 
 def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
-    """Whether a point lies far from the texts that are nearest to it by their vectors.
-
-    It does where most of them, the rows ``near``, are not among the `CLOSE` share of the texts that
-    are closest to it on the map, and not among the 2 · `K` closest.
-    """
+    """Whether a point is far from most of ``near``, its nearest texts by vector, on the map."""
     distances = np.linalg.norm(points - place, axis=1)
     n_closer = np.searchsorted(np.sort(distances), distances[near])
     return bool(np.median(n_closer) >= max(CLOSE * len(points), 2 * K))
@@ -190,10 +175,7 @@ def _check_k(k: int) -> None:
 def _collect_votes(
     neighbours: Neighbours, labels: Sequence[str], k: int
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The different labels, "" last; [text] which of them it has, -1 for none; and their voters'.
-
-    Votes are as of `_select_voters`.
-    """
+    """Distinct labels with "" last, [text] label codes (-1 for none), [text, k] votes."""
     _check_k(k)
     if len(labels) != len(neighbours):
         raise NeuralvizError(
@@ -210,7 +192,7 @@ def _collect_votes(
 
 
 def _select_voters(votes: np.ndarray, k: int) -> np.ndarray:
-    """[text, k] the labels of the nearest that have one, from those of all; -1 for want of more."""
+    """[text, k] codes of the nearest labelled texts, -1 if there are too few."""
     if (votes >= 0).all():
         return votes[:, :k]
     order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
@@ -218,7 +200,7 @@ def _select_voters(votes: np.ndarray, k: int) -> np.ndarray:
 
 
 def _find_most_voted(votes: np.ndarray) -> np.ndarray:
-    """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
+    """[text] winning label, ties to the nearest voter; -1 without votes."""
     counts = np.zeros(votes.shape, dtype=np.int32)
     for column in votes.T:
         counts += votes == column[:, None]
@@ -227,7 +209,7 @@ def _find_most_voted(votes: np.ndarray) -> np.ndarray:
 
 
 def _share_of_votes(codes: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    """[text] 0 … 1 share of the voters that have a text's own label; NaN without label or voter."""
+    """[text] share of voters with the same label; NaN without a label or voters."""
     n_votes = np.where(codes >= 0, (votes >= 0).sum(axis=1), 0)
     n_same = (votes == codes[:, None]).sum(axis=1)
     return np.divide(n_same, n_votes, out=np.full(len(codes), np.nan), where=n_votes > 0)

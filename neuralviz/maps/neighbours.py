@@ -1,8 +1,6 @@
-"""Which texts are nearest to which, by distances of their vectors computed in float64.
+"""Nearest neighbours by cosine, Euclidean or Manhattan distance, computed in float64.
 
-The cosine distance is 1 − the product of vectors of length 1 (0 … 2; 1 from a vector of zeros to
-any other, 0 to another of zeros), the Euclidean and the Manhattan distance are those of the vectors
-as they are. Equally near texts come in their own order.
+The cosine distance is 0–2: 1 from a zero vector, 0 between two. Ties are in row order.
 """
 
 from __future__ import annotations
@@ -25,21 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 METRICS = ("cosine", "euclidean", "manhattan")
-LARGEST = 1e15  # of a value: its square times the length of a vector fits in float32
-ROWS = 1024  # of vectors whose distances are computed at once: they stay in the CPU's cache
-SAME_COSINE = 1e-12  # distances below are rounding
-SAME_SQUARE = 1e-14  # squared distances below, relative to the squared lengths, are rounding
-SAME_PLACE = 1e-9  # cosine distances up to this may come from how a model rounds, and are no others
-SAME_SHARE = 1e-6  # of two vectors' lengths: the same for straight distances
-EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
+LARGEST = 1e15  # largest value: summed squares fit in float32
+ROWS = 1024  # vectors compared at once; they fit the CPU cache
+SAME_COSINE = 1e-12  # smaller distances are rounding errors
+SAME_SQUARE = 1e-14  # the same for squared distances relative to squared lengths
+SAME_PLACE = 1e-9  # cosine distance up to which vectors count as equal
+SAME_SHARE = 1e-6  # the same for other metrics, relative to the lengths
+EXACT_UP_TO = 4096  # texts, as in UMAP
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
-    """[text, dim] float32 in rows one after the other in memory.
-
-    A TextError with the row where a value is no finite number, or too large; a SettingsError where
-    they are no rows of numbers.
-    """
+    """Contiguous [text, dim] float32. Raises TextError for bad values, else SettingsError."""
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
         raise SettingsError("The vectors must be a 2-D array with one row per text.")
@@ -53,7 +47,7 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
 
 
 def check_search(metric: str, k: int) -> None:
-    """Raises SettingsError where no neighbours are wanted, or by an unknown distance."""
+    """Raises SettingsError for an unknown metric or ``k`` below 1."""
     if metric not in METRICS:
         raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
     if k < 1:
@@ -61,7 +55,7 @@ def check_search(metric: str, k: int) -> None:
 
 
 def check_queries(queries: ArrayLike, dim: int) -> np.ndarray:
-    """`check_vectors` for new vectors, which must be as long as those of a corpus."""
+    """`check_vectors` for new vectors, which must have ``dim`` values."""
     checked = check_vectors(queries, "query")
     if checked.shape[1] != dim:
         raise SettingsError(
@@ -81,7 +75,7 @@ def all_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
 
 
 def pair_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
-    """[a, k] distances of [a, dim] and [a, k, dim] float64 vectors, as `all_distances` has them."""
+    """[a, k] distances of [a, dim] and [a, k, dim] float64 vectors."""
     if metric == "manhattan":
         return np.abs(b - a[:, None]).sum(axis=2)
     products = (b @ a[:, :, None])[:, :, 0]
@@ -115,19 +109,19 @@ def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
 
 
 def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of texts int32, and distances float32."""
+    """Int32 texts and float32 distances."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
 
 
 def digest_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹."""
+    """[text] uint64 hash of each vector."""
     rows = np.ascontiguousarray(vectors + np.float32(0))  # -0 becomes 0
     digests = [hashlib.blake2b(row, digest_size=8).digest() for row in rows]
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each group of equal vectors, and [text] the group of each, in their order."""
+    """First row of each group of equal vectors, and [text] groups, in order of appearance."""
     _, first, group = np.unique(digest_vectors(vectors), return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty_like(order)
@@ -136,7 +130,7 @@ def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """[text] up to which distance another vector is equal; models round a little otherwise."""
+    """[text] distance up to which vectors count as equal, for rounding in models."""
     if metric == "cosine":
         return np.full(len(vectors), SAME_PLACE)
     order = 1 if metric == "manhattan" else 2
@@ -145,11 +139,10 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The texts nearest to each text, or to each query."""
+    """The nearest texts of each text or query."""
 
-    # [text, k] int32 numbers of texts, the nearest first; never the text itself
-    indices: np.ndarray
-    distances: np.ndarray  # [text, k] float32, not falling along a row
+    indices: np.ndarray  # [text, k] int32 rows, nearest first, without the text itself
+    distances: np.ndarray  # [text, k] float32, ascending
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
 
     def __len__(self) -> int:
@@ -157,11 +150,10 @@ class Neighbours:
 
     @property
     def k(self) -> int:
-        """Neighbours of one text."""
         return self.indices.shape[1]
 
     def first(self, k: int) -> Neighbours:
-        """The ``k`` nearest alone; all, if there are fewer."""
+        """The ``k`` nearest, or all if fewer."""
         return replace(self, indices=self.indices[:, :k], distances=self.distances[:, :k])
 
 
@@ -174,16 +166,14 @@ def find_neighbours(
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Neighbours:
-    """The ``k`` nearest other texts of every text, or all others where there are fewer.
+    """The ``k`` nearest other texts of each text, or all if fewer.
 
-    Up to 4,096 texts, all distances are computed. Beyond, neighbours are found by nearest
-    neighbour descent with UMAP's settings on one thread, so that the seed decides the result, and
-    a few of them may be missed; texts of the same vector are found exactly. The descent, and its
-    compilation of some 20 s in a fresh process, cannot be interrupted; ``on_wait`` is called once
-    if another thread has numba at the moment.
+    Exact up to 4,096 texts; beyond, seeded nearest neighbour descent on one thread, which may miss
+    some, but never equal vectors. It cannot be interrupted and takes about 20 s to compile in a new
+    process; ``on_wait`` is called once if another thread holds numba.
 
-    A SettingsError for an unknown metric, or ``k`` below 1; a TextError for fewer than two vectors,
-    or something in them that is no usable number; Stopped where ``should_stop`` said so.
+    Raises SettingsError for an unknown metric or ``k`` below 1, TextError for fewer than two
+    vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
@@ -204,7 +194,7 @@ def find_neighbours(
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
-    """The nearest points of every point of a map, exactly, by straight distance."""
+    """Exact Euclidean neighbours of the points of a map."""
     from scipy.spatial import KDTree
 
     n = len(coordinates)
@@ -222,10 +212,7 @@ def nearest(
     *,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` texts nearest to each of [query, dim] new vectors, by exact search.
-
-    A text with the query's own vector counts, at distance 0.
-    """
+    """The exact ``k`` nearest texts of [query, dim] vectors; equal vectors count."""
     queries = check_queries(queries, vectors.shape[1])
     check_search(metric, k)
     k = min(int(k), len(vectors))
@@ -244,7 +231,6 @@ def nearest(
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
-    """[a, min(k, b)] the smallest keys of each row, in any order."""
     return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
 
 
@@ -261,9 +247,8 @@ def _descend(
     should_stop: ShouldStop,
     on_wait: Callable[[], None],
 ) -> Neighbours:
-    """Neighbours by nearest neighbour descent, of any number of vectors that all differ."""
     n = len(vectors)
-    # tiny numbers have no squares in float32
+    # squares of tiny numbers underflow in float32
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors / np.abs(vectors).max()
     with numba_turn(should_stop, on_wait), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows with too few neighbours, filled below
@@ -303,7 +288,7 @@ def _descend(
 
 
 def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
-    """[text, k - 1]: each row without its own text, or without the last if that is not in it."""
+    """[text, k - 1] without each row's own text, or else without the last."""
     is_itself = neighbours.indices == texts[:, None]
     is_itself[~is_itself.any(axis=1), -1] = True
     shape = (len(texts), neighbours.k - 1)
@@ -315,7 +300,7 @@ def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
 
 
 def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
-    """Neighbours of texts from those of groups of equal texts; ``group`` is [text] of each."""
+    """Neighbours of texts from those of groups of equal texts."""
     order = np.argsort(group, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(group))[:-1])
     keys = np.zeros((len(group), k), dtype=np.int64)
@@ -336,11 +321,10 @@ _numba = threading.Lock()
 def numba_turn(
     should_stop: ShouldStop = never, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """The process's one turn at numba: UMAP, pynndescent and what else uses its threads.
+    """Hold the process-wide lock for numba; not reentrant.
 
-    Two at once can abort the whole process where numba has no threading layer but its own. Not to
-    be entered twice by the same thread. Where others have their turn, ``on_wait`` is called once,
-    and ``should_stop`` asked every tenth of a second.
+    Concurrent use of numba's own threading layer can abort the process. If the lock is taken, calls
+    ``on_wait`` once and checks ``should_stop`` every 0.1 s.
     """
     if not _numba.acquire(blocking=False):
         on_wait()
@@ -350,8 +334,8 @@ def numba_turn(
     try:
         import numba
 
-        n_threads = numba.get_num_threads()  # UMAP leaves another number behind when it is stopped
-        # numba's OpenMP layer changes the number that torch's kernels use on this thread
+        n_threads = numba.get_num_threads()  # UMAP does not restore it when stopped
+        # numba's OpenMP layer also changes torch's number of threads
         torch = sys.modules.get("torch")
         n_torch_threads = torch.get_num_threads() if torch is not None else 0
         try:

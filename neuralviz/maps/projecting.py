@@ -1,8 +1,4 @@
-"""Maps of a corpus: its vectors in two or three dimensions, and where a new text lands on one.
-
-Everything is decided by the vectors, the settings and the seed; on one machine the same three give
-the same map bit for bit.
-"""
+"""Make maps from vectors and place new texts; reproducible bit for bit on one machine."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
+import scipy  # loads submodules lazily
 
 from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
 from neuralviz.maps.neighbours import (
@@ -47,15 +43,12 @@ def project(
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
 ) -> Projection:
-    """Make a map of [text, dim] vectors; by default UMAP's own, with the cosine distance.
+    """Make a map of [text, dim] vectors; UMAP with cosine distance by default.
 
-    Maps by UMAP are made one after the other, whatever the number of threads that ask for one. The
-    search for neighbours among many texts, the start of a layout, and their compilation in a fresh
-    process cannot be interrupted; else ``should_stop`` is asked after every epoch or few. A layout
-    begins with the shape of ``start`` [text, dimensions], if there is one.
-
-    A TextError where fewer than 5 vectors differ, or a value is no usable number; a SettingsError
-    for more dimensions than the vectors have values; Stopped where ``should_stop`` said so.
+    UMAP maps run one at a time. ``should_stop`` is checked every few epochs, but not during
+    neighbour search, initialisation or compilation. ``start`` is [text, dimensions] initial
+    coordinates. Raises TextError for fewer than 5 distinct vectors or invalid values, SettingsError
+    for more dimensions than the vectors have, and Stopped.
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
@@ -87,7 +80,7 @@ def project(
     if should_stop():
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
-    # many texts of one vector would be torn into several clouds: only the first is laid out
+    # equal vectors would split into several clouds: only the first is laid out
     rows = group = np.arange(len(vectors))
     neighbours = near = find_near(rows)
     while True:
@@ -117,7 +110,7 @@ def project(
 
 
 def _join_equal(is_equal: np.ndarray, near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
-    """The first text of each group of equal neighbours, and [text] the group that it is in."""
+    """First text of each group of equal neighbours, and [text] groups."""
     text, column = np.nonzero(is_equal)
     edges = (np.ones(len(text)), (text, near.indices[text, column]))
     graph = scipy.sparse.csr_array(edges, shape=(len(near), len(near)))
@@ -139,7 +132,7 @@ def _check_enough(n_different: int, n: int) -> None:
 def _hold_layout(
     reducer: str, should_stop: ShouldStop, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[ModuleType]:
-    """The module of UMAP, in its turn at numba, or of t-SNE; they take a second or two to load."""
+    """Import the layout module; for UMAP, also hold numba's lock."""
     if reducer == "tsne":
         from neuralviz.maps import tsne_layout
 
@@ -152,7 +145,7 @@ def _hold_layout(
 
 
 def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
-    """Sentences on settings that were changed for ``n`` different texts."""
+    """Sentences on settings that were adjusted to ``n`` distinct texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         reduced = f"number of neighbours was reduced from {settings.n_neighbors} to {n_neighbors}"
@@ -170,12 +163,11 @@ def place(
     *,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """[new, dimensions] float32 of [new, dim] texts on a map; those that are on it do not move.
+    """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
 
-    A new vector that is on the map already lands on its own point. The others land where the
-    reducer's own placing puts them (``transform`` of UMAP and openTSNE, or the product with the
-    components), after an exact search for their nearest texts. UMAP's steps depend a little on
-    which texts are placed together. A call waits while a map is being made by UMAP.
+    A vector equal to one on the map gets its point; others are placed by UMAP's or openTSNE's
+    ``transform`` with exact neighbours, or by PCA. With UMAP, results depend slightly on which
+    texts are placed together. Waits while UMAP makes a map.
     """
     new = check_queries(new, vectors.shape[1])
     settings = projection.settings
@@ -188,7 +180,7 @@ def place(
 def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """`place` by UMAP or t-SNE, of vectors whose `placing_neighbours` on the map are known."""
+    """`place` by UMAP or t-SNE, from known `placing_neighbours`."""
     settings = projection.settings
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
@@ -200,11 +192,7 @@ def place_by_neighbours(
 
 
 def warm_up() -> None:
-    """Import UMAP and compile what maps need, for the first map of a process to start at once.
-
-    For a thread in the background, which lets maps that are asked for meanwhile have their turn in
-    between.
-    """
+    """Compile what maps need, in a background thread; other maps can run in between."""
     vectors = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
     place(vectors, project(vectors), vectors[:2] + 0.5)
 
@@ -212,13 +200,10 @@ def warm_up() -> None:
 def lay_out_snapshots(
     embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """[snapshot, text, 2] maps by t-SNE of embeddings that follow each other, as in a training.
+    """[snapshot, text, 2] t-SNE maps of successive embeddings, as during training.
 
-    Each map begins where the one before has its points, and is then laid upon it by rotation,
-    reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
-    can.
-
-    A NeuralvizError without embeddings, or of different numbers of texts; others as of `project`.
+    Each starts from the previous map and is aligned to it by Procrustes. Raises NeuralvizError
+    without embeddings or if text counts differ, and the errors of `project`.
     """
     if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")
@@ -232,11 +217,7 @@ def lay_out_snapshots(
 
 
 def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Points turned, reflected and shifted so that they lie as near to others as they can.
-
-    They are as spread as the others: with the scale that is nearest, too, points that have changed
-    their places would seem to shrink together (Schönemann 1966).
-    """
+    """Rotate, reflect, shift and scale to ``target`` (Schönemann 1966)."""
     middle, target_centre = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
     turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)

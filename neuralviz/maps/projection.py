@@ -1,4 +1,4 @@
-"""A map, what it depends on besides the vectors, how far it is, and principal components."""
+"""Maps, their settings and progress, and principal components."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from neuralviz.maps.neighbours import METRICS, Neighbours
 from neuralviz.words import short_repr
 
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
-"""The projections and their names."""
-SETTING_NAMES = {  # of those whose name in code is not what people call them
+SETTING_NAMES = {  # where the display name differs
     "reducer": "projection",
     "n_neighbors": "neighbours",
     "min_dist": "minimum distance",
     "metric": "distance",
 }
 
-FEWEST_TEXTS = 5  # that differ
-SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
+FEWEST_TEXTS = 5  # distinct
+SCORED_NEIGHBOURS = 15  # minimum per map, for scores and lists
 MOST_NEIGHBORS = 200
-MOST_WHOLE = 200_000  # texts that are worked on as a whole; of more, a sample, and an index
+MOST_WHOLE = 200_000  # texts; larger corpora use a sample and an index
 LARGEST_PERPLEXITY = 100
-PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
+PLACING_PERPLEXITY = 5.0  # openTSNE's default for new points
 SEED = 42
 SEEDS = 2**32
 
@@ -37,14 +36,13 @@ _RELEVANT = {
     "tsne": ("reducer", "dimensions", "perplexity", "metric", "seed"),
     "pca": ("reducer", "dimensions", "metric"),
 }
-_LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {
+_LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {  # type, minimum, maximum
     "dimensions": (int, 2, 3),
     "n_neighbors": (int, 2, MOST_NEIGHBORS),
     "min_dist": (float, 0, 0.99),
     "perplexity": (float, 1, LARGEST_PERPLEXITY),
     "seed": (int, 0, SEEDS - 1),
 }
-"""By setting, its kind and its lowest and highest value."""
 STAGES = {
     "waiting": "Waiting for another map to finish",
     "index": "Indexing the embeddings",
@@ -53,19 +51,18 @@ STAGES = {
     "placing": "Placing the other texts",
     "clusters": "Finding clusters",
 }
-"""What is done in each stage of making a map, in words."""
 
 
 @dataclass(frozen=True)
 class ProjectionSettings:
-    """What a map depends on besides the vectors; a SettingsError where a value is out of range."""
+    """Settings of a map. Raises SettingsError for values out of range."""
 
     reducer: str = "umap"  # ``umap``, ``pca`` or ``tsne``
     dimensions: int = 2  # 2 or 3; t-SNE has 2
-    n_neighbors: int = 15  # of UMAP, each text itself counted: few show detail, many the whole
-    min_dist: float = 0.1  # of UMAP, how close points may lie together, 0 … 0.99
-    metric: str = "cosine"  # of `METRICS`; for PCA it decides the neighbours alone
-    perplexity: float = 30.0  # of t-SNE, about how many neighbours count, 1 … 100
+    n_neighbors: int = 15  # UMAP; includes the text itself; few show detail, many the whole
+    min_dist: float = 0.1  # UMAP; minimum distance of points, 0 … 0.99
+    metric: str = "cosine"  # one of `METRICS`; PCA uses it only for neighbours
+    perplexity: float = 30.0  # t-SNE; effective number of neighbours, 1 … 100
     seed: int = SEED  # 0 … 2³² − 1
 
     def __post_init__(self) -> None:
@@ -79,39 +76,39 @@ class ProjectionSettings:
                 raise SettingsError(
                     f"{name} must be a {whole}number from {low:,} to {high:,}, not {value}."
                 )
-            relevant = name in _RELEVANT[self.reducer]  # what changes nothing is as by default
+            relevant = name in _RELEVANT[self.reducer]  # irrelevant settings keep their default
             object.__setattr__(self, name, kind(value) if relevant else getattr(type(self), name))
         if self.reducer == "tsne" and self.dimensions != 2:
             raise SettingsError("t-SNE supports 2 dimensions only. Use UMAP or PCA for 3.")
 
     def relevant(self) -> dict[str, str | int | float]:
-        """The settings that affect this reducer, by name, for a key; `from_dict` reads them."""
+        """The settings that affect this reducer, for `from_dict`."""
         return {name: getattr(self, name) for name in _RELEVANT[self.reducer]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ProjectionSettings:
-        """The settings with these values; a SettingsError where there is no such setting."""
+        """Raises SettingsError for unknown settings."""
         unknown = values.keys() - {setting.name for setting in fields(cls)}
         if unknown:
             raise SettingsError(f"Unknown map setting “{min(unknown)}”.")
         return cls(**values)
 
     def possible_neighbors(self, n: int) -> int:
-        """``n_neighbors``, or as many as a map of ``n`` texts can have."""
+        """``n_neighbors``, limited to what ``n`` texts allow."""
         return min(self.n_neighbors, n - 1)
 
     def possible_perplexity(self, n: int) -> float:
-        """``perplexity``, or as much as a map of ``n`` texts can have."""
+        """``perplexity``, limited to what ``n`` texts allow."""
         return min(self.perplexity, (n - 1) / 3)
 
     def placing_neighbours(self, n: int) -> int:
-        """How many texts near a new one its place among ``n`` is found by."""
+        """Number of neighbours used to place a new text."""
         if self.reducer == "tsne":
             return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
         return self.possible_neighbors(n)
 
     def needed_neighbours(self, n: int) -> int:
-        """How many neighbours of each text the reducer, scores and lists need."""
+        """Number of neighbours that the reducer, scores and lists need."""
         needed = {
             "umap": self.n_neighbors - 1,
             "tsne": int(3 * self.possible_perplexity(n)),
@@ -121,7 +118,6 @@ class ProjectionSettings:
 
 
 def is_large(n_texts: int) -> bool:
-    """Whether a corpus of so many texts is too large to be worked on as a whole."""
     return n_texts > MOST_WHOLE
 
 
@@ -132,39 +128,37 @@ def _check_choice(kind: str, name: str, known: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ProjectionEvent:
-    """How far a map is."""
-
     __repr__ = short_repr
 
     stage: str  # one of `STAGES`
-    n_done: int = 0  # epochs of the layout, or texts that are placed
+    n_done: int = 0  # epochs or placed texts
     total: int = 0
-    span: tuple[float, float] = (0.0, 1.0)  # where the stage begins and ends in all of the work
+    span: tuple[float, float] = (0.0, 1.0)  # start and end of the stage within the whole work
 
     @property
     def share(self) -> float:
-        """0 … 1 of all of the work that is done, as far as it is counted."""
+        """Share of the counted work that is done, 0–1."""
         begins, ends = self.span
         return begins + (ends - begins) * self.n_done / self.total if self.total else begins
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map: arrays and plain values alone."""
+    """A map, as arrays and plain values."""
 
     __repr__ = short_repr
 
     coordinates: np.ndarray  # [text, dimensions] float32, finite
-    settings: ProjectionSettings  # as asked for
-    neighbours: Neighbours  # at least 15 of each text where there are as many
-    notes: tuple[str, ...] = ()  # sentences on what was done otherwise than asked for
-    # of PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
+    settings: ProjectionSettings  # as requested
+    neighbours: Neighbours  # at least 15 per text, if there are as many
+    notes: tuple[str, ...] = ()  # sentences on deviations from the settings
+    # PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
-    """PCA as in `Projection.fitted`; the largest weight of each component is positive."""
-    from sklearn.decomposition import PCA  # takes its time to load
+    """PCA as in `Projection.fitted`; each component's largest weight is positive."""
+    from sklearn.decomposition import PCA  # slow to import
 
     data = vectors.astype(np.float64)
     mean = data.mean(axis=0)
@@ -179,7 +173,7 @@ def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.n
 
 
 def project_on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
-    """[text, dimensions] where vectors lie on what `principal_components` found."""
+    """[text, dimensions] coordinates on the principal components."""
     mean = fitted["mean"].astype(np.float64)
     components = fitted["components"].astype(np.float64)
     return ((vectors - mean) @ components.T).astype(np.float32)

@@ -1,9 +1,4 @@
-"""The texts of a corpus that are nearest to some vectors or texts, found in the store.
-
-Never more than a piece of the vectors is in memory. Through the index of the vectors, where there
-is one and the distance is the cosine, a query takes some milliseconds and may miss a few texts;
-else all vectors are looked at, and none is missed.
-"""
+"""Nearest texts in the store: by the index for cosine, which may miss some, or by a full scan."""
 
 from __future__ import annotations
 
@@ -34,14 +29,13 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
-INDEXED = "cosine"  # the distance that indexes serve
-MOST_FETCHED = 4000  # vectors near a query, before all are looked at
-MARGIN = 1.3  # times as many as are expected to belong to the corpus
-WIDER = 4  # times as many when they were too few
-SAMPLED = 1000  # texts by which a large corpus is scored
+INDEXED = "cosine"  # the metric of the index
+MOST_FETCHED = 4000  # candidates per query before a full scan
+MARGIN = 1.3  # safety factor on the expected number of candidates
+WIDER = 4  # growth factor after too few results
+SAMPLED = 1000  # sampled texts for scoring a large corpus
 
-KeyDistances = tuple[np.ndarray, np.ndarray]
-"""[found] keys of texts, and [found] float64 distances, of one query."""
+KeyDistances = tuple[np.ndarray, np.ndarray]  # [found] text keys and float64 distances
 
 
 def nearest_in_corpus(
@@ -56,16 +50,14 @@ def nearest_in_corpus(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` texts of an embedded corpus nearest to each of [query, dim] vectors.
+    """The ``k`` nearest texts in an embedded corpus of each [query, dim] vector.
 
-    The store has one index for all corpora: of what it finds, only texts of this corpus count, and
-    it is asked for more until there are enough. ``leaving_out`` is [query] a row for each that does
-    not count: itself. Of equal texts each counts. ``on_progress`` is told how many different texts
-    were looked at, and of how many, where all are.
+    Equal texts count separately. ``leaving_out`` is [query] one row to exclude for each.
+    ``on_progress`` gets the number of distinct texts scanned and the total, in a full scan.
 
-    A SettingsError for an unknown metric, ``k`` below 1, or vectors of another length; a TextError
-    for a query that is no usable vector; a StoreError where the corpus was deleted, or fewer than
-    ``k`` of its texts have a vector; Stopped where ``should_stop`` said so.
+    Raises SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError for
+    invalid values, StoreError if the corpus is gone or fewer than ``k`` texts are embedded, and
+    Stopped.
     """
     search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
     pending = search.by_index(should_stop)
@@ -84,11 +76,7 @@ def neighbours_of_rows(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` texts nearest to each of some texts of a map, by the vectors; never itself.
-
-    They are those that were kept with the map, fewer where so many are not kept; or, where it was
-    fitted to a sample, they come from the index of the vectors, which may miss a few.
-    """
+    """The ``k`` nearest other texts by vector: as saved, or searched for a sampled map."""
     check_search(kept.settings.metric, k)
     if kept.n_fitted is None:
         return KeptMaps(store).neighbours(kept, rows).first(k)
@@ -109,7 +97,7 @@ def neighbours_of_rows(
 def neighbours_at_once(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, row: int, k: int
 ) -> Neighbours | None:
-    """`neighbours_of_rows` of one text; None where all vectors would have to be looked at."""
+    """`neighbours_of_rows` for one text; None if it needs a full scan."""
 
     def refuse(n_done: int, total: int) -> None:
         raise Stopped
@@ -121,7 +109,7 @@ def neighbours_at_once(
 
 
 def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
-    """The embedder of a map; a StoreError where its vectors were deleted."""
+    """The embedder of a map. Raises StoreError if its vectors were deleted."""
     for embedder in store.vectors.embedders():
         if embedder.id == kept.embedder:
             return embedder
@@ -129,14 +117,12 @@ def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
 
 
 def sampled_rows(corpus: Corpus) -> np.ndarray:
-    """[row] rows of a random sample of the texts, rising: the same for every map of a corpus."""
+    """[row] fixed random sample of a corpus's rows, ascending."""
     drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(SAMPLED, corpus.n_texts), False)
     return np.sort(drawn)
 
 
 class _Search:
-    """Queries of a corpus, and arrays that their results are filled in; as `nearest_in_corpus`."""
-
     def __init__(
         self,
         store: CorpusStore,
@@ -156,7 +142,7 @@ class _Search:
         self.keys = np.zeros((n, self._k), dtype=np.int64)
 
     def by_index(self, should_stop: ShouldStop) -> np.ndarray:
-        """Fill in what the index finds; numbers of the queries for which that is too little."""
+        """Search the index; returns the queries that need an exact search."""
         store = self._store
         index = read_index(store.database, self._embedder) if self._metric == INDEXED else None
         if index is None:
@@ -185,7 +171,7 @@ class _Search:
     def exactly(
         self, pending: np.ndarray, on_progress: Callable[[int, int], None], should_stop: ShouldStop
     ) -> None:
-        """Fill in the results of some queries, from a look at all texts of the corpus."""
+        """Answer the pending queries by a full scan."""
         queries, n = self.queries[pending].astype(np.float64), self._k + 1
         on_progress(0, self._corpus.n_distinct)
         corpus_keys = np.unique(self._store.keys(self._corpus))
@@ -208,11 +194,11 @@ class _Search:
             on_progress(n_seen, len(corpus_keys))
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
             _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
-            n_texts = self._corpus.n_texts  # those that have a vector are too few
+            n_texts = self._corpus.n_texts  # too few texts have a vector
             raise not_embedded_error(n_texts - len(rows), n_texts)
 
     def _fill_in(self, queries: np.ndarray, candidates: list[KeyDistances]) -> list[bool]:
-        """Fill in the rows of what is near some queries; whether there are enough for each."""
+        """Fill in results; returns whether each query has enough."""
         different = np.unique(np.concatenate([keys for keys, _ in candidates]))
         places, rows = rows_of_keys(self._store, self._corpus, different)
         ends = np.searchsorted(places, np.arange(len(different) + 1))

@@ -1,4 +1,4 @@
-"""Shares of texts that are right: how sure one is, and the difference of two on the same texts."""
+"""Confidence intervals for shares and for their paired differences."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
+import scipy  # loads submodules lazily
 
 from neuralviz.errors import NeuralvizError
 
-_TAIL = 0.025  # of 95%, on either side
+_TAIL = 0.025  # of a 95% interval
 _Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Bounds at 95% of the share of which ``right`` of ``n`` were drawn (Wilson 1927).
-
-    scipy has it, too; but pages show it at once, and scipy.stats takes a second to load.
-    """
+    """95% interval of a share (Wilson 1927); importing scipy.stats takes a second."""
     share, spread = right / n, _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
     half = _Z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
@@ -26,21 +23,11 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """The 95% interval of how much larger a share of texts one method has right than another.
+    """95% interval of ``first``'s share of right texts minus ``second``'s, -1 … 1.
 
-    Newcombe's hybrid score interval for paired data (1998, method 10): both shares and the number
-    of texts on which just one of the two is right would be others in another sample. Its bounds are
-    widened to those of Clopper and Pearson (1934) given that number, so that 0 is never left out
-    where the exact sign test does not decide (McNemar 1947).
-
-    Args:
-        first, second: [text] whether a text was right, of the same texts.
-
-    Returns:
-        Bounds, -1 … 1.
-
-    Raises:
-        NeuralvizError: they are not of the same texts, or there is none.
+    Newcombe's hybrid score interval (1998, method 10), widened to Clopper and Pearson (1934) so
+    that it contains 0 where the exact sign test (McNemar 1947) is not significant. ``first`` and
+    ``second`` are [text] bool. Raises NeuralvizError if lengths differ or there are no texts.
     """
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if first.shape != second.shape or not len(first):
@@ -55,7 +42,7 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
 
 
 def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) -> float:
-    """The upper bound of how much larger the first share is; see `paired_share_interval`."""
+    """Upper bound of the first share minus the second."""
     n = both + by_first + by_second + by_none
     first, second = both + by_first, both + by_second
     over_first = wilson_interval(first, n)[1] - first / n

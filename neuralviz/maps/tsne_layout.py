@@ -1,4 +1,4 @@
-"""Maps by t-SNE (van der Maaten, Hinton 2008; openTSNE), and new texts on them."""
+"""t-SNE maps (van der Maaten, Hinton 2008; openTSNE), and new texts on them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,10 @@ def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    after_epoch: Callable[[int, int], None],
-    start: np.ndarray | None = None,
+    after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
+    start: np.ndarray | None = None,  # initial coordinates, rescaled
 ) -> np.ndarray:
-    """[text, 2] coordinates of a map.
-
-    ``after_epoch`` is told how many epochs are done, of how many; what it raises ends the work.
-    ``start`` are coordinates to begin with, of which the shape counts and not the size.
-    """
+    """[text, 2] coordinates of a map."""
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS
     after_epoch(0, total)
@@ -75,13 +71,11 @@ def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
 
 
 def place(projection: Projection, near: Neighbours) -> np.ndarray:
-    """[new, 2], as openTSNE's ``transform`` does it with neighbours found elsewhere."""
+    """[new, 2] coordinates, as by openTSNE's ``transform`` with given neighbours."""
     n = len(projection.coordinates)
     perplexity = min(PLACING_PERPLEXITY, projection.settings.possible_perplexity(n))
 
     class NewAffinities(Affinities):
-        """Affinities of the new texts alone."""
-
         def __init__(self) -> None:
             super().__init__()
             self.P = csr_matrix((n, n))
@@ -101,7 +95,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
             return (affinities, near.indices, distances) if return_distances else affinities
 
     kept = projection.coordinates.astype(np.float64)
-    middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` moves it to 0
+    middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` centres it at 0
     embedding = TSNEEmbedding(
         kept,
         NewAffinities(),

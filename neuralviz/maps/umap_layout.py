@@ -1,4 +1,4 @@
-"""Maps by UMAP (McInnes, Healy, Melville 2018), and new texts on them."""
+"""UMAP maps (McInnes, Healy, Melville 2018), and new texts on them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,21 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import Projection, ProjectionSettings
 
-LARGE = 10_000  # texts; UMAP makes fewer epochs of more
+LARGE = 10_000  # texts; UMAP uses fewer epochs for more
 
 
 def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    after_epoch: Callable[[int, int], None],
+    after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
-
-    ``after_epoch`` is told how many epochs are done, of how many; what it raises ends the work.
-    """
+    """[text, dimensions] float32 coordinates; the caller holds `numba_turn`."""
     _silence()
     n = len(vectors)
     n_neighbors = settings.possible_neighbors(n)
-    n_epochs = 500 if n <= LARGE else 200  # UMAP's own choice
+    n_epochs = 500 if n <= LARGE else 200  # UMAP's default
     after_epoch(0, n_epochs)
     reducer = UMAP(
         n_neighbors=n_neighbors,
@@ -46,8 +43,8 @@ def lay_out(
         n_epochs=n_epochs,
         init="spectral" if start is None else start,
         random_state=settings.seed,
-        n_jobs=1,  # what a seed asks for
-        disconnection_distance=math.inf,  # opposite vectors too have a place on the map
+        n_jobs=1,  # required by a seed
+        disconnection_distance=math.inf,  # keeps opposite vectors on the map
         precomputed_knn=_knn(neighbours, n_neighbors),
     )
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
@@ -57,11 +54,7 @@ def lay_out(
 
 @contextmanager
 def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
-    """Be told of every epoch of a layout, by the thread that has numba's turn.
-
-    UMAP has no callback. It goes through its epochs by a bar of tqdm, whose place is taken here by
-    a plain loop: a bar that is interrupted in the middle of a drawing keeps its lock for good.
-    """
+    """Replace UMAP's tqdm loop; a bar interrupted while drawing would keep its lock."""
 
     def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
         for n_done, epoch in enumerate(epochs, 1):
@@ -76,13 +69,13 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
 
 
 def _silence() -> None:
-    """No warnings that new texts have no index, and on groups of texts far apart."""
+    """Ignore warnings about missing indexes and disconnected groups."""
     for module in (r"umap\.", r"sklearn\.manifold\._spectral"):
         warnings.filterwarnings("ignore", category=UserWarning, module=module)
 
 
 def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarray, None]:
-    """Indices and distances as UMAP wants them: the text itself first, and counted."""
+    """UMAP's format, in which each text is its own first neighbour."""
     nearest = neighbours.first(n_neighbors - 1)
     itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
     zeros = np.zeros(itself.shape, dtype=np.float32)
@@ -94,11 +87,7 @@ _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionar
 
 
 def place(projection: Projection, near: Neighbours) -> np.ndarray:
-    """[new, dimensions]; by the thread that has numba's turn.
-
-    UMAP takes distances of new points to old ones for a map with the metric ``precomputed``. Such
-    a map is made with the kept coordinates, no epochs, and no distances but the neighbours'.
-    """
+    """[new, dimensions] by UMAP with metric ``precomputed``; the caller holds `numba_turn`."""
     _silence()
     n = len(projection.coordinates)
     reducer = _prepared.get(projection)
@@ -119,7 +108,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
         )
         reducer.fit(csr_matrix((n, n), dtype=np.float32))
         reducer.embedding_ = np.array(projection.coordinates)
-        reducer.n_epochs = None  # `transform` then makes its own number of steps
+        reducer.n_epochs = None  # lets `transform` choose
         _prepared[projection] = reducer
     rows = np.arange(0, near.indices.size + 1, near.k)
     shape = (len(near), n)

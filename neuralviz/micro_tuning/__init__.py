@@ -1,7 +1,4 @@
-"""Micro-tuning as a stream of events, and the neural embedding that comes out of it.
-
-Names are resolved when they are first used: blueprints need no torch.
-"""
+"""Micro-tuning as a stream of events, and neural embeddings. Loads torch only when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences with blanks, and what a model puts there before and after micro-tuning. No torch."""
+"""Sentences with blanks, and how micro-tuning changes a model's guesses for them. No torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class TextDelta:
-    """The change of a model's layers by micro-tuning on one text."""
+    """How micro-tuning on one text changed a model's layers."""
 
     model_id: str  # the model that was tuned
     layers: tuple[str, ...]  # names of the tuned layers
@@ -36,38 +36,33 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token for a blank, and its probability with the pretrained weights and the deltas."""
+    """A token that could fill a blank, and its probability before and after adding the deltas."""
 
     token: str
-    before: float  # with the pretrained weights, 0 … 1
-    after: float  # with the deltas added, 0 … 1
+    before: float  # 0 … 1, with the pretrained weights
+    after: float  # 0 … 1, with the deltas added
 
     @property
     def change(self) -> float:
-        """The probability after minus that before, -1 … 1."""
         return self.after - self.before
 
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """The tokens that a model predicts for a blank, likeliest first."""
+    """A model's predictions for one blank."""
 
-    before: tuple[Candidate, ...]
-    after: tuple[Candidate, ...]  # the likeliest with the deltas, likeliest first
-    risen: tuple[Candidate, ...]
+    before: tuple[Candidate, ...]  # likeliest with the pretrained weights, likeliest first
+    after: tuple[Candidate, ...]  # likeliest with the deltas, likeliest first
+    risen: tuple[Candidate, ...]  # largest rise in probability first
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The tokens of ``after``, and behind them those of ``before`` that are not among them."""
+        """The tokens of ``after``, then those that occur only in ``before``."""
         return tuple(dict.fromkeys((*self.after, *self.before)))
 
 
 def split_at_blanks(sentence: str) -> list[str]:
-    """The parts of a sentence around its blanks, ``___`` or ``[MASK]``: one more than blanks.
-
-    Raises:
-        TextError: there is no blank, or there are more than five.
-    """
+    """Split a sentence at its 1 to 5 blanks, ``___`` or ``[MASK]``; else `TextError`."""
     parts = _BLANKS.split(sentence.encode("utf-8", "replace").decode("utf-8"))
     n_blanks = len(parts) - 1
     if not n_blanks:
@@ -78,18 +73,16 @@ def split_at_blanks(sentence: str) -> list[str]:
 
 
 def check_scale(scale: float) -> None:
-    """Raise `SettingsError` for a factor of a delta that is no number from -2 to 2."""
+    """Raise `SettingsError` unless −2 ≤ ``scale`` ≤ 2."""
     if not -MAX_SCALE <= scale <= MAX_SCALE:
         raise SettingsError(f"A delta can be scaled by −2 to 2, not {scale:g}.")
 
 
 def sentence_with_blank(text: str, report: TextReport | None) -> str:
-    """A text with a blank for the word that the model has learnt best.
+    """A text, or part of a long one, with a blank for the word that the model learnt best.
 
-    It is a word of the vocabulary that stands in the text once and that the model guessed wrong
-    before micro-tuning and right after it; of several, the one whose probability rose most.
-    Without a report, or where no such word was masked, it is the longest word. Of a long text there
-    are only the words around it.
+    That word is one token that occurs once, guessed wrong before micro-tuning and right after it,
+    with the largest rise in probability; without a report or such a word, it is the longest word.
     """
     if report is not None:
         text = report.text.text
@@ -106,14 +99,13 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
 
 
 def _find_longest(text: str) -> tuple[int, int] | None:
-    """Start and end of the longest word of a text; None where it has none."""
     words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
     longest = max(words, key=lambda match: len(match.group()), default=None)
     return None if longest is None else longest.span()
 
 
 def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
-    """Start and end of the word for the blank; None where no word of one token was masked."""
+    """Start and end of the learnt word; None if no word of one token was masked."""
     text, predictions = report.text, report.predictions
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
@@ -138,12 +130,12 @@ def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
 
 
 def _hide_blanks(text: str) -> str:
-    """A part of a text on one line, in which nothing would be read as a blank."""
+    """Put a text on one line and break up anything that would be read as a blank."""
     return _BLANKS.sub("_", text.replace("\n", " "))
 
 
 def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
-    """What the deltas have changed, in a sentence for each blank; plain text.
+    """Say what the deltas changed, one sentence per blank.
 
     >>> describe_blanks([blank], "micro-tuning")
     "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
@@ -161,10 +153,7 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
 
 
 def describe_deltas(scaled: Sequence[tuple[float, int]], n_texts: int) -> str:
-    """The change of the weights, by scales and numbers of texts, in words after *after*.
-
-    Of a run on one text (``n_texts``), the text has no number.
-    """
+    """Name the added deltas, given as (scale, text), to complete a sentence such as *after …*."""
     used = [(scale, text) for scale, text in scaled if scale] or list(scaled[:1])
     if len(used) == 1 and used[0][0] == 1:
         return f"micro-tuning on text {used[0][1] + 1}" if n_texts > 1 else "micro-tuning"

@@ -1,4 +1,4 @@
-"""Masking blueprints: which tokens of a text each of its inputs hides (neural paper, Figure 10)."""
+"""Masking blueprints: which tokens each masked input of a text hides (neural paper, Figure 10)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_INPUTS = 2048  # of one chunk: a long one has as many inputs as the periods 
 
 
 class Blueprint(NamedTuple):
-    """Keep ``keep`` tokens, mask the next ``mask``, and so on to the end of the text."""
+    """A masking pattern: keep ``keep`` tokens, mask the next ``mask``, and repeat."""
 
     keep: int
     mask: int
@@ -30,30 +30,30 @@ class Blueprint(NamedTuple):
         return f"({self.keep}, {self.mask})"
 
 
+# The paper's mix (section 2): 3 + 2 + 3 + 4 = 12 inputs for a text of four tokens or more.
 DEFAULT_BLUEPRINTS = (Blueprint(2, 1), Blueprint(1, 1), Blueprint(1, 2), Blueprint(1, 3))
-"""The paper's mix (section 2): 3 + 2 + 3 + 4 = 12 inputs for a text of four tokens or more."""
 
 
 @dataclass(frozen=True, eq=False)
 class MaskedInputs:
-    """The inputs made from one chunk of text, a row an input."""
+    """The masked inputs made from one chunk."""
 
-    masked: np.ndarray  # [input, token] bool, true where the token is hidden and has a label
+    masked: np.ndarray  # [input, token] bool, true where the token is masked
     blueprint: np.ndarray  # [input] index into the list of blueprints
     shift: np.ndarray  # [input] tokens by which the pattern is shifted
 
     @property
     def times_masked(self) -> np.ndarray:
-        """[token] in how many inputs each token is masked."""
+        """[token] number of inputs that mask the token."""
         return self.masked.sum(axis=0)
 
 
 def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ...]:
-    """The blueprints as a tuple of `Blueprint`.
+    """Check (keep, mask) pairs.
 
     Raises:
-        SettingsError: no blueprint, too many, not pairs of whole numbers, or one that keeps
-            nothing, masks nothing, or has a period over 512; or periods that sum to over 2,048.
+        SettingsError: not 1 to 32 pairs of positive whole numbers, a period over 512, or periods
+            that sum to over 2,048.
     """
     checked = []
     for entry in blueprints:
@@ -91,11 +91,7 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
 
 
 def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
-    """Blueprints from what a person types: ``(2,1), (1,1)`` or ``2 1; 1 1``.
-
-    Raises:
-        SettingsError: the text is not a list of pairs, or a pair makes no sense.
-    """
+    """Parse ``(2,1), (1,1)`` or ``2 1; 1 1``; `SettingsError` for anything but valid blueprints."""
     body = text.strip().removeprefix("[").removesuffix("]")
     if "(" in body or ")" in body:
         pieces = re.findall(r"\(([^()]*)\)", body)
@@ -118,15 +114,14 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
 
 
 def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInputs:
-    """The inputs that the blueprints make from a chunk of ``n_tokens`` tokens.
+    """Make the masked inputs of a chunk of ``n_tokens`` tokens.
 
-    For every blueprint (k, m) of period P = k + m and every shift s in 0 … min(P, n_tokens) - 1,
-    token j is masked when (j - s) mod P >= k (neural paper, Figure 10). Inputs that mask nothing
-    are left out. For a chunk of a single token, which that rule never masks, every shift of the
-    period is used.
+    For a blueprint (k, m) of period P = k + m and each shift s in 0 … min(P, n_tokens) - 1, token j
+    is masked where (j - s) mod P >= k (neural paper, Figure 10). Inputs that mask nothing are
+    dropped. A single-token chunk, which this would never mask, gets all P shifts.
 
     Raises:
-        SettingsError: see `check_blueprints`; or ``n_tokens`` is below 1.
+        SettingsError: as `check_blueprints`, or ``n_tokens`` is below 1.
     """
     blueprints = check_blueprints(blueprints)
     if n_tokens < 1:
@@ -145,5 +140,5 @@ def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInp
 
 
 def unmasked_inputs(n_tokens: int) -> np.ndarray:
-    """[1, token] labels of the paper's variant without masks: every token has to be predicted."""
+    """[1, token] all true: the paper's variant that masks nothing and predicts every token."""
     return np.ones((1, n_tokens), dtype=bool)

@@ -1,10 +1,4 @@
-"""Cross entropy behind a frozen output layer, without ever holding all logits.
-
-With a vocabulary of 30,522 words the logits are by far the largest tensor of micro-tuning, and the
-two matrix products with the output layer nearly all of its work. Loss and gradient are made
-together, for some positions and some words at a time: what a block makes is used up while it is
-still in the processor's cache. The softmax over all words comes of running maxima and sums.
-"""
+"""Cross entropy of a frozen output layer, blockwise, so that all logits never exist at once."""
 
 from __future__ import annotations
 
@@ -27,11 +21,9 @@ _layers: WeakKeyDictionary[LanguageModel, dict[torch.dtype, OutputLayer]] = Weak
 
 
 class CrossEntropy(NamedTuple):
-    """Loss and gradients of a batch of masked positions."""
-
     loss: Tensor  # [position] cross entropy in nats
-    grad: Tensor  # [position, width] of each position's loss by its own vector
-    grad_bias: Tensor | None
+    grad: Tensor  # [position, width] with respect to each position's vector
+    grad_bias: Tensor | None  # [text, vocab], only for per-text biases
 
 
 def cross_entropy(
@@ -43,16 +35,11 @@ def cross_entropy(
     text_of: Tensor | None = None,
     position_weight: Tensor | None = None,
 ) -> CrossEntropy:
-    """Softmax cross entropy of ``vectors @ weight.T + bias`` against ``labels``, with gradients.
+    """Softmax cross entropy of [position, width] ``vectors``, with gradients, in ``weight``'s
+    dtype.
 
-    Args:
-        vectors: [position, width] what goes into the output layer.
-        weight: [vocab, width] the output layer, frozen. Matrix products are made in its type.
-        bias: [vocab]; or [text, vocab] when each text has its own, and then ``text_of`` and
-            ``position_weight`` are needed and the gradient by the bias is made too.
-        labels: [position] the ids to predict.
-        text_of: [position] row of ``bias`` that a position uses.
-        position_weight: [position] weight of each position's loss in ``grad_bias``.
+    ``bias`` is [vocab], or [text, vocab] if each text has its own. The latter needs [position]
+    ``text_of``, the row of ``bias``, and ``position_weight``, the loss's weight in ``grad_bias``.
     """
     if bias is not None and bias.ndim == 2:
         assert text_of is not None and position_weight is not None
@@ -72,12 +59,12 @@ def cross_entropy(
 
 
 def positions_at_once(weight: Tensor) -> int:
-    """Positions that go over all words together."""
+    """Positions per pass over the vocabulary."""
     return CACHED_POSITIONS if weight.device.type == "cpu" else rows_at_once(len(weight))
 
 
 def rows_at_once(vocab: int) -> int:
-    """Positions whose logits may be held at once."""
+    """Positions whose logits may be held in memory at once."""
     return max(16, BLOCK_VALUES // vocab)
 
 
@@ -87,12 +74,10 @@ def softmax_mean(
     bias: Tensor | None,
     look: Callable[[slice, Tensor, Tensor], None] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """[position] log-sum-exp, and [position, width] mean row of the output layer by probability.
+    """[position] log-sum-exp, and [position, width] mean row of ``weight``, weighted by
+    probability.
 
-    Args:
-        vectors, weight, bias: as of `cross_entropy`; ``bias`` [vocab].
-        look: shown every block of words: which words, [position, word] ``exp(logits - peak)``, and
-            [position, 1] that peak. It must not keep them.
+    ``look`` gets each block's words, ``exp(logits - peak)`` and ``peak``; it must not keep them.
     """
     inputs = vectors.to(weight.dtype)
     peak = inputs.new_full((len(inputs), 1), -torch.inf)
@@ -131,7 +116,7 @@ def _with_own_bias(
     text_of: Tensor,
     position_weight: Tensor,
 ) -> CrossEntropy:
-    """Each text's own bias: its gradient takes the probabilities of all words at once."""
+    """`cross_entropy` for per-text biases, whose gradient needs all probabilities at once."""
     loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
     grad_bias = torch.zeros_like(bias)
@@ -154,22 +139,12 @@ def _with_own_bias(
 
 
 class OutputLayer:
-    """A word a row.
-
-    Attributes:
-        weight: [vocab, width] in the type of the products.
-        bias: [vocab] in the same, or None.
-    """
-
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
+        self.weight, self.bias = weight, bias  # [vocab, width] and [vocab] or None, of one dtype
         self._spread: tuple[Tensor, Tensor] | None = None
 
     def spread(self) -> tuple[Tensor, Tensor]:
-        """How the words lie: [width, width] covariance of trace 1, and [vocab] squared lengths.
-
-        Made once, in float32; the covariance, which goes into products, is then in their type.
-        """
+        """[width, width] covariance of the words, scaled to trace 1; [vocab] squared lengths."""
         if self._spread is None:
             words = self.weight.float()
             centred = words - words.mean(dim=0)
@@ -180,7 +155,6 @@ class OutputLayer:
 
 
 def output_layer(model: LanguageModel, dtype: torch.dtype = torch.float32) -> OutputLayer:
-    """A model's output layer, made once for each type; in float32 the model's own tensors."""
     by_dtype = _layers.setdefault(model, {})
     if dtype not in by_dtype:
         layer = model.network.get_output_embeddings()

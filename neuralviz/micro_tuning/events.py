@@ -1,4 +1,4 @@
-"""The events of a micro-tuning run, and its result."""
+"""Events and results of a micro-tuning run."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from neuralviz.words import short_repr
 
 @dataclass(frozen=True, eq=False)
 class TokenShares:
-    """How much each token of a text wrote of the text's delta.
+    """Each token's contribution to a text's delta; with weight decay's they sum to the delta.
 
-    Every AdamW step is linear in the gradient's first moment, and the gradient is a sum over
-    masked positions, so the part of each token can be carried through all steps; weight decay is
-    the rest. Tokens and decay sum to the delta.
+    They can be tracked through all steps because AdamW's step is linear in the gradient's first
+    moment and the gradient is a sum over masked positions.
     """
 
     __repr__ = short_repr
 
-    tokens: tuple[np.ndarray, ...]
-    decay: tuple[np.ndarray, ...]  # per layer, [dim] the part that came from weight decay
+    tokens: tuple[np.ndarray, ...]  # per layer, [token, dim] contributions
+    decay: tuple[np.ndarray, ...]  # per layer, [dim] contribution of weight decay
 
     def token_shares(self) -> np.ndarray:
-        """[token] share of the delta: its part's projection on the delta, mean over layers.
+        """[token] projection of each contribution on the delta, relative to it, averaged over
+        layers.
 
-        Layers that did not move are left out. Shares and the decay's share sum to 1, unless nothing
-        moved: then all are 0. A negative share pulled the other way.
+        Negative shares pulled against the delta. With `decay_share` they sum to 1, or 0 if nothing
+        moved.
         """
         return self._shares()[:-1]
 
     def decay_share(self) -> float:
-        """Weight decay's share of the delta."""
+        """Weight decay's share of the delta; see `token_shares`."""
         return float(self._shares()[-1])
 
     def _shares(self) -> np.ndarray:
-        """[token + 1] the tokens' shares and, last, the decay's."""
         layer_shares = []
         for tokens, decay in zip(self.tokens, self.decay, strict=True):
             parts = np.vstack([tokens, decay]).astype(np.float64)
@@ -52,30 +51,23 @@ class TokenShares:
 
 @dataclass(frozen=True, eq=False)
 class MicroTuning:
-    """A finished run.
-
-    Attributes:
-        loss: [epoch, text] cross entropy in nats before the epoch's step, mean over the masked
-            positions of all chunks of a text.
-        diverged: [text] true where loss or weights ceased to be finite; the deltas are then the
-            last finite ones.
-        shares: per text, who wrote the delta; None unless asked for.
-    """
+    """The result of a micro-tuning run."""
 
     __repr__ = short_repr
 
-    model_id: str  # of the model that it was run on
+    model_id: str
     fingerprint: str
-    settings: TuningSettings  # how
-    texts: tuple[TokenizedText, ...]  # the texts and their tokens
+    settings: TuningSettings
+    texts: tuple[TokenizedText, ...]
     deltas: tuple[np.ndarray, ...]  # per layer, [text, dim] tuned minus original weights
+    # [epoch, text] mean cross entropy in nats over masked positions, before the step
     loss: np.ndarray
-    delta_norm: np.ndarray  # [epoch, text, layer] length of each delta after the epoch
+    delta_norm: np.ndarray  # [epoch, text, layer] length of each delta after the step
+    # [text] loss or weights became infinite or NaN; deltas are the last finite ones
     diverged: np.ndarray
-    shares: tuple[TokenShares, ...] | None = None
+    shares: tuple[TokenShares, ...] | None = None  # one per text, if requested
 
     def select_texts(self, texts: slice) -> MicroTuning:
-        """The result of some of the texts."""
         return replace(
             self,
             texts=self.texts[texts],
@@ -88,39 +80,35 @@ class MicroTuning:
 
     @property
     def embeddings(self) -> np.ndarray:
-        """[text, dim] neural embeddings, of length 1."""
+        """[text, dim] unit-length neural embeddings."""
         return neural_embeddings(self.deltas)
 
     @property
     def products(self) -> np.ndarray:
-        """[text, text] products of the embeddings."""
+        """[text, text] cosine similarities of the embeddings."""
         return self.embeddings @ self.embeddings.T
 
     @property
     def loss_rose(self) -> np.ndarray:
-        """[text] true where the last loss is above the first: the learning rate was too high."""
+        """[text] true if the last loss exceeds the first: the learning rate was too high."""
         return ~(self.loss[-1] <= self.loss[0])
 
 
 @dataclass(frozen=True, eq=False)
 class TuningEvent:
-    """One epoch, which is one optimiser step.
-
-    Attributes:
-        deltas: per layer, [text, dim] after the step; None unless asked for.
-    """
+    """One epoch of micro-tuning, which is one optimiser step."""
 
     __repr__ = short_repr
 
     epoch: int  # counted from 1
-    epochs: int  # how many there are in all
+    epochs: int  # epochs in the whole run
     loss: np.ndarray  # [text] cross entropy in nats before the step
     delta_norm: np.ndarray  # [text, layer] length of each delta after the step
+    # per layer, [text, dim] after the step, if requested
     deltas: tuple[np.ndarray, ...] | None = None
-    result: MicroTuning | None = None  # the finished run, on the last event
+    result: MicroTuning | None = None  # the finished run, only on the last event
 
     def select_texts(self, texts: slice) -> TuningEvent:
-        """The epoch of some of the texts."""
         return replace(
             self,
             loss=self.loss[texts],
@@ -132,32 +120,32 @@ class TuningEvent:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predictions at the masked positions of a text before and after tuning, in words."""
+    """Predictions at a text's masked positions, before and after tuning."""
 
-    input: np.ndarray  # [position] the masked input
-    token: np.ndarray  # [position] the masked token, an index into the text's tokens
-    before: np.ndarray  # [position] probability of the masked word
-    after: np.ndarray  # [position] probability of the masked word
+    input: np.ndarray  # [position] index of the masked input
+    token: np.ndarray  # [position] index of the masked token in the text
+    before: np.ndarray  # [position] probability of the masked token, before tuning
+    after: np.ndarray  # [position] and after it
     loss_before: np.ndarray  # [position] cross entropy in nats
     loss_after: np.ndarray  # [position] cross entropy in nats
-    words_before: tuple[str, ...]  # [position] the likeliest words and their probabilities
-    words_after: tuple[str, ...]  # [position] the likeliest words and their probabilities
+    words_before: tuple[str, ...]  # [position] the likeliest tokens with their probabilities
+    words_after: tuple[str, ...]  # [position] the likeliest tokens with their probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class TextReport:
-    """The report on one text when its tuning is over."""
+    """The report on a text whose tuning has ended."""
 
-    index: int  # number of the text in the run, counted from 0
-    text: TokenizedText  # the text and its tokens
-    shares: np.ndarray | None
-    decay_share: float  # weight decay's share; with the tokens' it sums to 1
-    predictions: Predictions  # of the first inputs, up to 4,000 masked positions
-    loss_after: float | None
+    index: int  # number of the text in the run, from 0
+    text: TokenizedText
+    shares: np.ndarray | None  # [token] shares of the delta; None if not followed
+    decay_share: float  # weight decay's share; all shares sum to 1
+    predictions: Predictions  # of up to 4,000 masked positions
+    loss_after: float | None  # in nats; None if some positions were not predicted
 
 
 def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
-    """Consume a run's events and return what the last one carries."""
+    """Consume all events and return the last one's result."""
     result = None
     for event in events:
         result = event.result
@@ -166,7 +154,7 @@ def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
 
 
 def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
-    """Join several runs with the same model and settings into one run of all their texts."""
+    """Join runs with the same model and settings."""
     if len(results) == 1:
         return results[0]
     shares = [text_shares for result in results for text_shares in result.shares or ()]
@@ -182,9 +170,8 @@ def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
 
 
 def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
-    """[text, dim] embeddings from per-layer deltas [text, dim] (neural paper, Equation 1).
+    """[text, dim] embeddings from per-layer [text, dim] deltas (neural paper, Equation 1).
 
-    Each layer's delta is normalised, the layers are concatenated, the whole is normalised. A layer
-    that did not move contributes zeros; when none moved, the embedding is all zeros.
+    Each layer's delta is normalised, then the concatenation. Layers that did not move give zeros.
     """
     return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))

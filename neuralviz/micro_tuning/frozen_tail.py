@@ -1,25 +1,4 @@
-"""Micro-tuning's loss over a few candidate words, with all other words as one frozen tail.
-
-The first pass over the vocabulary is exact. After the step that follows it, each text's candidates
-are chosen: its labels, and the words of the largest probability, summed over its positions, as it
-is or as it will be at the end of the run if all steps are like this one. What all others sum to is
-kept for each position. From then on an epoch costs as many words as there are candidates.
-
-Let ``y0`` be a position's vector at the exact pass and ``y`` what it has become. The tail's part of
-the softmax is continued to second order,
-
-    log Σ exp(w·y + b) ≈ log Σ exp(w·y0 + b) + g·Δ + ½ Δᵀ H Δ,   Δ = y − y0,   sums over the tail,
-
-with ``g`` the position's own mean tail word, which makes the first step exact. ``H``, the
-covariance of the tail's words, is that of the whole vocabulary, scaled to the variance of the
-text's own tail: one matrix serves all texts. Only in the direction of the step that chose the
-candidates is it the tail's own, since the words that rise most in it are no longer there.
-
-What is left out can be told from the tail's probability and ``Δᵀ H Δ``. Before it would come to
-more than the tolerance over a text's run, the text gets another exact pass, with the candidates of
-its own time. A text that the model predicts worse than one that knows nothing is far from what it
-was trained on; the tail is trusted the less, the worse it is.
-"""
+"""Fast micro-tuning loss: exact over candidate words, extrapolated for the rest (docs/speed.md)."""
 
 from __future__ import annotations
 
@@ -51,11 +30,7 @@ _SAMPLED = 16  # of so many words, one
 
 
 def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.float32) -> int:
-    """Words to follow, of ``vocab``, where the cosine to exact may be ``tolerance`` below 1.
-
-    All of them where it would be more than half: no work would be spared. With products in
-    bfloat16 they are more, since rounding takes its part of the tolerance.
-    """
+    """Number of candidate words for a tolerance: all if more than half would be needed."""
     base = max(CANDIDATES, vocab / CANDIDATES_OF)
     if dtype == torch.bfloat16:
         base *= ROUNDED_CANDIDATES
@@ -64,16 +39,22 @@ def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.fl
 
 
 class FrozenTail:
-    """The loss of some texts at the same positions, epoch after epoch.
+    """The loss of texts at fixed positions over all epochs, within ``tolerance`` of the exact one.
+
+    The first pass covers all words. Each text then follows only candidate words: its labels and the
+    likeliest, either now or at the end of the run if all steps are like the first. With ``y0`` the
+    vector at the exact pass and ``Δ = y − y0``, the sum over the other words (the tail) is
+
+        log Σ exp(w·y + b) ≈ log Σ exp(w·y0 + b) + g·Δ + ½ Δᵀ H Δ
+
+    where ``g`` is the mean tail word, and ``H`` the vocabulary's covariance, scaled to the tail's
+    variance and corrected along the step. If the drift, estimated from the tail's probability and
+    ``Δᵀ H Δ``, would exceed the tolerance, the text gets another exact pass and new candidates.
 
     Args:
-        layer: the output layer.
-        labels: [text, slot] the ids to predict.
-        is_used: [text, slot] whether a slot holds a position; the first one of a text does.
-        epochs: of the run.
-        tolerance: how far a text's cosine to exact may fall below 1 over the run; an estimate.
-        caution: how much more than its share of the gradient an error may cost; 1 where the layers
-            tuned are right below the output layer.
+        labels, is_used: [text, slot]; the first slot of each text must be used.
+        tolerance: how far the cosine to the exact embedding may fall below 1; an estimate.
+        caution: factor on the drift; 1 if the tuned layers lie just below the output layer.
     """
 
     def __init__(
@@ -119,25 +100,16 @@ class FrozenTail:
 
     @staticmethod
     def size_in_bytes(layer: OutputLayer, n_texts: int, n_slots: int, tolerance: float) -> int:
-        """Approximate size of a tail in bytes."""
         vocab, width = layer.weight.shape
         n_words = count_candidates(vocab, tolerance, layer.weight.dtype)
         return n_texts * (width * (layer.weight.itemsize * n_words + 4 * 3 * n_slots) + 4 * vocab)
 
     def _count_labels(self) -> Tensor:
-        """[text] different labels."""
         ordered = self._labels.sort(dim=1).values
         return (ordered.diff(dim=1) != 0).sum(dim=1) + 1
 
     def loss(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross entropy of the next epoch and its gradient.
-
-        Args:
-            vectors: [text, slot, width] what goes into the output layer.
-
-        Returns:
-            [text, slot] in nats and [text, slot, width]; what is in slots not used means nothing.
-        """
+        """The next epoch's [text, slot] loss in nats and its gradient; ignore unused slots."""
         self._epoch += 1
         vectors = vectors.masked_fill(self._is_unused, 0)
         if self._epoch == 1:
@@ -159,7 +131,7 @@ class FrozenTail:
         return loss, grad
 
     def _compute_exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """As `loss`, of the texts ``rows``; what `_freeze` needs of them is left behind."""
+        """`loss` over all words for the texts ``rows``; stores what `_freeze` needs."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
         labels, label_word = self._labels[rows], self._label_word[rows]
@@ -195,15 +167,7 @@ class FrozenTail:
         return loss, mean_word - label_word
 
     def _freeze(self, vectors: Tensor, rows: Tensor, mass: Tensor) -> None:
-        """Choose the candidates of some texts, and freeze their tails as they were at the pass.
-
-        Until then, what is kept of a tail is of all words: the pass of the last epoch left it.
-
-        Args:
-            vectors: [text, slot, width] those of this epoch, of all texts.
-            rows: [text] which of them had the pass.
-            mass: [text, vocab] their words' probability at it, summed over positions, about.
-        """
+        """Choose candidates for the texts ``rows`` by ``mass``, [text, vocab] probabilities."""
         weight, bias = self._layer.weight, self._layer.bias
         total, mean_word = self._tail[rows], self._tail_word[rows]
         labels, inputs = self._labels[rows], self._start[rows].to(weight.dtype)
@@ -246,7 +210,7 @@ class FrozenTail:
         self._label_at[rows] = place.gather(1, labels)[..., None]
 
     def _variance_of(self, mass: Tensor, tail: Tensor, tail_word: Tensor, rows: Tensor) -> Tensor:
-        """[text] summed variance of the tails' words, whose probabilities are ``mass``."""
+        """[text] total variance of the tail's words, weighted by ``mass``."""
         _, squares = self._layer.spread()
         mean_square = (mass @ squares) / mass.sum(dim=1).clamp_min(_LEAST)
         share = self._share[rows] * tail
@@ -256,13 +220,7 @@ class FrozenTail:
     def _along_step(
         self, mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The excess of the tails' covariance over that of all words, in a step's direction.
-
-        With the words that rise most among the candidates, there is less of it.
-
-        Returns:
-            [text, width] vectors and [text] factors: ``factor * outer(vector, vector)``.
-        """
+        """[text, width] vectors v and [text] factors f: f v vᵀ corrects the covariance."""
         covariance, _ = self._layer.spread()
         along = (step.to(covariance.dtype) @ covariance).float()
         whole = torch.einsum("td,td->t", along, step)
@@ -275,7 +233,7 @@ class FrozenTail:
         return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
     def _continue_tails(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss and gradient with the tails as they were frozen, and [text] the drift."""
+        """Loss and gradient with the frozen tails, and the [text] drift."""
         covariance, _ = self._layer.spread()
         inputs = vectors.to(self._words.dtype)
         logits = torch.bmm(inputs, self._words.transpose(1, 2)).float()
@@ -302,25 +260,14 @@ class FrozenTail:
 
 
 def _weigh_words(mass: Tensor, rise: Tensor) -> Tensor:
-    """[text, vocab] how much words matter, now or when their logits have risen."""
+    """[text, vocab] log weight of each word, now or after its logit has risen by ``rise``."""
     current = mass.clamp_min(_LEAST).log_()
     later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
     return current.log_softmax(dim=1).logaddexp(later)
 
 
 class _SummedProbability:
-    """The probabilities of every word, summed over a text's positions, as blocks of words come by.
-
-    What a position's logits sum to is not known before the last block: it is estimated from a
-    sample of the words and from the label's logit. To rank words, that is enough.
-
-    Args:
-        layer: the output layer.
-        vectors: [position, width] inputs of the layer.
-        label_logit: [position] those of their labels.
-        share: [text, position] of each position in its text's sum, 0 in those of others.
-        mass: [text, vocab] what the sums are added to.
-    """
+    """Sums each word's probability over a text's positions, approximately, block by block."""
 
     def __init__(
         self, layer: OutputLayer, vectors: Tensor, label_logit: Tensor, share: Tensor, mass: Tensor
@@ -333,7 +280,7 @@ class _SummedProbability:
         self._share, self._mass = share, mass
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
-        """As `softmax_mean` shows a block of words."""
+        """The ``look`` callback of `softmax_mean`."""
         factor = (peak - self._total).exp_().clamp_max_(1)  # no word has more
         share = (self._share * factor.T).to(scaled.dtype)
         self._mass[:, words] += share @ scaled

@@ -1,4 +1,4 @@
-"""Loss of every text and its gradients by the text's own weights."""
+"""Each text's loss and its gradients with respect to the text's own weights."""
 
 from __future__ import annotations
 
@@ -24,32 +24,19 @@ if TYPE_CHECKING:
 
 
 class JoinedLayers:
-    """The tuned layers, one behind the other in one tensor.
-
-    Attributes:
-        weights: [value] the pretrained ones.
-    """
-
     def __init__(self, model: LanguageModel, names: Sequence[str]) -> None:
         parameters = dict(model.network.named_parameters())
         layers = [parameters[name].detach() for name in names]
         self._names, self._sizes = names, [len(layer) for layer in layers]
-        self.weights = torch.cat(layers)
+        self.weights = torch.cat(layers)  # [value] pretrained
 
     def split(self, joined: Tensor) -> dict[str, Tensor]:
-        """[row, value] to views of it by layer, each [row, dim]."""
+        """Views of [row, value] by layer, each [row, dim]."""
         return dict(zip(self._names, joined.split(self._sizes, dim=1), strict=True))
 
 
 class Gradients:
-    """Loss and gradients of every text, summed over the pieces of one step.
-
-    Attributes:
-        joined: [text, value], the layers one behind the other.
-        joined_by_token: [token, value], tokens of all texts one after the other; None unless
-            followed.
-        by_text, by_token: views of these, by name of the layer.
-    """
+    """Loss and gradients of every text, summed over the pieces of one step."""
 
     def __init__(
         self,
@@ -65,16 +52,12 @@ class Gradients:
         self._n_texts = len(texts)
         self._first_token = np.cumsum([0, *map(len, texts)])
         self._follow = follow_tokens
+        # [token, value], all texts' tokens in order, if followed
         self.joined_by_token: Tensor | None = None
         self.by_token: dict[str, Tensor] | None = None
 
     def compute(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
-        """Set the gradients and return the loss [text] in double precision.
-
-        Args:
-            inputs: the pieces.
-            weights: [text, value] of the layers, one behind the other.
-        """
+        """Set the gradients and return the [text] loss in float64; ``weights`` is [text, value]."""
         values = self._layers.split(weights)
         self.joined = torch.zeros_like(weights)
         self.by_text = self._layers.split(self.joined)
@@ -88,7 +71,7 @@ class Gradients:
         return loss
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
-        """Add one piece's gradients; returns its part of the losses, [piece text]."""
+        """Add one piece's gradients and return its [piece text] loss."""
         piece, network = prepared.piece, self._network
         bias_name = network.output_bias_name
         head_only = network.cut == HEAD_ONLY
@@ -137,7 +120,7 @@ class Gradients:
         grad_out: Tensor,
         head_only: bool,
     ) -> None:
-        """Add the loss's gradients by the tuned ``rows``; ``grad_out`` is that by ``out``."""
+        """Backpropagate ``grad_out``, the gradient at ``out``, to the tuned ``rows``."""
         tuned = list(rows.values())
         if head_only and self._follow:
             grads = torch.autograd.grad(out, tuned, grad_out)
@@ -156,10 +139,7 @@ class Gradients:
             self._sum_by_text(list(rows), grads, text_of_row, None)
 
     def _loss(self, prepared: Prepared, vectors: Tensor, tuned_bias: Tensor | None) -> CrossEntropy:
-        """Loss and gradients at the positions of a piece, from [position, width] ``vectors``.
-
-        ``tuned_bias`` is [text, vocab], where the output layer's bias is tuned.
-        """
+        """Loss and gradients of [position, width] ``vectors``; a tuned bias is [text, vocab]."""
         piece = prepared.piece
         if prepared.tail is not None:
             loss, grad = prepared.tail.loss(piece.in_slots(vectors))
@@ -181,7 +161,7 @@ class Gradients:
         text_of_row: Tensor,
         token: Tensor | None,
     ) -> None:
-        """Add gradients [row, dim]; those of ``token``, [row] or one for all, if followed."""
+        """Add [row, dim] gradients by text and, if followed, by token."""
         if self._follow:
             first = torch.as_tensor(self._first_token, device=text_of_row.device)
             token_rows = first[text_of_row] + token
@@ -192,7 +172,6 @@ class Gradients:
                 self.by_token[name].index_add_(0, token_rows[has_token], grad[has_token])
 
     def _follow_output_bias(self, piece: Piece, vectors: Tensor, bias: Tensor, name: str) -> None:
-        """Each token's part of the gradient by [text, vocab] ``bias``, token by token."""
         for token in torch.stack([piece.text_of, piece.token_of]).unique(dim=1).T:
             mask = (piece.text_of == token[0]) & (piece.token_of == token[1])
             part = cross_entropy(

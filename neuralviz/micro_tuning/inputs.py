@@ -1,4 +1,4 @@
-"""What goes through the network in an epoch: masked inputs, packed in pieces of bounded size."""
+"""Masked inputs, packed into pieces of bounded size that go through the network together."""
 
 from __future__ import annotations
 
@@ -36,56 +36,46 @@ BLOCKS_CAUTION = 3.0  # of the frozen tail, with layers below the head: some har
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some inputs of some texts that go through the network together.
-
-    Attributes:
-        weight: [position] 1 / masked positions of all chunks of its text, whose loss is the mean.
-        slots: [piece text, slot] the positions of each of them, as indices into those above;
-            shorter rows repeat their first at their end.
-    """
+    """Masked inputs of one or more texts that go through the network together."""
 
     ids: Tensor  # [row, token] vocabulary ids, masked and padded
-    attention: Tensor  # [row, token] 1 where there is a token
-    text_of_row: Tensor  # [row] the text of each input, as an index into the texts of the run
-    input_of_row: Tensor  # [row] index of the input, counted over the chunks of its text
-    row: Tensor  # [position] where in ``ids`` each masked position is
-    column: Tensor  # [position] where in ``ids`` each masked position is
-    labels: Tensor  # [position] the id to predict there
-    text_of: Tensor  # [position] its text
-    token_of: Tensor  # [position] its token, as an index into the text's tokens
-    weight: Tensor
-    texts: Tensor  # [piece text] the texts that have a position here
-    slots: Tensor
-    is_used: Tensor  # [piece text, slot] whether the slot holds a position of the text
-    piece_text: Tensor  # [position] where among ``slots`` it is
-    slot: Tensor  # [position] where among ``slots`` it is
+    attention: Tensor  # [row, token] 1 for a token, 0 for padding
+    text_of_row: Tensor  # [row] index of the input's text in the run
+    input_of_row: Tensor  # [row] index of the input among those of its text
+    row: Tensor  # [position] row of the masked position in ``ids``
+    column: Tensor  # [position] and its column
+    labels: Tensor  # [position] id to predict
+    text_of: Tensor  # [position] index of its text
+    token_of: Tensor  # [position] index of the token in its text
+    weight: Tensor  # [position] 1 / number of masked positions of its text
+    texts: Tensor  # [piece text] texts with a position here
+    slots: Tensor  # [piece text, slot] positions of each text; short rows repeat the first
+    is_used: Tensor  # [piece text, slot] false where filled
+    piece_text: Tensor  # [position] row in ``slots``
+    slot: Tensor  # [position] column in ``slots``
 
     def in_slots(self, values: Tensor) -> Tensor:
-        """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
+        """[position, …] to [piece text, slot, …]; ignore the values in unused slots."""
         return values[self.slots]
 
 
 @dataclass(frozen=True, eq=False)
 class MaskedInput:
-    """One masked input, before it is packed."""
+    """One masked input before packing."""
 
-    ids: np.ndarray  # [token] vocabulary ids, masked, with the special tokens around them
-    masked: np.ndarray  # [position] where in ``ids`` a token has to be predicted
-    labels: np.ndarray  # [position] the id to predict there
-    tokens: np.ndarray  # [position] the token, as an index into the text's tokens
+    ids: np.ndarray  # [token] vocabulary ids, masked, with special tokens
+    masked: np.ndarray  # [position] index in ``ids``
+    labels: np.ndarray  # [position] id to predict
+    tokens: np.ndarray  # [position] index of the token in the text
     text: int  # index of the text
-    number: int  # index of the input, counted over the chunks of its text
-    weight: float  # of each position in the loss
+    number: int  # index of the input among those of its text
+    weight: float  # of each position in the text's loss
 
 
 def mask_texts(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> list[MaskedInput]:
-    """The masked inputs of all chunks of texts, in order.
-
-    All inputs of a text are one optimiser step, whose loss is the mean over their masked positions
-    (neural paper, Figure 8: the inputs of all chunks are one data set).
-    """
+    """The masked inputs of all texts; a text's chunks share one step (neural paper, Figure 8)."""
     return [
         entry
         for index, text in enumerate(texts)
@@ -122,7 +112,7 @@ def _mask_chunks(
 
 
 def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
-    """Inputs of like length together, in groups that go through the network as one piece each."""
+    """Group inputs of similar length into batches, one piece each."""
     habits = model.behaviour
     ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
     groups: list[list[MaskedInput]] = []
@@ -144,7 +134,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 
 
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
-    """Some inputs as one piece; those of a text come to stand together."""
+    """Pack inputs into one piece, grouped by text."""
     place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)
@@ -187,20 +177,16 @@ def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
 
 
 class Prepared(NamedTuple):
-    """A piece and what is kept of it between epochs.
+    """A piece with what is reused between epochs."""
 
-    Attributes:
-        frozen_output: of what lies below the tuned parameters: [piece text, slot, width] when only
-            the head is tuned, else [row, token, width]; None when nothing is reused.
-    """
-
-    piece: Piece  # what goes through the network
+    piece: Piece
+    # [piece text, slot, width] for the head alone, else [row, token, width]
     frozen_output: Tensor | None
-    tail: FrozenTail | None  # its loss, when the precision is fast
+    tail: FrozenTail | None  # the loss, if the precision is fast
 
 
 class PreparedInputs:
-    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows."""
+    """The pieces of a run; the output below the tuned layers is cached while memory allows."""
 
     def __init__(
         self,
@@ -266,7 +252,7 @@ class PreparedInputs:
 
 
 def stop_between(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
-    """Yield the inputs; `Stopped` between two of them when ``should_stop`` says so."""
+    """Yield the inputs; raise `Stopped` between two of them when ``should_stop`` returns true."""
     for prepared in inputs:
         if should_stop():
             raise Stopped

@@ -1,4 +1,4 @@
-"""Texts learnt to the end without being watched, as many at a time as the machine does best."""
+"""Micro-tuning to the end without watching, in batches sized for the device."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ def learn(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> MicroTuning:
-    """Tune to the end without being watched; `Stopped` where ``should_stop`` says so.
-
-    A few texts at a time go through all epochs: on a CPU as many as stay in its cache, on a GPU as
-    many as can be kept there.
-    """
+    """Micro-tune all texts; `Stopped` if ``should_stop`` returns true."""
     return learn_by_epoch(model, texts, settings, [settings.epochs], should_stop)[settings.epochs]
 
 
@@ -52,14 +48,10 @@ def learn_by_epoch(
     epochs: Iterable[int],
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
-    """`learn`, and by epoch what there is after some of the epochs on the way.
+    """`learn`, with the results after each of ``epochs``, equal bit for bit to those of shorter
+    runs.
 
-    Up to there a run that has fewer epochs is the same, bit by bit, unless it is fast: how often a
-    fast run looks at all words depends on the number of its epochs.
-
-    Raises:
-        SettingsError: an epoch is not there, or is on the way of a fast run.
-        Stopped: ``should_stop`` said so.
+    Raises `SettingsError` for an epoch outside the run or, if fast, before its end; `Stopped` too.
     """
     by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
     for epoch in by_epoch:
@@ -81,7 +73,7 @@ def learn_by_epoch(
 def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
-    """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""
+    """Texts in order, in batches that fit a CPU's cache or a GPU's memory with padding."""
     layer, on_cpu = output_layer(model, product_dtype(settings)), model.device.type == "cpu"
     counted = [(text, count_masked(text, settings)) for text in texts]
 
@@ -102,16 +94,10 @@ def loss_gradients(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> tuple[np.ndarray, ...]:
-    """The gradient of every text's loss, by the layers that would be tuned; nothing is tuned.
+    """Per layer, the [text, dim] gradient of each text's exact micro-tuning loss. Tunes nothing.
 
-    The loss is that of micro-tuning, exact: the cross entropy averaged over the masked positions of
-    all chunks of a text.
-
-    The result is, per layer, [text, dim].
-
-    Raises:
-        ModelError: the architecture does not let these layers be tuned.
-        Stopped: ``should_stop``, asked before every pass through the network, said so.
+    Raises `ModelError` if these layers cannot be tuned, and `Stopped` if ``should_stop`` returns
+    true.
     """
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)

@@ -42,33 +42,27 @@ def micro_tune(
     should_stop: ShouldStop = never,
     **options: Unpack[TuningOptions],
 ) -> Iterator[TuningEvent]:
-    """Tune the chosen layers on every text, each from the pretrained weights, each on its own.
-
-    The texts go through the network together and learn nothing of each other; the model itself is
-    only read. Whoever consumes the events may stop at any of them.
+    """Tune the chosen layers on every text, each independently from the pretrained weights.
 
     >>> micro_tune(model, ["A text."], epochs=5)
 
+    The model itself stays unchanged. You may stop consuming events at any time.
+
     Args:
-        model: from `neuralviz.load_model`.
-        texts: at least one.
-        settings: how; by default the paper's.
-        with_deltas: events carry the deltas of every epoch.
-        with_token_shares: the result says which tokens wrote the deltas. Free when only the head
-            is tuned; otherwise one backward pass a token.
-        reuse: keep what lies below the lowest tuned parameter. ``False`` computes the whole
-            network in every step and gives the same numbers.
-        should_stop: asked before every pass through the network, of which an epoch of long texts
-            has many.
-        options: settings that are to differ from ``settings``, as of `check_settings`.
+        settings: the paper's by default; ``options`` override single values (`TuningOptions`).
+        with_deltas: add the deltas to every event.
+        with_token_shares: compute each token's share of the delta. Free if only the head is tuned,
+            else one backward pass per token.
+        reuse: compute the frozen lower part once; ``False`` gives the same numbers, slower.
+        should_stop: checked before every pass through the network, many per epoch for long texts.
 
     Yields:
-        A `TuningEvent` for every epoch; the last one carries the `MicroTuning`.
+        A `TuningEvent` per epoch; the last carries the `MicroTuning`.
 
     Raises:
         SettingsError, TextError: at once.
-        ModelError: with the first event, where the architecture does not let these layers be tuned.
-        Stopped: ``should_stop`` said so.
+        ModelError: at the first event, if the architecture does not allow these layers to be tuned.
+        Stopped: ``should_stop`` returned true.
     """
     check_model(model, LanguageModel, "micro_tune")
     settings = check_settings(model, settings, **options)
@@ -103,7 +97,7 @@ def tune(
     reuse: bool = True,
     should_stop: ShouldStop = never,
 ) -> Iterator[TuningEvent]:
-    """`micro_tune` on tokenised texts with checked settings."""
+    """`micro_tune` for tokenised texts and checked settings."""
     run = TuningRun(
         model,
         texts,
@@ -125,11 +119,7 @@ def tune(
 
 
 class TuningRun:
-    """Micro-tuning under way, an epoch at a time.
-
-    All masked inputs of a text, of all its chunks, are one optimiser step. An exact step only
-    queues work on the model's device; reading a result waits for it.
-    """
+    """Micro-tuning, one epoch at a time. Exact steps are queued on the device, not waited for."""
 
     def __init__(
         self,
@@ -162,11 +152,7 @@ class TuningRun:
         self._norms: list[Tensor] = []  # after every epoch, [text, layer]
 
     def step(self) -> Tensor:
-        """Take the next epoch's step; returns [text] the loss before it.
-
-        Raises:
-            Stopped: ``should_stop``, asked before every pass through the network, said so.
-        """
+        """Take a step, return the [text] loss before it; `Stopped` if ``should_stop`` says so."""
         inputs = stop_between(self._should_stop, self._inputs)
         loss = self._gradients.compute(inputs, self._optimizer.value)  # [text]
         grad = self._gradients.joined  # [text, value]
@@ -185,11 +171,10 @@ class TuningRun:
         return torch.stack([torch.linalg.vector_norm(d, dim=1) for d in deltas], dim=1)
 
     def deltas(self) -> tuple[np.ndarray, ...]:
-        """Per layer, [text, dim]."""
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """The result so far, as if the latest epoch were the last of the run."""
+        """The result if the run ended with the latest epoch."""
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,

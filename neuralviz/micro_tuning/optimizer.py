@@ -1,4 +1,4 @@
-"""AdamW over many texts at once, a row a text."""
+"""AdamW over many texts at once, one row per text."""
 
 from __future__ import annotations
 
@@ -14,34 +14,27 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """AdamW's next step: the state after it, and the parts of the change.
+    """A pending AdamW step, all [text, dim]; the weights change by ``decay - scale * first``."""
 
-    All are [text, dim]. The change of the weights is ``decay - scale * first``.
-    """
-
-    first: Tensor
-    second: Tensor
+    first: Tensor  # moving average of the gradient after the step
+    second: Tensor  # and of its square
     scale: Tensor
     decay: Tensor
-    value: Tensor
+    value: Tensor  # the new weights
 
     @property
     def is_finite(self) -> Tensor:
-        """[text] bool, true where the step leads to numbers."""
+        """[text] true if the step leads to finite numbers."""
         return self.value.isfinite().all(dim=1) & self.second.isfinite().all(dim=1)
 
 
 @dataclass(eq=False)
 class RowAdamW:
-    """AdamW (Loshchilov & Hutter) on tuned weights, [text, dim], of one parameter or of several.
+    """``torch.optim.AdamW`` row by row; tracks each token's part, and rows can be left out."""
 
-    The library's own does not tell what of a step came from which gradient, nor leaves a text out
-    whose step leads to no numbers. It gives ``torch.optim.AdamW``'s numbers.
-    """
-
-    value: Tensor  # [text, dim] the tuned weights
+    value: Tensor  # [text, dim] tuned weights
     settings: TuningSettings
-    text_of: Tensor  # [token] the text of each token whose part is followed; empty to follow none
+    text_of: Tensor  # [token] text of each followed token; empty to follow none
 
     def __post_init__(self) -> None:
         self.start = self.value.clone()
@@ -56,11 +49,10 @@ class RowAdamW:
 
     @property
     def delta(self) -> Tensor:
-        """[text, dim] tuned minus original weights."""
         return self.value - self.start
 
     def prepare(self, grad: Tensor) -> Step:
-        """The step that the gradient [text, dim] asks for, not taken yet."""
+        """The step for the [text, dim] gradient; weights stay unchanged until `take`."""
         s, (beta1, beta2) = self.settings, self.settings.betas
         n_steps = self.n_taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
@@ -73,13 +65,7 @@ class RowAdamW:
         return Step(first, second, scale, decay, value)
 
     def take(self, step: Step, texts: Tensor, token_grad: Tensor | None = None) -> None:
-        """Take a prepared step; texts that are left out once are left out for good.
-
-        Args:
-            step: from `prepare`.
-            texts: [text] bool, true for those that take it.
-            token_grad: [token, dim] the part of the gradient of each token that is followed.
-        """
+        """Take the step for the texts marked in ``texts``; once left out, a text must stay out."""
         rows = texts[:, None]
         if token_grad is not None:
             beta1 = self.settings.betas[0]

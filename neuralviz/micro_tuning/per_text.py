@@ -1,14 +1,4 @@
-"""One frozen network run for many texts at once, each with tuned vectors of its own.
-
-A `PerTextNetwork` is a shallow copy of the model's module tree: every parameter is the shared
-model's own tensor, and nothing of the shared model is changed. In the copy
-
-- modules that own a tuned 1-D parameter take it from a table with a row a text,
-- the output layer is left out, so that what would go into it comes out,
-- everything below the lowest tuned parameter is replaced by what it gave once (the paper's
-  Appendix B): the whole encoder when only the head is tuned, with the head's first matrix product
-  where only the bias behind it moves; else the blocks below.
-"""
+"""One frozen network for many texts at once, each with its own tuned vectors."""
 
 from __future__ import annotations
 
@@ -40,10 +30,7 @@ HEAD_ONLY = "head"
 
 
 def sharing_copy(network: nn.Module, paths: Iterable[str]) -> nn.Module:
-    """A copy of which only the modules that lead to ``paths``, and those there, are its own.
-
-    All others, and every tensor, are the network's: what is copied can be replaced or hooked.
-    """
+    """A copy that shares all tensors, and all modules but those at or above ``paths``."""
     within: dict[str, set[str]] = {}
     for path in filter(None, paths):
         child, _, remainder = path.partition(".")
@@ -63,7 +50,7 @@ def _replace(network: nn.Module, path: str, module: nn.Module) -> None:
 
 
 def _blocks_path(network: nn.Module) -> str:
-    """Path of the list of transformer blocks, empty where the model has no plain list."""
+    """Path of the list of transformer blocks; empty if the model has no plain list."""
     depth = getattr(network.config, "num_hidden_layers", None)
     for path, module in network.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == depth:
@@ -72,15 +59,11 @@ def _blocks_path(network: nn.Module) -> str:
 
 
 class PerTextNetwork:
-    """The part of a frozen model from the lowest tuned parameter up to the output layer.
+    """A frozen model with tuned 1-D parameters per text, ending before the output layer.
 
-    Args:
-        model: the shared model; it is read, never written.
-        names: the tuned 1-D parameters.
-        reuse: whether to compute what lies below them once. ``False`` runs the whole network
-            every time: slower, and the same numbers.
-
-    Not to be shared between threads: every run makes its own, which costs milliseconds.
+    It shares all tensors with the model, which stays unchanged. With ``reuse``, whatever lies below
+    the lowest tuned parameter is computed once (Appendix B): the encoder for the head alone, else
+    the lower blocks. Not thread-safe; make one per run, which takes milliseconds.
     """
 
     def __init__(self, model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True) -> None:
@@ -129,7 +112,7 @@ class PerTextNetwork:
             self._entry.is_multiplied = True
 
     def _find_entry(self, model: LanguageModel) -> PerTextLinear | None:
-        """The head's linear layer that gets the encoder's output as it is: its weight is frozen."""
+        """The head's linear layer that receives the encoder's output unchanged, if unique."""
         probe = torch.zeros(1, 1, model.d_model, device=model.device)
         modules = []
 
@@ -148,13 +131,12 @@ class PerTextNetwork:
 
     @staticmethod
     def _output_bias_name(network: nn.Module, names: tuple[str, ...]) -> str | None:
-        """The tuned name that is the output layer's bias, if any."""
         bias = network.get_output_embeddings().bias
         by_name = dict(network.named_parameters())
         return next((name for name in names if by_name[name] is bias), None)
 
     def _owners(self) -> dict[str, dict[str, str]]:
-        """Path of each module with tuned parameters: what they are in it to their names."""
+        """Module paths to their tuned parameters: name in the module to full name."""
         owners: dict[str, dict[str, str]] = {}
         for name in self.names:
             if name != self.output_bias_name:
@@ -177,11 +159,7 @@ class PerTextNetwork:
     def run_frozen_part(
         self, ids: Tensor, attention: Tensor, positions: tuple[Tensor, ...] = ()
     ) -> Tensor | None:
-        """Run what lies below the cut on [row, token] inputs: [row, token, width].
-
-        None when nothing is reused. ``positions``, for a head alone, are indices of rows and of
-        tokens in any shape: the result is then […, width], the vectors there alone.
-        """
+        """[row, token, width] output below the cut; […, width] at ``positions`` if head-only."""
         if self.cut is None:
             return None
         if self.cut == HEAD_ONLY:
@@ -194,7 +172,7 @@ class PerTextNetwork:
         return self._precomputed.block_input
 
     def _watch_block_at_the_cut(self) -> nn.Module:
-        """A copy of the base model that notes what its block at the cut is given."""
+        """A copy of the base model that records the input of the block at the cut."""
         # named within the base model, which the whole network's path begins with
         whole = self._model.network
         path = self._blocks_path.removeprefix(f"{whole.base_model_prefix}.")
@@ -213,10 +191,7 @@ class PerTextNetwork:
         return network
 
     def at_positions(self, frozen_output: Tensor, values: dict[str, Tensor]) -> Tensor:
-        """Head-only: [text, position, width] of `run_frozen_part` to the output layer's inputs.
-
-        ``values`` hold a row a text, or [text, position, dim] one a position.
-        """
+        """Output-layer inputs, head only; ``values`` are [text, dim] or [text, position, dim]."""
         self.rows.values = values
         self.rows.text_of = torch.arange(len(frozen_output), device=frozen_output.device)
         self._precomputed.output = frozen_output
@@ -231,10 +206,7 @@ class PerTextNetwork:
         values: dict[str, Tensor],
         text_of: Tensor,
     ) -> Tensor:
-        """[row, token] inputs to [row, token, width] output-layer inputs.
-
-        ``values`` hold a row a row of the inputs; ``frozen_output`` is theirs of `run_frozen_part`.
-        """
+        """[row, token, width] output-layer inputs; ``values`` are [row, dim]."""
         self.rows.values, self.rows.text_of = values, text_of
         self._precomputed.output = frozen_output
         return self._network(input_ids=ids, attention_mask=attention).logits

@@ -1,7 +1,4 @@
-"""What a model predicts at masked positions, before and after micro-tuning.
-
-They are those of a text that it was tuned on, or the blanks of any sentence.
-"""
+"""Predictions at masked positions and blanks, before and after micro-tuning."""
 
 from __future__ import annotations
 
@@ -38,18 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MaskedPredictions:
-    """The predictions for every masked position of a text, input by input, token by token.
+    """Predictions at a text's masked positions, ordered by input, then token."""
 
-    Attributes:
-        input: [position] the input, counted over all chunks; within a chunk in the order of
-            `mask_inputs`.
-    """
-
+    # [position] index of the input over all chunks, in the order of `mask_inputs`
     input: np.ndarray
-    token: np.ndarray  # [position] the masked token, as an index into the text's tokens
-    label: np.ndarray  # [position] its vocabulary id: what should be predicted
+    token: np.ndarray  # [position] index of the masked token in the text
+    label: np.ndarray  # [position] its vocabulary id
     probability: np.ndarray  # [position] of the label, 0 … 1
-    loss: np.ndarray  # [position] cross entropy in nats, minus the logarithm of ``probability``
+    loss: np.ndarray  # [position] cross entropy in nats
     top_ids: np.ndarray  # [position, top] the likeliest vocabulary ids, likeliest first
     top_probabilities: np.ndarray  # [position, top] their probabilities
 
@@ -58,7 +51,7 @@ class MaskedPredictions:
 
     @property
     def mean_loss(self) -> float:
-        """Mean cross entropy over the positions; over all of a text, what tuning minimises."""
+        """Mean cross entropy in nats; over all of a text's positions, what tuning minimises."""
         return float(self.loss.mean())
 
 
@@ -72,15 +65,14 @@ def predict_masked(
     at_most: int | None = None,
     should_stop: ShouldStop = never,
 ) -> list[MaskedPredictions]:
-    """Predict the masked positions of all inputs that the settings make from a text.
+    """Predict a text's masked positions, once for each entry of ``all_deltas``.
 
-    Each of ``all_deltas`` is, per layer of the settings, [dim] to be added to its weights; None is
-    the pretrained model. What lies below the tuned layers is run once. ``top`` is how many of the
-    likeliest tokens to give, ``at_most`` the number of masked positions of a long text.
+    An entry holds one [dim] delta per layer; None is the pretrained model. ``top`` tokens are kept
+    per position, and at most ``at_most`` positions.
 
     Raises:
-        SettingsError: deltas do not fit the layers, or ``top`` is not 1 … vocabulary size.
-        Stopped: ``should_stop``, asked before every pass through the network, said so.
+        SettingsError: deltas do not fit the layers, or ``top`` is not in 1 … vocabulary size.
+        Stopped: ``should_stop``, checked before every pass, returned true.
     """
     _check_top(model, top)
     network = per_text_network(model, settings.layers)
@@ -111,7 +103,6 @@ def _check_top(model: LanguageModel, top: int) -> None:
 
 
 def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
-    """The predictions of some pieces, input by input."""
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:at_most]
     return MaskedPredictions(*(column[order] for column in columns))
@@ -120,7 +111,7 @@ def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> 
 def _tuned_values(
     model: LanguageModel, layers: Sequence[str], deltas: Sequence[np.ndarray] | None
 ) -> dict[str, Tensor]:
-    """Layer name to [1, dim] weights."""
+    """Layer name to [1, dim] weights with the deltas added."""
     parameters = dict(model.network.named_parameters())
     values = {name: parameters[name].detach()[None] for name in layers}
     if deltas is None:
@@ -141,7 +132,7 @@ def _predict(
     values: dict[str, Tensor],
     top: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
+    """Probability and loss of the label, and ids and probabilities of the likeliest tokens."""
     vectors = _output_layer_inputs(network, piece, frozen_output, values)
     rows = rows_at_once(len(network.output_weight))  # logits never exist all at once
     parts = []
@@ -154,7 +145,7 @@ def _predict(
 
 
 def _compute_logits(network: PerTextNetwork, vectors: Tensor, values: dict[str, Tensor]) -> Tensor:
-    """[position, vocab] logits of [position, width] inputs of the output layer."""
+    """[position, vocab] logits from [position, width] output-layer inputs."""
     logits = vectors @ network.output_weight.T
     bias = values.get(network.output_bias_name or "", network.output_bias)
     if bias is not None:
@@ -163,7 +154,6 @@ def _compute_logits(network: PerTextNetwork, vectors: Tensor, values: dict[str, 
 
 
 def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
-    """Run the part of the network below the tuned layers on a piece."""
     positions = (piece.row, piece.column) if network.cut == HEAD_ONLY else ()
     return network.run_frozen_part(piece.ids, piece.attention, positions=positions)
 
@@ -171,7 +161,7 @@ def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
 def _output_layer_inputs(
     network: PerTextNetwork, piece: Piece, frozen_output: Tensor | None, values: dict[str, Tensor]
 ) -> Tensor:
-    """[position, width] what goes into the output layer at the masked positions of a piece."""
+    """[position, width] inputs of the output layer at a piece's masked positions."""
     rows = {name: value for name, value in values.items() if name != network.output_bias_name}
     if network.cut == HEAD_ONLY:
         assert frozen_output is not None
@@ -190,18 +180,17 @@ def fill_blanks(
     deltas: Sequence[tuple[float, TextDelta]],
     top: int = 5,
 ) -> tuple[FilledBlank, ...]:
-    """Predict the blanks of a sentence with the pretrained weights, and with deltas added to them.
+    """Predict a sentence's blanks (``___`` or ``[MASK]``) with and without the deltas.
 
     >>> fill_blanks(model, "She sat on the ___.", [(1.0, delta)])
 
-    Blanks are written as ``___`` or ``[MASK]``. ``deltas`` are pairs of a scale from -2 to 2 and a
-    delta; scaled, they are summed. A blank gets ``top`` tokens, 1 … vocabulary size.
+    Deltas are multiplied by their scale, -2 … 2, and summed. Each blank gets ``top`` tokens.
 
     Raises:
-        TextError: there is no blank, there are too many, or the sentence does not fit the window.
-        SettingsError: a delta is of another model or layers, or no finite number; a scale or
-            ``top`` is out of range; or there is no delta.
-        ModelError: the architecture does not let these layers be tuned.
+        TextError: there is no blank, there are too many, or the sentence exceeds the window.
+        SettingsError: there is no delta, one is not finite or of another model or other layers, or
+            a scale or ``top`` is out of range.
+        ModelError: the architecture does not allow these layers to be tuned.
     """
     _check_top(model, top)
     masked = _mask_blanks(model, sentence)
@@ -225,7 +214,6 @@ def fill_blanks(
 
 
 def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
-    """The sentence as an input that is masked at its blanks."""
     parts = split_at_blanks(sentence)
     # The blank before a masked token belongs to the token, in vocabularies that have it there.
     pieces = [*(part.rstrip() for part in parts[:-1]), parts[-1]]
@@ -257,7 +245,7 @@ def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
 def _sum_deltas(
     model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]
 ) -> dict[str, np.ndarray]:
-    """Layer name to [dim] the sum of the scaled deltas."""
+    """Layer name to the [dim] sum of the scaled deltas."""
     if not deltas:
         raise SettingsError("Choose at least one delta.")
     sizes = {layer.name: layer.size for layer in model.layers}
@@ -283,7 +271,6 @@ def _sum_deltas(
 
 
 def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
-    """A filled blank from [vocab] probabilities before and after."""
 
     def candidates(scores: Tensor) -> tuple[Candidate, ...]:
         return tuple(
@@ -295,6 +282,6 @@ def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -
 
 
 def _spell_token(model: LanguageModel, token: int) -> str:
-    """A token as a reader writes it, without the marks of its vocabulary."""
+    """A token as a reader writes it, without vocabulary marks."""
     spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelt or model.tokenizer.convert_ids_to_tokens(token)

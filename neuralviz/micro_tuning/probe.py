@@ -1,4 +1,4 @@
-"""Whether a model's layers can be tuned text by text: tried once, before they are."""
+"""Checks, by a trial pass, whether a model's layers can be tuned text by text."""
 
 from __future__ import annotations
 
@@ -26,17 +26,14 @@ _reusable: WeakKeyDictionary[LanguageModel, dict[tuple[tuple[str, ...], bool], b
 def per_text_network(
     model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True
 ) -> PerTextNetwork:
-    """A `PerTextNetwork` that was seen to give the whole model's numbers.
+    """A `PerTextNetwork` after checking that its logits equal the whole model's.
 
-    An architecture may look at what a `PerTextNetwork` replaces. So on the first use of a model and
-    layers the network is compared with the whole model on two short inputs; where reuse does not
-    agree, the whole network is run in every step. What the comparison came to is remembered, unless
-    it ran out of memory: that says nothing of the model.
+    The first use of a model and layers compares both on two short inputs, with reuse and, if that
+    fails, without. The outcome is remembered, except when memory runs out.
 
     Raises:
-        ModelError: these layers of the model cannot be tuned text by text, or its weights are no
-            finite numbers.
-        RuntimeError: of torch, there is too little memory for the comparison.
+        ModelError: these layers cannot be tuned per text, or the model's weights are not finite.
+        RuntimeError: memory ran out.
     """
     only_head = all(name in model.head_layers for name in names)
     if model.token_types is not None and not only_head:
@@ -78,11 +75,7 @@ def per_text_network(
 
 
 def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
-    """Whether two inputs of different weights give the whole model's logits.
-
-    And whether gradients come back to the weights. The inputs are of different lengths where the
-    model's may be padded.
-    """
+    """Whether two inputs with different weights give the whole model's logits, and gradients."""
     word = model.encoder.encode("a", add_special_tokens=False).ids[:1]
     lengths = (1, 4) if model.behaviour.batching == "padded" else (4, 4)
     inputs = [[*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in lengths]
@@ -136,7 +129,7 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
 
 
 def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) -> Tensor:
-    """[token, vocab] logits of one input by the whole model with other weights."""
+    """[token, vocab] logits of one input by the whole model with the given weights."""
     draws, keeps_state = model.behaviour.draws, model.behaviour.keeps_state
     network = copy_network(model.network) if keeps_state else model.network
     with seeded(0) if draws else nullcontext():

@@ -1,4 +1,4 @@
-"""The type of matrix products while texts are tuned, chosen for this thread alone."""
+"""The dtype of matrix products during micro-tuning, set for this thread only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ if TYPE_CHECKING:
 
 
 def product_dtype(settings: TuningSettings) -> torch.dtype:
-    """Type of the factors of matrix products."""
     return torch.bfloat16 if settings.in_bf16 else torch.float32
 
 
 @contextmanager
 def products_in(device: torch.device, settings: TuningSettings) -> Iterator[None]:
-    """Make the matrix products of modules in the settings' type.
+    """Run the matrix products of modules in the settings' dtype, in this thread only.
 
-    On a CPU the backward pass of torch's fused attention is very slow in bfloat16, so attention is
-    made there of plain products. `torch.nn.attention.sdpa_kernel` would choose so for the whole
-    process, and would change what other threads compute with the same model; autocast and
-    function modes are the thread's own, so nobody else notices and nothing has to be locked.
+    On a CPU, torch's fused attention is very slow backwards in bfloat16, so it is replaced there;
+    `torch.nn.attention.sdpa_kernel` would affect other threads.
     """
     with ExitStack() as stack:
         if settings.in_bf16:
@@ -45,8 +42,6 @@ def products_in(device: torch.device, settings: TuningSettings) -> Iterator[None
 
 
 class _UnfusedAttention(TorchFunctionMode):
-    """Scaled dot product attention is `unfused_attention`; everything else is as it was."""
-
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -69,12 +64,7 @@ def unfused_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """`torch.nn.functional.scaled_dot_product_attention` under autocast to bfloat16.
-
-    The numbers are those of `SDPBackend.MATH`: arguments rounded to bfloat16, float32 in between.
-    Tensors are [row, head, token, width]. With arguments that a frozen masked language model does
-    not use, torch's own function is called.
-    """
+    """`scaled_dot_product_attention` in bfloat16 on a CPU; results equal `SDPBackend.MATH`."""
     if dropout_p or is_causal or enable_gqa:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -95,7 +85,7 @@ def unfused_attention(
 
 
 def has_native_bf16(device: torch.device | str) -> bool:
-    """Whether a device multiplies bfloat16 numbers in hardware; others imitate it, slowly."""
+    """Whether the device multiplies bfloat16 in hardware rather than by slow emulation."""
     import torch
 
     if torch.device(device).type == "cuda":
@@ -112,6 +102,6 @@ def has_native_bf16(device: torch.device | str) -> bool:
 
 
 def warn_of_imitated_bf16(device: torch.device | str) -> None:
-    """Warn the caller of the calling function where a device imitates bfloat16."""
+    """Warn the caller's caller if the device only emulates bfloat16."""
     if not has_native_bf16(device):
         warnings.warn(PrecisionWarning(), stacklevel=3)

@@ -1,4 +1,4 @@
-"""A run as it is watched: what is known so far, folded from its events."""
+"""What is known of a running micro-tuning, accumulated from its events, and its file."""
 
 from __future__ import annotations
 
@@ -27,38 +27,30 @@ RECORD_FORMAT = RecordFormat(
 
 
 class RunRecord:
-    """The results so far of a run over ``texts``; `having` makes a new record with more events.
-
-    Attributes:
-        loss: [epoch, text] before the epoch's step; NaN where not known yet, or no number.
-        delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
-        last: per layer [text, dim] the latest delta, NaN where there is none.
-        history: per layer [epoch, text, dim] the delta after each epoch, of as many texts as
-            64 MB hold.
-        reports: by text, once its tuning is over.
-        epochs_reached: of the batch that is being tuned; ``texts_done`` texts are finished.
-        diverged: numbers of the texts whose loss or weights ceased to be finite.
-    """
+    """The results of a run so far; `having` returns a copy with further events."""
 
     def __init__(self, model_id: str, settings: TuningSettings, texts: Sequence[str]) -> None:
         self.model_id = model_id
         self.settings = settings
         self.texts = tuple(texts)
         shape = (settings.epochs, len(self.texts))
+        # [epoch, text] before the step; NaN if unknown or not a number
         self.loss = np.full(shape, np.nan)
+        # [epoch, text, layer]; NaN if unknown
         self.delta_norm = np.full((*shape, len(settings.layers)), np.nan)
-        self.last: list[np.ndarray] = []
+        self.last: list[np.ndarray] = []  # per layer, [text, dim] latest delta; NaN if none
+        # per layer, [epoch, text, dim] deltas of the texts that fit in 64 MB
         self.history: list[np.ndarray] = []
-        self.reports: dict[int, TextReport] = {}
-        self.epochs_reached = self.texts_done = self._batch = 0
-        self.diverged: set[int] = set()
+        self.reports: dict[int, TextReport] = {}  # of finished texts
+        self.epochs_reached = self.texts_done = self._batch = 0  # epochs of the current batch
+        self.diverged: set[int] = set()  # texts whose loss or weights became infinite or NaN
 
     @property
     def n_layers(self) -> int:
         return len(self.settings.layers)
 
     def _add(self, watched: WatchedEvent) -> None:
-        """Take in one event; of a copy that nobody has read yet."""
+        """Add one event in place; only for a copy that nobody has read yet."""
         if watched.report is not None:
             self.reports[watched.report.index] = watched.report
         event, first = watched.event, watched.first
@@ -81,7 +73,6 @@ class RunRecord:
             self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
 
     def having(self, events: Sequence[WatchedEvent]) -> RunRecord:
-        """The record with some more events; this one stays as it is."""
         grown = copy(self)
         grown.loss, grown.delta_norm = self.loss.copy(), self.delta_norm.copy()
         grown.last = [kept.copy() for kept in self.last]
@@ -99,7 +90,7 @@ class RunRecord:
 
     @property
     def progress(self) -> float:
-        """Share of the work that is done, 0 … 1; a text counts by its length."""
+        """Share of the work done, 0 … 1, weighting texts by length."""
         if self.texts_done >= len(self.texts):
             return 1.0
         inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
@@ -109,11 +100,10 @@ class RunRecord:
         return float(n_done / ends[-1])
 
     def epochs_done(self, text: int) -> int:
-        """Epochs that a text has been tuned for."""
         return int((~np.isnan(self.delta_norm[:, text, 0])).sum())
 
     def delta(self, layer: int, text: int) -> np.ndarray:
-        """[epoch, dim] the delta of a layer after each epoch, NaN where it is not kept."""
+        """[epoch, dim] a layer's delta after each epoch; NaN if not kept."""
         history = self.history[layer]
         if text < history.shape[1]:
             return history[:, text]
@@ -122,67 +112,58 @@ class RunRecord:
         return only_last
 
     def text_delta(self, text: int) -> TextDelta:
-        """The latest delta of a text; NaN where it has not been started."""
+        """A text's latest delta; NaN if not started."""
         values = tuple(last[text] for last in self.last)
         return TextDelta(self.model_id, self.settings.layers, values)
 
     def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
-        """The ``n`` neurons of a layer that moved most so far, strongest first."""
+        """The ``n`` neurons of a layer that moved most, strongest first."""
         if not self.epochs_done(text):
             return []
         return np.argsort(-np.abs(self.last[layer][text]))[:n].tolist()
 
     def loss_curves(self) -> np.ndarray:
-        """[text, epoch + 1] `loss_curve` of every text."""
         return np.array([self.loss_curve(i) for i in range(len(self.texts))])
 
     def loss_curve(self, text: int) -> np.ndarray:
-        """[epoch + 1] loss after so many epochs of learning, NaN where not known."""
+        """[epoch + 1] loss after 0, 1, … epochs; NaN if unknown."""
         report = self.reports.get(text)
         last = np.nan if report is None or report.loss_after is None else report.loss_after
         return np.append(self.loss[:, text], last)
 
     def loss_rose(self, text: int) -> bool:
-        """Whether the last known loss is above the first, or no number."""
+        """Whether the last known loss exceeds the first or is not finite."""
         losses = self.loss[: self.epochs_done(text), text]
         return len(losses) > 1 and not losses[-1] <= losses[0]
 
     @property
     def started_texts(self) -> list[int]:
-        """Numbers of the texts that have a delta."""
         return [i for i in range(len(self.texts)) if self.epochs_done(i)]
 
     def texts_like(self, text: int) -> list[int]:
-        """Numbers of the texts that are as far as a text: finished, under way or not started.
-
-        A text is finished when there is a report on it.
-        """
+        """Numbers of the texts at the same stage: finished, under way or not started."""
 
         states = [(i in self.reports, self.epochs_done(i) > 0) for i in range(len(self.texts))]
         return [i for i, state in enumerate(states) if state == states[text]]
 
     def embeddings(self) -> np.ndarray:
-        """[started text, dim] neural embeddings after the epochs done so far."""
+        """[started text, dim] neural embeddings so far."""
         started = self.started_texts
         return neural_embeddings(tuple(last[started] for last in self.last))
 
 
 def load_record(path: Path) -> RunRecord:
-    """The run in a file of `record_bytes`; errors as of `read_record`."""
+    """Read a file written from `record_bytes`; errors as `read_record`."""
     return read_record(path.read_bytes())
 
 
 def record_bytes(record: RunRecord) -> bytes:
-    """The content of a file with a run that is over, also one that was stopped.
-
-    Deltas on the way are rounded to float16 where all are within its range; the latest are not, so
-    that embeddings come back bit by bit.
-    """
+    """Pack a run, finished or stopped; all deltas but the latest become float16 where they fit."""
     return RECORD_FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
 
 
 def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """In float16 where all values are within its range, which those that diverged may not be."""
+    """Convert to float16 if all values are within its range; diverged ones may not be."""
     with np.errstate(over="ignore"):
         halves = [values.astype(np.float16) for values in history]
     return [
@@ -192,7 +173,7 @@ def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def read_record(content: bytes) -> RunRecord:
-    """The run that `record_bytes` made bytes of; ValueError for anything else."""
+    """Unpack `record_bytes`; ValueError for anything else."""
     values = RECORD_FORMAT.unpack(content)
     try:
         record = RunRecord(values["model_id"], values["settings"], values["texts"])

@@ -1,4 +1,4 @@
-"""The settings of a micro-tuning run, checked once."""
+"""The settings of a micro-tuning run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from neuralviz.models.tokens import TokenizedText
 
 MAX_EPOCHS = 1000
+# Version of the computation, part of the keys of stored results. Raise it when results change.
 REVISION = 3
-"""Version of the computation, in the keys of kept results: raise it when results change."""
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
@@ -46,27 +46,22 @@ MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token 
 class TuningSettings:
     """How texts are micro-tuned on (neural paper, section 2).
 
-    Attributes:
-        predict_unmasked: nothing is masked and every token has to be predicted, in place of the
-            blueprints (the paper's Appendix A: works, less well).
-        precision: ``exact``; ``fast``, after the first step over a part of the vocabulary;
-            ``bf16``, with what goes into matrix products and comes out of them rounded to bfloat16;
-            ``fast+bf16``, both. Fast is exact where nothing can be spared safely: with the output
-            layer's bias, a small vocabulary, or a learning rate above 0.05.
-        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be: an
-            estimate that texts are kept to, not a bound.
+    ``precision`` is ``exact``, ``fast`` (only part of the vocabulary after the first step),
+    ``bf16`` (matrix products in bfloat16) or ``fast+bf16``. Fast falls back to exact if the output
+    layer's bias is tuned, for a small vocabulary, or for learning rates above 0.05.
     """
 
     layers: tuple[str, ...]  # names of the tuned 1-D parameters, in the order of the embedding
-    blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS  # masking blueprints
-    epochs: int = 10  # passes over a text's inputs
+    blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS
+    epochs: int = 10  # each is one pass over a text's inputs, and one step
     learning_rate: float = 0.01  # of AdamW
     weight_decay: float = 0.01  # of AdamW
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     eps: float = 1e-8  # of AdamW
+    # mask nothing, predict all tokens (Appendix A: works, less well)
     predict_unmasked: bool = False
     precision: Precision = "exact"
-    tolerance: float = DEFAULT_TOLERANCE
+    tolerance: float = DEFAULT_TOLERANCE  # estimated loss of cosine to exact, if fast
 
     def __post_init__(self) -> None:
         if not self.is_fast:  # it has no other
@@ -74,7 +69,7 @@ class TuningSettings:
 
     @property
     def is_fast(self) -> bool:
-        """Whether words of little probability are followed together."""
+        """Whether improbable words are extrapolated together."""
         return is_fast(self.precision)
 
     @property
@@ -86,20 +81,15 @@ class TuningSettings:
 
     @property
     def in_bf16(self) -> bool:
-        """Whether the factors of matrix products are bfloat16."""
         return self.precision.endswith("bf16")
 
 
 class TuningOptions(TypedDict, total=False):
-    """Settings by name as people give them, before `check_settings` has looked at them.
+    """Settings as users give them, unchecked; otherwise as `TuningSettings`."""
 
-    ``layers`` are names of 1-D parameters, ``"head"`` (default) or ``"last_block"``; ``epochs`` are
-    1 … 1000; all others are as of `TuningSettings`.
-    """
-
-    layers: Iterable[str] | str | None
+    layers: Iterable[str] | str | None  # names of 1-D parameters, "head" (default) or "last_block"
     blueprints: Iterable[Sequence[int]]
-    epochs: int
+    epochs: int  # 1 … 1000
     learning_rate: float
     weight_decay: float
     predict_unmasked: bool
@@ -112,11 +102,10 @@ def check_settings(
     settings: TuningSettings | None = None,
     **options: Unpack[TuningOptions],
 ) -> TuningSettings:
-    """The checked settings of a run on a model: the given ones, or the paper's, with some options.
+    """Check ``settings``, by default the paper's, with ``options`` replacing single values.
 
-    Raises:
-        SettingsError: the model has no such layer, or a value makes no sense.
-        TypeError: there is no option of that name.
+    Raises `SettingsError` for a missing layer or invalid value, and `TypeError` for an unknown
+    option.
     """
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
         raise TypeError(f"Unknown setting: {', '.join(sorted(unknown))}.")
@@ -139,12 +128,11 @@ def check_settings(
 
 
 def is_fast(precision: str) -> bool:
-    """Whether a precision has a tolerance."""
     return precision.startswith("fast")
 
 
 def check_precision(name: str) -> Precision:
-    """The precision of a name, in which the order does not matter; else `SettingsError`."""
+    """The precision of that name, with its parts in any order; else `SettingsError`."""
     parts = {part.strip() for part in str(name).lower().split("+")} - {"exact"}
     for precision in PRECISIONS:
         if parts == set(precision.split("+")) - {"exact"}:
@@ -155,13 +143,13 @@ def check_precision(name: str) -> Precision:
 
 
 def check_tolerance(value: float) -> None:
-    """Raise `SettingsError` for a tolerance that is no number above 0 and below 1."""
+    """Raise `SettingsError` unless 0 < ``value`` < 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise SettingsError(f"The tolerance must be above 0 and below 1, not {value}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
-    """Raise `SettingsError` where one of the numbers among the settings makes no sense."""
+    """Raise `SettingsError` if a number is out of range."""
     is_whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
     if not is_whole or not 1 <= epochs <= MAX_EPOCHS:
         sentence = (
@@ -182,7 +170,7 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
 
 
 def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
-    """Masked positions of a text over all its inputs and chunks: what micro-tuning has to do."""
+    """Number of masked positions over all inputs and chunks."""
     total = 0
     for chunk in text.chunks:
         n = chunk.stop - chunk.start
@@ -195,6 +183,6 @@ def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
 def followed_values(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> int:
-    """Values that following every token takes: tokens times sizes of the layers."""
+    """Number of values needed to follow every token."""
     sizes = {layer.name: layer.size for layer in model.layers}
     return sum(map(len, texts)) * sum(sizes[name] for name in settings.layers)

@@ -1,4 +1,4 @@
-"""Modules that stand in for a frozen network's own where its texts have tuned vectors."""
+"""Modules that replace a frozen network's own so that each text uses its tuned vectors."""
 
 from __future__ import annotations
 
@@ -16,20 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class TunedRows:
-    """The tuned vectors that the modules of one `PerTextNetwork` read while it runs.
+    """The tuned vectors that the modules of one `PerTextNetwork` read during a pass."""
 
-    Attributes:
-        values: parameter name to [row, dim], a row for each row of the activations; or to
-            [row, position, dim], one for each of its positions too.
-        text_of: [row] the text a row belongs to; rows of one text that follow each other have the
-            same vectors.
-    """
-
+    # parameter name to [row, dim] or [row, position, dim]
     values: dict[str, Tensor] = field(default_factory=dict)
+    # [row] text of each row; consecutive rows of a text share their vectors
     text_of: Tensor | None = None
 
     def spread(self, name: str, ndim: int) -> Tensor:
-        """[row, …, dim] a tuned vector shaped to meet activations of ``ndim`` axes."""
+        """A tuned vector, shaped [row, …, dim] to broadcast over activations of ``ndim`` axes."""
         value = self.values[name]
         if value.ndim == ndim:
             return value
@@ -37,12 +32,12 @@ class TunedRows:
 
 
 class PerTextLinear(nn.Module):
-    """A linear layer whose bias is the row's own."""
+    """A linear layer with one bias per row."""
 
     def __init__(self, linear: nn.Linear, rows: TunedRows, bias: str) -> None:
         super().__init__()
         self.weight, self.rows, self.name = linear.weight, rows, bias
-        self.is_multiplied = False  # whether it is given the product with its weight
+        self.is_multiplied = False  # whether its input is already multiplied by its weight
 
     def forward(self, x: Tensor) -> Tensor:
         product = x if self.is_multiplied else F.linear(x, self.weight)
@@ -50,7 +45,7 @@ class PerTextLinear(nn.Module):
 
 
 class PerTextLayerNorm(nn.Module):
-    """A layer norm whose weight or bias, or both, are the row's own."""
+    """A layer norm with weight, bias or both per row."""
 
     def __init__(self, norm: nn.LayerNorm, rows: TunedRows, names: dict[str, str]) -> None:
         super().__init__()
@@ -68,7 +63,7 @@ class PerTextLayerNorm(nn.Module):
 
 
 class PerTextModule(nn.Module):
-    """Any other module that owns a tuned vector: run once for each that is another."""
+    """Any other module with tuned vectors, run once per distinct vector."""
 
     def __init__(self, module: nn.Module, rows: TunedRows, names: dict[str, str]) -> None:
         super().__init__()
@@ -95,13 +90,14 @@ class PerTextModule(nn.Module):
 
 
 class PrecomputedOutput(nn.Module):
-    """Stands for modules whose output is already known."""
+    """Stands in for modules whose output is already known."""
 
     def __init__(self, attention_type: str | None = None) -> None:
         super().__init__()
         self.output: Tensor | None = None
-        self.block_input: Tensor | None = None  # what the module that it stands for was last given
-        self.tuple_size: int | None = None  # where the module returns a tuple, the output first
+        self.block_input: Tensor | None = None  # last input of the module replaced
+        # length, if the module returns a tuple that starts with the output
+        self.tuple_size: int | None = None
         if attention_type is not None:
             self.attention_type = attention_type  # ModernBERT asks each block for it
 

@@ -1,4 +1,4 @@
-"""The whole way from a text to its products with others, with every number that occurs on it."""
+"""Micro-tuning on short texts, with every intermediate number."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ MAX_TOKENS = 64
 
 @dataclass(frozen=True, eq=False)
 class Walkthrough:
-    """Texts micro-tuned on, and what was met on the way of the first."""
+    """A run on short texts, with the intermediate numbers for the first of them."""
 
-    tuning: MicroTuning  # the run on all texts
-    inputs: MaskedInputs  # the masked inputs of the first text
-    before: MaskedPredictions  # what the model predicts at the first text's masked positions
-    after: MaskedPredictions  # what the model predicts at the first text's masked positions
-    words_before: tuple[tuple[str, ...], ...]
+    tuning: MicroTuning
+    inputs: MaskedInputs  # masked inputs of the first text
+    before: MaskedPredictions  # predictions at its masked positions
+    after: MaskedPredictions
+    words_before: tuple[tuple[str, ...], ...]  # [position][top] likeliest tokens
     words_after: tuple[tuple[str, ...], ...]
-    weights: tuple[np.ndarray, ...]  # per layer, [dim] before tuning
-    gradients: tuple[np.ndarray, ...]
-    deltas: tuple[np.ndarray, ...]  # per layer, [epoch, text, dim] after each epoch
+    weights: tuple[np.ndarray, ...]  # per layer, [dim] pretrained
+    gradients: tuple[np.ndarray, ...]  # per layer, [dim] of the first step
+    deltas: tuple[np.ndarray, ...]  # per layer, [epoch, text, dim]
 
     @property
     def text(self) -> TokenizedText:
-        """The first text."""
         return self.tuning.texts[0]
 
     @property
@@ -55,7 +54,7 @@ class Walkthrough:
 
     @property
     def normalized(self) -> tuple[np.ndarray, ...]:
-        """Per layer, [dim] the first text's delta divided by its length."""
+        """Per layer, [dim] the first text's delta, normalised."""
         return tuple(
             layer[-1, 0] / (length or 1.0)
             for layer, length in zip(self.deltas, self.lengths, strict=True)
@@ -63,11 +62,10 @@ class Walkthrough:
 
     @property
     def products(self) -> np.ndarray:
-        """[text] cosine similarities of the first text's embedding to the others', -1 … 1."""
+        """[text] cosine similarities of the first text to the others, -1 … 1."""
         return self.tuning.products[0, 1:]
 
     def first_step(self, layer: int, neuron: int) -> AdamWStep:
-        """What the first optimiser step does to one weight."""
         settings = self.settings
         weight = float(self.weights[layer][neuron])
         gradient = float(self.gradients[layer][neuron])
@@ -82,12 +80,12 @@ class Walkthrough:
 
 @dataclass(frozen=True)
 class AdamWStep:
-    """One weight's way through a first step of AdamW."""
+    """The first AdamW step of a single weight."""
 
     weight: float  # before
     gradient: float  # of the loss by the weight
-    first: float  # moving averages of the gradient and of its square
-    second: float  # moving averages of the gradient and of its square
+    first: float  # moving average of the gradient
+    second: float  # moving average of its square
     step: float  # learning rate × corrected first ÷ (root of corrected second + eps)
     decay: float  # learning rate × weight decay × weight
     result: float  # weight - decay - step
@@ -100,13 +98,11 @@ def walk_through(
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune on short texts, as the paper does by default, and keep every number.
+    """Micro-tune with default settings and keep every number; the other texts are compared with the
+    first.
 
-    The first text is followed, the others are what its embedding is compared with.
-
-    Raises:
-        TextError: a text is empty or has more than 64 tokens.
-        Stopped: ``should_stop``, asked before every pass through the network, said so.
+    Raises `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop``
+    returns true.
     """
     for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > MAX_TOKENS:

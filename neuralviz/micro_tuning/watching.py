@@ -1,4 +1,4 @@
-"""Micro-tuning that somebody watches: batch by batch, with a report on every text."""
+"""Watched micro-tuning: batch by batch, with a report on every text."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BATCH = 16  # most texts tuned on together while somebody watches
 BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
 MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
+# one step's events by watcher number; None ends a watcher's run
 WatcherEvents = list[tuple[int, "WatchedEvent | Stopped | None"]]
-"""Events of one step: pairs of a watcher's number and an event; None after the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
-    """An epoch of the texts that begin with text ``first``, or the report on one of them."""
+    """An epoch of a batch whose first text is number ``first``, or the report on one text."""
 
     __repr__ = short_repr
 
@@ -46,11 +46,11 @@ def watch(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> Iterator[WatchedEvent]:
-    """Micro-tune texts batch by batch, with everything a watcher wants to see.
+    """Micro-tune batch by batch, with deltas, token shares where affordable, and a report per text.
 
     Raises:
         SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, asked before every pass through the network, said so.
+        Stopped: ``should_stop``, checked before every pass, returned true.
     """
     first = 0
     for batch in batches(model, tokenize(model, texts), settings):
@@ -66,7 +66,7 @@ def watch(
 def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
-    """Texts in order, in batches of bounded size whose tokens can all be followed, or none."""
+    """Texts in order, in bounded batches; all tokens of a batch can be followed, or none."""
 
     def fits(batch: list[TokenizedText], text: TokenizedText) -> bool:
         grown = [*batch, text]  # a long text takes nothing from the short ones around it
@@ -77,14 +77,13 @@ def batches(
 
 
 def fits_a_batch(texts: Sequence[TokenizedText]) -> bool:
-    """Whether texts are tuned on together."""
     return len(texts) <= BATCH and sum(map(len, texts)) <= BATCH_TOKENS
 
 
 def can_follow(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> bool:
-    """Whether the tokens of texts that are tuned on together can be followed."""
+    """Whether the tokens of texts tuned together can be followed at acceptable cost."""
     by_name = {layer.name: layer for layer in model.layers}
     layers = [by_name[name] for name in settings.layers]
     head_only = all(layer.part == "head" for layer in layers)
@@ -102,7 +101,7 @@ def report_on(
     index: int,
     should_stop: ShouldStop = never,
 ) -> TextReport:
-    """The report on the ``i``-th text of a batch, which is the ``index``-th of the run."""
+    """Report on text ``i`` of a batch, numbered ``index`` in the run."""
     from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
@@ -133,17 +132,14 @@ def report_on(
 def compute_loss(
     predictions: MaskedPredictions, text: TokenizedText, settings: TuningSettings
 ) -> float | None:
-    """The loss that tuning minimises, in nats, from predictions of all masked positions.
-
-    None where some were not predicted.
-    """
+    """The micro-tuning loss in nats; None unless all masked positions were predicted."""
     return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
 
 
 def _spell_top_words(
     model: LanguageModel, predictions: MaskedPredictions, top: int = 3
 ) -> tuple[str, ...]:
-    """[position] ``“word” 61%, “other” 12%``."""
+    """[position] strings such as ``“word” 61%, “other” 12%``."""
     words = model.tokenizer.convert_ids_to_tokens
     return tuple(
         ", ".join(
@@ -157,10 +153,9 @@ def _spell_top_words(
 def go_together(
     model: LanguageModel, texts: Sequence[Sequence[TokenizedText]], settings: TuningSettings
 ) -> list[list[int]]:
-    """Group watchers, with some texts each, whose texts can be tuned on together.
+    """Group watchers, by index, whose texts fit one batch and are followed alike.
 
-    Their tokens are followed alike, and all fit a batch; a watcher whose texts take several batches
-    is left out. Watchers are numbered by place.
+    Watchers whose texts need several batches are left out.
     """
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
@@ -185,12 +180,10 @@ def watch_together(
     should_stop: Sequence[ShouldStop],
     first: int = 0,
 ) -> Generator[WatcherEvents, None, None]:
-    """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
+    """Tune several watchers' texts as one batch and yield each step's events by watcher.
 
-    Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
-    last digits of the sums. ``should_stop`` is of each watcher; the others go on. It yields what
-    each step brings to every watcher, who is numbered by place; ``first`` is the number of the
-    first text of each.
+    Results match those of separate runs up to rounding. A watcher who stops does not stop the
+    others. ``first`` is the number of each watcher's first text.
     """
     from neuralviz.micro_tuning.loop import tune
 

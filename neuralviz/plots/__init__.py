@@ -1,1 +1,1 @@
-"""Figures: arrays and labels in, plotly figure out."""
+"""Plotly figures."""

@@ -1,4 +1,4 @@
-"""The grid of a text's masked inputs: what is kept, what is masked, how often (paper, Figure 9)."""
+"""Grid of a text's masked inputs (paper, Figure 9)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
 
-KEPT, MASKED = "#C4C9CE", AFTER  # both seen on light and on dark pages
+KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
 
-_BAND_HEAD = 27  # px above each band, for its name
+_BAND_HEAD = 27  # px above each band for its name
 _STRIP = 56  # px for the counts under the grid
 _LEGEND = 40  # px
 
@@ -29,7 +29,7 @@ _LEGEND = 40  # px
 def blueprint_grid(
     inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
 ) -> go.Figure:
-    """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked."""
+    """Inputs × tokens, a band per blueprint, above the mask count of each token."""
     drawn = slice(window.start, window.stop)
     by_row = inputs.blueprint[:MAX_ROWS]  # which blueprint
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
@@ -40,7 +40,7 @@ def blueprint_grid(
     tops = np.arange(len(by_row)) * row + heads * _BAND_HEAD  # px from the grid's top to each row
     bottom = tops[-1] + row
     plot_height = bottom + _BAND_HEAD + _STRIP
-    # heads are empty lines above each band
+    # room for the name above each band
     edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), bottom)
     masked = inputs.masked[: len(tops), drawn].astype(float)
     hover = _describe_cells(inputs, blueprints, names, drawn, len(tops))
@@ -83,7 +83,7 @@ def blueprint_grid(
         f"shift {shift}" if number in starts else str(shift)
         for number, shift in enumerate(inputs.shift[: len(tops)])
     ]
-    # tokens lie flat over the grid when they are few, else they stand upright
+    # a few tokens are horizontal, more are vertical
     longest = min(_LONGEST, max(map(len, tokens[drawn])))
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest
     bare: dict[str, Any] = {"ticks": "", **BARE}
@@ -138,6 +138,5 @@ def _describe_cells(
 
 
 def _head(text: str, y: float, yref: str) -> dict[str, Any]:
-    """Words above a band, at the figure's left edge."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": y, "yref": yref, "yanchor": "bottom"}
     return {"text": f"<b>{text}</b>", "showarrow": False, **place}

@@ -1,4 +1,4 @@
-"""Figures that set embeddings of the same texts beside each other."""
+"""Figures that compare embeddings of the same texts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.similarity import Similarity
 
-MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, the same in all heatmaps
+MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
+FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
-NARROWEST = 0.02  # of what the colours span
+NARROWEST = 0.02  # minimum colour range
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
 _TWO_COLUMNS = """
@@ -46,10 +46,7 @@ _DASHES = ("solid", "dot", "dash", "dashdot")
 
 
 def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> list[str]:
-    """A name for each text that no other has: its number, its label if any, how it begins.
-
-    On short lines, since it stands beside the pointer.
-    """
+    """Unique names of texts for hover boxes: number, label and beginning."""
     heads = [""] * len(texts) if labels is None else [f"[{label}] " for label in labels]
     names = []
     for number_, (head, text) in enumerate(zip(heads, texts, strict=True), 1):
@@ -59,7 +56,7 @@ def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> lis
 
 
 def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
-    """The lowest and the highest product of two different texts, which the colours span."""
+    """The lowest and highest similarity of two different texts."""
     products = np.concatenate([similarity.of_pairs for similarity in similarities] or [np.zeros(0)])
     finite = products[np.isfinite(products)]
     if not finite.size:
@@ -76,10 +73,7 @@ def similarity_heatmap(
     pair: tuple[int, int] | None = None,
     groups: Sequence[str] | None = None,
 ) -> go.Figure:
-    """The products of one method; those of a text with itself, always 1, are left out.
-
-    Rows and columns are texts in an order, and may be divided into the groups that it goes by.
-    """
+    """Heatmap of one method's similarities without the diagonal, grouped by ``groups``."""
     products = similarity.products.copy()
     np.fill_diagonal(products, np.nan)
     matrix = _matrix(products, names, order, limits, "cosine similarity", ".3f") | CIVIDIS
@@ -94,10 +88,7 @@ def difference_heatmap(
     pair: tuple[int, int] | None = None,
     groups: Sequence[str] | None = None,
 ) -> go.Figure:
-    """How many ranks higher ``first`` puts each pair than ``second``, the diagonal left out.
-
-    Of ranks, since methods spread their cosine similarities over different ranges.
-    """
+    """How many ranks higher ``first`` puts each pair; ranks, as methods differ in range."""
     difference = rank_differences(first, second)
     matrix = _matrix(difference, names, order, symmetric_range(difference), "ranks", "+.0f")
     title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
@@ -138,7 +129,7 @@ def _draw_matrix(
 def similarity_page(
     similarities: Sequence[Similarity], labels: Sequence[str] | None, title: str
 ) -> str:
-    """A page of its own with the heatmaps of several methods on one colour scale."""
+    """A standalone page with one heatmap per method on a common colour scale."""
     names, limits = text_names(similarities[0].texts, labels), colour_range(similarities)
     order = np.arange(len(names))
     drawn: list[str] = []
@@ -155,7 +146,7 @@ def products_scatter(
     pair: tuple[int, int] | None = None,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """Every pair of texts by its product in two methods, coloured as ``among`` all labels."""
+    """Each pair's similarity by two methods; ``among`` are all labels, for colours."""
     colours = method_colours(among or [first.method, second.method])
     i, j = pair_indices(len(first.texts))
     size, opacity = (7, 0.7) if len(i) < 2000 else (4, 0.35)
@@ -176,7 +167,7 @@ def products_scatter(
 
 
 def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
-    """How each method spreads the products of all pairs: share of pairs by product."""
+    """Distribution of each method's similarities."""
     values = [s.of_pairs[np.isfinite(s.of_pairs)] for s in similarities]
     finite = np.concatenate(values) if values else np.zeros(0)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -201,7 +192,7 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
 
 
 def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
-    """A pair's product layer by layer; the mean over the layers is the pair's product."""
+    """A pair's similarity by layer, and their mean."""
     room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
     names = [escape(shorten(name, 30)) for name in layers]
     look: Trace = {"text": list(map(format_two_places, products)), "textposition": "outside"}
@@ -222,7 +213,6 @@ def _matrix(
     measure: str,
     written: str,
 ) -> Trace:
-    """The values as cells, written in them in short where there is room."""
     named = [names[i] for i in order]
     ordered = values[np.ix_(order, order)].astype(np.float32)
     short_format = written.replace(".3f", ".2f")
@@ -235,11 +225,7 @@ def _matrix(
 
 
 def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
-    """Lines between groups, and their names in place of the texts' numbers.
-
-    Rows alone are named: columns are in the same order, and names below narrow ones would lie on
-    each other, tilted ones on the colour bar.
-    """
+    """Draw lines between groups, and their names beside the rows, where there is room."""
     if groups is None:
         return
     group_names = [groups[i] for i in order]

@@ -1,4 +1,4 @@
-"""The map of a corpus: a point a text."""
+"""Maps of a corpus."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from neuralviz.plots.point_colours import GREY, PointColour, PointGroup, cluster
 from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
 
 MOST_DRAWN = 50_000  # points of a map
-STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
-MOST_NAMED = 30  # clusters on a map: more names hide its points
-FADED = 0.12  # opacity of what is not selected
-LEFT_OUT = 0.25  # opacity of what a filter leaves out
+STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
+MOST_NAMED = 30  # clusters; more names would hide the points
+FADED = 0.12  # opacity of unselected points
+LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
 _ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
-_HIGHEST_LEGEND = 156  # px: more entries are scrolled
-_BAR_HEIGHT = 66  # px, of a colour bar with its name
+_HIGHEST_LEGEND = 156  # px; beyond, the legend scrolls
+_BAR_HEIGHT = 66  # px of a colour bar with its title
 TITLE_CHARACTERS = 60
-_TOOLS_WIDTH = 280  # px, of the buttons beside the title
-_BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
-_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
-HOVERED_CHARACTERS = 60  # of a line
-_FRAME = (420, 280)  # px that a map has at least, beside another one on a projector
+_TOOLS_WIDTH = 280  # px of the buttons beside the title
+_BESIDE_WIDTH = 720  # px from which the legend is beside the points
+_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px for which the legend is measured
+HOVERED_CHARACTERS = 60  # per line
+_FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
-_NAME_STEPS = (0, 20, -20, 40, -40)  # px that a name may stand above its place
-DENSITY_BINS = 256  # across or up, at most
-UNDRAWN_SELECTION = "selected"  # trace of selected points that are not among the others
-_SHADE = "154, 159, 165"  # seen on light and on dark pages
+_NAME_STEPS = (0, 20, -20, 40, -40)  # px by which a name may be shifted up
+DENSITY_BINS = 256  # maximum per side
+UNDRAWN_SELECTION = "selected"  # trace of selected points that are not drawn otherwise
+_SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
 
 
 def drawn_rows(n: int) -> np.ndarray:
-    """Rows that are drawn of ``n``, in their order: all, or the same random sample every time."""
+    """Ascending rows to draw of ``n``: all, or a fixed random sample."""
     if n <= MOST_DRAWN:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
@@ -51,14 +51,14 @@ def drawn_rows(n: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Standout:
-    """What stands out on a map; places are [2 or 3] coordinates, neighbours [neighbour, 2 or 3]."""
+    """Highlights on a map."""
 
-    selected: np.ndarray | None = None  # row numbers; the others fade. None: nothing is selected
+    selected: np.ndarray | None = None  # row numbers; the others fade; None without a selection
     highlighted: int | None = None  # row number of the point with a ring
-    near: np.ndarray | None = None  # to which lines go from the highlighted point
-    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their places
-    near_placed: Sequence[np.ndarray] = ()  # of each, to which lines go from it
-    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters and their places, the largest first
+    near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from that point
+    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their [2 or 3] places
+    near_placed: Sequence[np.ndarray] = ()  # per sentence, ends of lines from it
+    names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and places, largest first
 
 
 NO_STANDOUT = Standout()
@@ -66,27 +66,17 @@ NO_STANDOUT = Standout()
 
 def map_figure(
     coordinates: np.ndarray,
-    rows: np.ndarray,
+    rows: np.ndarray,  # [text] row numbers in the corpus
     colour: PointColour | None = None,
     *,
     title: str,
     standout: Standout = NO_STANDOUT,
-    texts: Sequence[str] | None = None,
-    within: np.ndarray | None = None,
+    texts: Sequence[str] | None = None,  # for hover boxes
+    within: np.ndarray | None = None,  # [text] mask of a filter; the others are pale and inert
     axes: Sequence[str] | None = None,
-    uirevision: str | None = None,
+    uirevision: str | None = None,  # zoom is kept while it stays the same
 ) -> go.Figure:
-    """A map of a corpus: points with their row numbers as ``customdata``.
-
-    Distances across are drawn as distances up. Colours of numbers span the middle 98% of them.
-
-    Args:
-        rows: [text] numbers that say which texts they are.
-        texts: [text] shown where one points at them; for corpora small enough to be sent whole.
-        within: [text] whether a filter lets them through; the others are pale, and nothing can be
-            done with them. None where there is no filter.
-        uirevision: zoom is kept while it stays the same.
-    """
+    """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
     everything = points
     rows = np.asarray(rows, dtype=np.int32)
@@ -108,7 +98,6 @@ def map_figure(
 
 
 def _mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
-    """Points or lines that are not in the legend, with nothing to hover at unless they say so."""
     kind = "scattergl" if points.shape[1] == 2 else "scatter3d"
     silent = {} if "hovertemplate" in look else {"hoverinfo": "skip"}
     return {"type": kind, **_places(points), "mode": mode, "showlegend": False, **silent, **look}
@@ -117,7 +106,6 @@ def _mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
 def _add_marks(
     figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
 ) -> None:
-    """Lines, ring, stars and names, on top of all points; ``highlighted`` are those with a ring."""
     flat = points.shape[1] == 2
     for point in highlighted:
         if standout.near is not None:
@@ -136,7 +124,7 @@ def _add_marks(
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
-    """Give maps that stand side by side frames of one height, in place, whatever is below them."""
+    """Give maps side by side frames of one height, in place."""
     if not figures:
         return
     least = max(figure.layout.meta["from_width"][0][0] for figure in figures)
@@ -151,7 +139,7 @@ def even_out(figures: Sequence[go.Figure]) -> None:
 
 
 def _room_below(figure: go.Figure, width: int) -> int:
-    """px that legend, colour bar and names of axes take below the frame of a map."""
+    """Height in px of legend, colour bar and axis titles below the map."""
     room = 20
     if figure.layout.xaxis.title.text:
         room += 36
@@ -166,7 +154,7 @@ def _room_below(figure: go.Figure, width: int) -> int:
 
 
 def marker_look(n: int) -> tuple[float, float]:
-    """Diameter in px and opacity of each of ``n`` points, so that few and many can be seen."""
+    """Diameter in px and opacity of each of ``n`` points."""
     n = max(n, 1)
     size = float(np.clip(22 * n**-0.19, 2.5, 11))
     return round(size, 1), round(float(np.clip(1.15 - 0.05 * math.log(n), 0.6, 0.9)), 2)
@@ -179,10 +167,10 @@ def _traces(
     texts: Sequence[str] | None,
     chosen: np.ndarray | None,
 ) -> Iterator[Trace]:
-    """The group as one trace; in three dimensions what is not selected is one of its own."""
+    """Traces of a group; in three dimensions, unselected points need their own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
-    size = size if flat else 0.6 * size  # in a scene they are drawn larger
+    size = size if flat else 0.6 * size  # 3-D scenes draw them larger
     parts = [(group.positions, opacity)]
     if chosen is not None and not flat:
         bright = chosen[group.positions]
@@ -194,37 +182,34 @@ def _traces(
         if group.values is not None:
             trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
-            trace["showlegend"] = trace["marker"]["showscale"] = False  # both parts share one
+            trace["showlegend"] = trace["marker"]["showscale"] = False  # shared by both parts
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
         _add_hover(trace, None if texts is None else [_two_lines(texts[i]) for i in positions])
         if flat and chosen is not None:
-            # a list: plotly.js does not read this one as a typed array
+            # plotly.js needs a list here, not a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield trace
 
 
 def _group_trace(group: PointGroup, kind: str, size: float, opacity: float) -> Trace:
-    """A group of points, without their places."""
     marker = {"size": size, "opacity": opacity, **group.marker}
     return {"type": kind, "showlegend": True, **group.trace, "mode": "markers", "marker": marker}
 
 
 def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
-    """Set the hover box of a trace's points: the text, if it is sent, and the colour's meaning."""
     hover = trace.pop("hovertemplate", "")
     if texts is not None:
         trace["text"] = texts
         hover = f"%{{text}}<br>{hover}" if hover else "%{text}"
-    # of points without a box, the events come all the same
+    # without a box, hover events still fire
     trace |= {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "none"}
 
 
 def _lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
-    """Axes, legend and margins of a map, for every width and for the stage."""
     plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
     if flat:
@@ -238,19 +223,19 @@ def _lay_out(
             f"{letter}axis": axis | room
             for letter, axis in zip("xyz", named or [plain] * 3, strict=True)
         }
-        far = 1.55 if named else 1.25  # so that the names are seen whole
+        far = 1.55 if named else 1.25  # leaves room for names
         camera = {"eye": dict.fromkeys("xyz", far)}
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
-    # On narrow screens the title stands below the tools and the legend below the points.
+    # On narrow screens, the title is below the tools and the legend below the points.
     least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
     beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
     legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
     legend_beside["legend.maxheight"] = 1
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
-        legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
+        legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
     names = range(len(figure.layout.annotations))
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
@@ -268,8 +253,8 @@ def _lay_out(
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, legend_beside],
             ],
-            "stage": {  # where all text is larger
-                "title.pad.t": 8,  # there are no tools beside it
+            "stage": {  # presentation mode, with larger text
+                "title.pad.t": 8,  # no tools beside it
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
@@ -282,7 +267,7 @@ def _lay_out(
 
 
 def _two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
-    """The beginning of a user's text, safe in a figure."""
+    """The beginning of a user's text, escaped."""
     line = shorten(text, 2 * width)
     if len(line) <= width:
         return escape(line)
@@ -296,7 +281,7 @@ def _places(points: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _ring(point: np.ndarray) -> Trace:
-    """A dark ring within a light one, seen on any ground."""
+    """A dark and a light ring, visible on any background."""
     flat = len(point) == 2
     sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
     look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
@@ -315,7 +300,6 @@ def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> T
 def _star_labels(
     placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray, points: np.ndarray
 ) -> list[dict[str, Any]]:
-    """How each new sentence begins, on the side of its star where there is room."""
     everything = np.concatenate([points, positions])[:, :2]
     low, high = everything.min(axis=0), everything.max(axis=0)
     thirds = np.clip(3 * (positions[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
@@ -332,7 +316,6 @@ def _star_labels(
 
 
 def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
-    """Lines from a point [2 or 3] to its neighbours [neighbour, 2 or 3], as one trace."""
     ends = np.full((3 * len(near), len(point)), np.nan, dtype=np.float32)  # a gap after each line
     ends[0::3], ends[1::3] = point, near
     return _mark_trace(ends, "lines", line={"color": GREY, "width": 2})
@@ -341,10 +324,7 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
 def _name_labels(
     names: Sequence[tuple[str, np.ndarray]], points: np.ndarray, obstacles: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Names at their places, moved up or down where they or the obstacles would lie on each other.
-
-    A name for which there is no room is left out; those that come first have precedence.
-    """
+    """Place names without overlaps; names without room are left out, the last first."""
     flat = points.shape[1] == 2
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
@@ -354,7 +334,7 @@ def _name_labels(
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
         hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
-        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # as a point of equal texts is
+        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # equal texts share a point
         free = (
             step
             for step in (_NAME_STEPS[is_lone:] if flat else (0,))
@@ -374,7 +354,7 @@ def _name_labels(
 def _occupied_places(
     label: dict[str, Any], low: np.ndarray, per_unit: float
 ) -> list[tuple[float, float, float]]:
-    """Middle of each line of a star's label, and half of its width, px from the lowest corner."""
+    """Centre and half width of each line of a star's label, in px."""
     x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
     written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
     half = max(map(len, written)) * _CHARACTER / 2
@@ -385,7 +365,6 @@ def _occupied_places(
 
 
 def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
-    """An annotation at a place [2 or 3] of a map."""
     font = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
     where = dict(zip("xyz", place.tolist(), strict=False))
     return {**where, "text": text, "font": font, "showarrow": False, **extra}
@@ -400,17 +379,17 @@ def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class PointColumns:
-    """Points in the order in which they are drawn, and the density of all."""
+    """Points in drawing order, and the density of all."""
 
     x: np.ndarray  # [point] float32
     y: np.ndarray  # [point] float32
-    rows: np.ndarray  # [point] int32 row numbers that say which texts they are
-    values: np.ndarray | None  # [point] float32 for their colours; None where it is not by numbers
+    rows: np.ndarray  # [point] int32 row numbers in the corpus
+    values: np.ndarray | None  # [point] float32 for colours; None for categories
     density: np.ndarray  # [up, across] uint8, from the bottom
 
     @cached_property
     def content(self) -> bytes:
-        """A line of JSON that says how long they are, and the columns, little-endian."""
+        """A JSON line with the lengths, then the columns, little-endian."""
         header = {
             "n": len(self.rows),
             "values": self.values is not None,
@@ -426,36 +405,29 @@ class PointColumns:
 
     @cached_property
     def digest(self) -> str:
-        """Differs from that of any other columns."""
         return hashlib.blake2b(self.content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class LargePoints:
-    """The points and the density of a large map, without what stands out on it."""
+    """Points and density of a large map, without highlights."""
 
     columns: PointColumns  # the points, and the density
-    traces: go.Figure  # of the density and the groups of points, without their data
-    colour: PointColour | None  # what the points are coloured by
+    traces: go.Figure  # density and groups of points, without data
+    colour: PointColour | None  # colour of the points
 
 
 def large_points(
     coordinates: np.ndarray,
     rows: np.ndarray,
     colour: PointColour | None,
-    counts: np.ndarray,
-    covered: tuple[float, float, float, float],
+    counts: np.ndarray,  # [up, across] points per bin, from the bottom left
+    covered: tuple[float, float, float, float],  # left, right, bottom, top of the bins
     *,
-    everywhere: PointColour | None = None,
+    everywhere: PointColour | None = None,  # colour of all points, for a stable legend
     axes: Sequence[str] | None = None,
 ) -> LargePoints:
-    """Some points of a map on the density of all of them.
-
-    Args:
-        counts: [up, across] points in each bin, from the left and the bottom.
-        covered: what the bins cover: left, right, bottom, top.
-        everywhere: colour of all points: the legend is the same whichever of them are drawn.
-    """
+    """Some points of a map on the density of all."""
     groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
     order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
     size, opacity = marker_look(len(rows))
@@ -481,33 +453,25 @@ def large_points(
 
 
 def levels(counts: np.ndarray) -> np.ndarray:
-    """uint8 of the counts of bins, by the logarithm: 0 for none alone, 255 for the most."""
+    """uint8 levels of bin counts on a logarithmic scale: 0 for empty, 255 for the largest."""
     highest = np.log1p(counts.max(initial=1))
     scaled = np.rint(_LEVELS * np.log1p(counts) / highest)
-    return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
+    return np.maximum(scaled, counts > 0).astype(np.uint8)  # keeps single points visible
 
 
 def large_map_figure(
     drawn: LargePoints,
     *,
     title: str,
-    bounds: tuple[float, float, float, float],
-    selected: np.ndarray | None = None,
-    undrawn: tuple[np.ndarray, np.ndarray] | None = None,
-    highlighted: np.ndarray | None = None,
-    standout: Standout = NO_STANDOUT,
+    bounds: tuple[float, float, float, float],  # left, right, bottom, top of all points
+    selected: np.ndarray | None = None,  # [drawn] mask; the others fade
+    undrawn: tuple[np.ndarray, np.ndarray] | None = None,  # rows, [point, 2] of selected points
+    highlighted: np.ndarray | None = None,  # [2] place of the point with a ring
+    standout: Standout = NO_STANDOUT,  # its ``selected`` and ``highlighted`` are ignored
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,
 ) -> go.Figure:
-    """A map without its points, which are in ``drawn.columns``.
-
-    Args:
-        bounds: of all points: left, right, bottom, top. The whole map shows them.
-        selected: [drawn] whether each point of the columns is selected; the others fade.
-        undrawn: row numbers and [point, 2] coordinates of selected points that are not drawn.
-        highlighted: [2] place of the point with a ring, drawn or not.
-        standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
-    """
+    """A map without its points, which are in ``drawn.columns``."""
     x_min, x_max, y_min, y_max = bounds
     corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
     x, y = corners.T.tolist()
@@ -529,7 +493,7 @@ def large_map_figure(
     _add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     _lay_out(figure, drawn.colour, True, axes)
-    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
+    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
     return figure
 
@@ -537,7 +501,6 @@ def large_map_figure(
 def _density_trace(
     counts: np.ndarray, covered: tuple[float, float, float, float]
 ) -> dict[str, Any]:
-    """The density as shades of grey, without its levels."""
     up, across = counts.shape
     x_min, x_max, y_min, y_max = covered
     wide, high = (x_max - x_min) / across, (y_max - y_min) / up
@@ -559,7 +522,7 @@ def _density_trace(
 
 
 def encode_bits(selected: np.ndarray | None) -> str | None:
-    """[point] whether it is selected, as base64 of a bit a point, the lowest first."""
+    """[point] selection as base64 of one bit per point, lowest first."""
     if selected is None:
         return None
     return base64.b64encode(np.packbits(selected, bitorder="little").tobytes()).decode()

@@ -1,4 +1,4 @@
-"""Figures of measured embeddings, and of an experiment's results for its page and its report."""
+"""Figures of evaluations and experiments."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
 
 MAX_BINS = 60
-ROW_HEIGHT = 48  # px: a dot with its number above
+ROW_HEIGHT = 48  # px: a dot with its value above
 LABEL_LENGTH = 34  # characters
-WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
-NARROW = 0.2  # of the longest bar: no room for its number in it
-WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
+WITH_BASELINE = 80  # px above a figure with a named baseline
+NARROW = 0.2  # of the longest bar; too short for its value
+WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
 NO_BASELINES: Mapping[str, float] = MappingProxyType({})
 _BAND = "rgba(0, 114, 178, 0.16)"
 _PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
-_NAMES = {"showgrid": False, "ticks": ""}  # an axis of names beside cells
+_NAMES = {"showgrid": False, "ticks": ""}  # axis of names beside cells
 _BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
-_LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-_OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
+_LINE_ROWS = 6  # height of a line figure, in rows
+_OPTION_NAMES = {"layer_start": "first layer"}  # display names of options
 
 Interval = tuple[float, float] | None
-Published = tuple[float, str] | None  # a value and the model that it was measured with
+Published = tuple[float, str] | None  # value and model
 
 
 def _rows_height(n_rows: int) -> int:
@@ -83,10 +83,7 @@ def interval_figure(
     written: str = ".2f",
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """A dot with its 95% interval for each row; a hollow diamond for what was published of it.
-
-    A value is NaN where there is none. Rows are coloured as ``among`` the labels of all methods.
-    """
+    """Values (NaN for none) with 95% intervals, and hollow diamonds for published ones."""
     names = shorten_apart(labels, LABEL_LENGTH)
     colours = method_colours(among or labels)
     traces = [
@@ -124,7 +121,7 @@ def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
 
 
 def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
-    """Hollow diamonds, if any, at x, y and of a model; ``value`` is the axis of what they show."""
+    """Hollow diamonds at (x, y, model); ``value`` names the axis of the value."""
     if not diamonds:
         return []
     x, y, models = zip(*diamonds, strict=True)
@@ -138,7 +135,6 @@ def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -
 def _error_figure(
     labels: Sequence[str], counts: Sequence[BrokenCount], title: str, among: Sequence[str]
 ) -> go.Figure:
-    """The share of relations that each row breaks, as bars."""
     colours, errors = method_colours(among), np.array([count.error for count in counts])
     positions = ["inside" if error > NARROW * errors.max() else "outside" for error in errors]
     shares = label_bars(
@@ -163,7 +159,7 @@ def accuracy_figure(
     title: str,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """How often the label of a text is told, with intervals; a line for each of two baselines."""
+    """Accuracies with intervals, and a line per baseline."""
     figure = interval_figure(
         labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
     )
@@ -182,7 +178,6 @@ def _baseline_look(place: int) -> dict[str, Any]:
 
 
 def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -> go.Figure:
-    """How the cosine similarities of similar and of dissimilar texts are distributed."""
     cosines = np.concatenate([similar, dissimilar])
     low, high = (float(cosines.min()), float(cosines.max())) if len(cosines) else (0.0, 1.0)
     fewer = min(len(similar), len(dissimilar))
@@ -202,7 +197,7 @@ def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -
 def overlap_figure(
     labels: Sequence[str], share: np.ndarray, shared: np.ndarray, title: str
 ) -> go.Figure:
-    """[row, row] the share of errors that two methods have in common, 0 … 1 or NaN (Eq. 3)."""
+    """[row, row] share of errors in common, 0–1 or NaN (Eq. 3)."""
     names = shorten_apart(labels, LABEL_LENGTH)
     look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
     hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
@@ -212,7 +207,7 @@ def overlap_figure(
 
 
 def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> go.Figure:
-    """[own label, predicted label] shares of each label's texts, from counts of which all have."""
+    """[own label, predicted label] shares of each label's texts."""
     names = shorten_apart(labels, LABEL_LENGTH)
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
@@ -230,17 +225,13 @@ def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> g
 
 def quality_figure(
     qualities: Sequence[str],
-    matrices: Sequence[np.ndarray],
+    matrices: Sequence[np.ndarray],  # [fixed1, fixed2]
     fixed: Sequence[tuple[np.ndarray, np.ndarray]],
     title: str,
     *,
-    is_ratio: bool = False,
+    is_ratio: bool = False,  # colours are centred at 1 and clipped to 0.5–1.5
 ) -> go.Figure:
-    """A heatmap for each quality that varies, over the values of the two others (section 3.1).
-
-    The matrices [fixed1, fixed2] are tau-c, or ratios of two methods' tau-c, whose colours are
-    centred at 1 and cut to 0.5 … 1.5.
-    """
+    """One heatmap per quality over the two others (section 3.1), of tau-c or its ratio."""
     figure = make_subplots(
         cols=max(1, len(qualities)),
         subplot_titles=[f"{escape(shorten(name, 20))} varies" for name in qualities],
@@ -249,7 +240,7 @@ def quality_figure(
     hover = "others fixed at %{y} and %{x}: %{text}"
     for column, (matrix, (rows, columns)) in enumerate(zip(matrices, fixed, strict=True), 1):
         x, y = ([f"{value:g}" for value in values] for values in (columns, rows))
-        # a diverging scale is centred at 0: ratios are drawn as what they are above 1
+        # a diverging scale is centred at 0: ratios are drawn minus 1
         drawn = matrix - 1 if is_ratio else matrix
         look = {"coloraxis": "coloraxis", **cell_labels(matrix)}
         figure.add_trace(cells(drawn, x, y, hover, **look), row=1, col=column)
@@ -285,10 +276,7 @@ def line_figure(
     published: Sequence[Published] = (),
     baselines: Mapping[str, float] = NO_BASELINES,
 ) -> go.Figure:
-    """A measure over one setting, with its 95% intervals as a band, and lines at baselines.
-
-    Where ``measured`` is NaN, the line goes on behind.
-    """
+    """A measure over one setting with 95% intervals and baselines; NaN is skipped."""
     order = [index for index in np.argsort(values) if np.isfinite(measured[index])]
     x, y = [values[index] for index in order], [measured[index] for index in order]
     known = [interval for index in order if (interval := intervals[index]) is not None]
@@ -333,7 +321,7 @@ def grid_figure(
     title: str,
     axis: str,
 ) -> go.Figure:
-    """A measure over two settings, as a heatmap; ``measured`` is NaN where there is none."""
+    """A measure over two settings, NaN for none."""
     down, across = (sorted(set(setting_values)) for setting_values in values)
     matrix = np.full((len(down), len(across)), np.nan)
     for a, b, value in zip(*values, measured, strict=True):
@@ -357,18 +345,12 @@ def grid_figure(
 
 def label_accuracy_figure(
     methods: Sequence[str],
-    accuracies: Mapping[str, np.ndarray],
-    baselines: Mapping[str, float],
+    accuracies: Mapping[str, np.ndarray],  # [method, 3] value and interval, 0–1; NaN for none
+    baselines: Mapping[str, float],  # accuracy of the most frequent label
     *,
     title: str = "k-NN accuracy",
 ) -> go.Figure:
-    """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
-
-    Args:
-        accuracies: by label column, [method, 3] accuracy, and the lower and upper end of its
-            interval, 0 … 1; NaN where there is none.
-        baselines: by label column, the accuracy of always saying the most frequent label.
-    """
+    """k-NN accuracy per label column, with a bar per method."""
     colours, names = method_colours(methods), shorten_apart(methods, 40)
     values = 100 * np.array([np.asarray(shares, dtype=float) for shares in accuracies.values()])
     looks = [colours[method] for method in methods]
@@ -395,7 +377,6 @@ def label_accuracy_figure(
 
 
 def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Trace:
-    """[column, 3] bars of a method, with their intervals."""
     share, low, high = values.T
     bounds = "95% interval: %{customdata[0]:.1f}% to %{customdata[1]:.1f}%"
     look: Trace = {
@@ -403,7 +384,7 @@ def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Tr
         "customdata": values[:, 1:],
         "text": [percent(value / 100) for value in share],
         "textposition": "inside",
-        "insidetextanchor": "middle",  # above the line of the baseline
+        "insidetextanchor": "middle",  # above the baseline
         "textangle": 0,
         "insidetextfont": {"color": "white", "size": SMALL_FONT_SIZE},
     }
@@ -418,7 +399,7 @@ def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Tr
 
 
 def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
-    """A yardstick for all rows of an experiment; None where it has no figure, or no row."""
+    """A yardstick for all rows of an experiment; None if there is nothing to draw."""
     measure = yardstick.measure
     measured = {
         row: result
@@ -427,7 +408,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     }
     if not measured:
         return None
-    among = [row.label for row in results.rows]  # finished or not: no row changes its colour
+    among = [row.label for row in results.rows]  # also unfinished ones, to keep colours stable
     rows, labels = list(measured), [among[row] for row in measured]
     values = [yardstick.read(result) for result in measured.values()]
     intervals = [yardstick.interval(result) for result in measured.values()]
@@ -464,11 +445,7 @@ def _read_published(results: Results, data: int, row: int, name: str) -> Publish
 
 
 def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
-    """How far the best row is ahead of the others, with intervals; a line at no lead.
-
-    None where there are fewer than two rows, where nobody knows an interval, or where the rows are
-    a sweep, whose figure is a line.
-    """
+    """The best row's lead over the others; None for one row, a sweep or no intervals."""
     all_leads = compute_leads(results, data, yardstick)
     leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
     if not any(lead.interval for lead in leads) or find_swept_options(results.rows):
@@ -492,7 +469,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
     ends = [end for interval in intervals for end in interval or ()]
     figure.update_xaxes(range=widen([0.0, *values, *ends]))
-    if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
+    if yardstick.measure in ("neighbours", "probe"):  # aligned with the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure
 
@@ -507,10 +484,7 @@ def _swept_figure(
     published: Sequence[Published],
     baselines: Mapping[str, float],
 ) -> go.Figure | None:
-    """A measure over the options by which all rows differ, with gaps for rows that are missing.
-
-    None where they are no sweep.
-    """
+    """A measure over the options in which the rows differ; None if they are no sweep."""
     options = find_swept_options(results.rows)
     names = [_OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
@@ -529,7 +503,6 @@ def _swept_figure(
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
-    """Row and its cosine similarities of similar and of dissimilar texts."""
     for row, label, result in results.finished(data):
         if len(result.same) and len(result.diff):
             title = f"Cosines by {escape(label)}"
@@ -537,13 +510,12 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure]]:
-    """Measure, and the shared errors of the rows."""
     compared = results.compared.get(data)
     if compared is None:
         return
     labels = [results.rows[row].label for row in compared.rows]
     for name, overlap in compared.overlaps.items():
-        if np.isfinite(overlap.share).sum() >= 2 * 2:  # two rows or more break anything
+        if np.isfinite(overlap.share).sum() >= 2 * 2:  # at least two rows have errors
             title = f"Shared errors: {name}"
             yield name, overlap_figure(labels, overlap.share, overlap.shared, title)
 
@@ -551,7 +523,6 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
 def confusion_figures(
     results: Results, data: int
 ) -> Iterator[tuple[int, Measure, Confusion, go.Figure]]:
-    """Row, measure, and which labels it takes for which, as many as can be read."""
     for row, label, result in results.finished(data):
         measures: tuple[Measure, ...] = ("neighbours", "probe")
         for measure in measures:
@@ -563,7 +534,7 @@ def confusion_figures(
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:
-    """Row, ``tau-c`` or ``ratio``, and its maps; ratios are those of the first row by this one."""
+    """Row, ``tau-c`` or ``ratio`` (of the first row by this one), and its figure."""
     first = None
     for row, label, result in results.finished(data):
         maps = result.paraphrases

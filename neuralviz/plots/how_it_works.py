@@ -1,4 +1,4 @@
-"""The figures of the ten steps from two texts to their cosine similarity."""
+"""Figures of the ten steps from two texts to their cosine similarity."""
 
 from __future__ import annotations
 
@@ -46,13 +46,12 @@ def layer_label(name: str) -> str:
 def _draw(
     traces: Sequence[Trace], title: str, x: dict, y: dict, *, bottom: int = 16, **layout: Any
 ) -> go.Figure:
-    """A figure with room for legend and names of its ``bottom`` px."""
     margin = {"l": 8, "r": 8, "b": bottom}
     return draw(traces, title, x, y, **{"margin": margin, **layout})
 
 
 def overview_figure(stations: Sequence[str]) -> go.Figure:
-    """The whole way at a glance: a line of stations, the first at the top, in plotly's markup."""
+    """The steps as a vertical line of stations, with plotly markup."""
     n = len(stations)
     way = line(
         np.zeros(n),
@@ -79,10 +78,7 @@ def overview_figure(stations: Sequence[str]) -> go.Figure:
 def words_figure(
     words: Sequence[str], before: Sequence[float], after: Sequence[float], label: str
 ) -> go.Figure:
-    """[word] probabilities at one masked position, before and after micro-tuning, likeliest last.
-
-    NaN where a token is not among the likeliest; the ``label`` that is masked there is in bold.
-    """
+    """[word] probabilities at a masked token before and after, likeliest last; NaN for none."""
     names = [
         f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
         for word in (shorten(word, 16) or word for word in words)
@@ -106,7 +102,7 @@ def words_figure(
 def losses_figure(
     tokens: Sequence[str], token_of: np.ndarray, before: np.ndarray, after: np.ndarray
 ) -> go.Figure:
-    """[position] cross-entropy in nats of masked tokens, by token, and its mean."""
+    """[position] cross-entropy in nats of masked tokens, and each token's mean."""
     sides = ((*_BEFORE, before, -0.14), (*_AFTER, after, 0.14))
     hover = "<b>%{customdata}</b> masked<br>%{y:.2f} nats"
     look: Trace = {"size": 11, "marker": {"opacity": 0.75}}
@@ -128,7 +124,7 @@ def losses_figure(
 
 
 def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -> go.Figure:
-    """[neuron] some weights of a layer, before and after: a line from one to the other."""
+    """[neuron] weights of a layer before and after."""
     x = np.arange(len(neurons))
     gaps = np.full(len(neurons), np.nan)
     ways = np.stack([before, after, gaps], axis=1).ravel()
@@ -142,7 +138,7 @@ def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -
 
 
 def delta_figure(deltas: np.ndarray) -> go.Figure:
-    """[epoch, dim] how far each weight of a layer is from where it started, epoch by epoch."""
+    """[epoch, dim] weight changes of a layer since the start."""
     n_epochs, dim = deltas.shape
     hover = "neuron %{x}, after epoch %{y}<br>delta %{z:.4f}"
     epochs = np.arange(1, n_epochs + 1)
@@ -177,7 +173,7 @@ def norms_figure(names: Sequence[str], norms: np.ndarray) -> go.Figure:
 
 
 def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Figure:
-    """Per layer, [dim] vectors in one row, one after the other."""
+    """Each layer's [dim] vector, in one row."""
     ends = np.cumsum([len(vector) for vector in vectors])
     parts = zip(names, vectors, ends, _layer_colours(len(names)), strict=True)
     look: Trace = {"width": 1.5, "size": 0, "fill": "tozeroy"}
@@ -191,7 +187,7 @@ def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> 
 
 
 def embedding_figure(embedding: np.ndarray) -> go.Figure:
-    """[dim] an embedding folded into rows, as an image that can be recognised."""
+    """[dim] an embedding folded into an image."""
     n_rows = -(-len(embedding) // EMBEDDING_COLUMNS)
     folded = np.full(n_rows * EMBEDDING_COLUMNS, np.nan)
     folded[: len(embedding)] = embedding
@@ -205,15 +201,11 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
 def product_figure(
     names: Sequence[str], sizes: Sequence[int], first: np.ndarray, embeddings: Sequence[np.ndarray]
 ) -> go.Figure:
-    """The cosine similarities of an embedding to others as they add up, value by value.
-
-    Each layer has its size, the number of its values. The sum of the first of the embeddings has
-    the layers' colours, the other sums are dashed.
-    """
+    """Cumulative cosine similarities of ``first`` to others, value by value, by layer."""
     ends = np.cumsum(sizes)
     by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
     low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
-    room = 0.12 * (high - low)  # for a line of text
+    room = 0.12 * (high - low)  # room for a line of text
     traces = []
     for text, sums in enumerate(by_text, 2):
         is_below = any(0 <= curve[-1] - sums[-1] < room for curve in by_text if curve is not sums)

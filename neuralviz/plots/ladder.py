@@ -1,4 +1,4 @@
-"""Figures of the ladder of similarity models, and of what its rungs have learnt."""
+"""Figures of the ladder of similarity models."""
 
 from __future__ import annotations
 
@@ -47,11 +47,7 @@ _DASHED: Trace = {"width": 2, "dash": "dash", "size": 0}
 
 
 def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figure:
-    """Baselines and rungs as dots with intervals; hollow diamonds for what was published.
-
-    Diamonds are drawn where the lines have what was published: on the pairs that it is of.
-    A rung that is not there yet has its line already.
-    """
+    """Baselines and rungs with intervals; hollow diamonds for published values."""
     by_name = {line.name: line for line in lines}
     names = [line.name for line in lines if line.rung is None]
     names += [RUNG_NAMES[rung] for rung in rungs]
@@ -87,12 +83,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
 
 
 def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
-    """How the rungs learn: Spearman on the dev pairs by epoch, and below it the loss.
-
-    The best epoch of each is marked; of several seeds, those behind the first are pale. Losses are
-    squared errors of scores as shares of their range; the log-variance loss is drawn as the
-    variance that it is the logarithm of.
-    """
+    """Spearman on the dev pairs by epoch, and the loss below; the first seed stands out."""
     figure = make_subplots(
         rows=2, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=(_ON_DEV, "Loss")
     )
@@ -118,7 +109,6 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
 
 
 def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[Trace]:
-    """The dev score above the loss, and a dot at the best epoch."""
     dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
     colour = RUNG_COLOURS[rung]
     if rung == "log-variance":
@@ -136,7 +126,7 @@ def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[
 
 
 def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
-    """[layer] the shares, together 1, in which a rung listens to the layers."""
+    """[layer] learnt weights of the layers, which sum to 1."""
     layers = np.arange(len(shares))
     return draw(
         [bars(layers, shares, RUNG_COLOURS[rung], "layer %{x}: %{y:.1%}")],
@@ -148,7 +138,7 @@ def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
 
 
 def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.Figure:
-    """What the autoencoders lose at each layer, after the first and the last epoch (Figure 3)."""
+    """Reconstruction error per layer, after the first and last epoch (Figure 3)."""
     layers = np.arange(len(losses))
     drawn = [("after the last epoch", losses, "solid")]
     if len(rebuilt) > 1:
@@ -168,7 +158,7 @@ def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.
 
 
 def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
-    """A histogram of [pair] errors, prediction minus people's score (Figure 4)."""
+    """Histogram of [pair] errors, prediction minus human score (Figure 4)."""
     edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
     if len(edges) > _MOST_BINS + 1:
         edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
@@ -183,7 +173,7 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
 
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
-    """[pair] errors in order against those of a normal distribution of their spread (Figure 4)."""
+    """[pair] error quantiles against a normal distribution of equal spread (Figure 4)."""
     normal = normal_quantiles(len(errors))
     ends = normal[[0, -1]]
     hover = "error %{y:.2f}, normal %{x:.2f}"
@@ -196,7 +186,6 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
 
 
 def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
-    """Predictions against people's scores; the pair is named where one points."""
     predicted = np.array([pair.predicted for pair in pairs])
     scores = np.array([pair.score for pair in pairs])
     sentences, title = [pair.sentences for pair in pairs], "Predictions and human scores"
@@ -209,7 +198,7 @@ def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
 def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
-    """The scores of two texts by every rung as bars, with a line at that of identical texts."""
+    """Each rung's score of a pair, with a line at that of identical texts."""
     names, values = [RUNG_NAMES[rung] for rung in pair], list(pair.values())
     lengths, colours = [value - low for value in values], [RUNG_COLOURS[rung] for rung in pair]
     look: Trace = {"text": list(map(format_two_places, values)), "base": low, "customdata": values}

@@ -1,4 +1,4 @@
-"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, words, changed blocks."""
+"""Figures of layer dynamics and SBERT-WK."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 MAX_TOKENS = 60
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
-DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
+DIMMEST = 0.3  # position from which the scale is visible on dark pages
 _WORD_HEIGHT = 24  # px
-_POOLING_LOOKS = {  # all pooled vectors have the same colour, on every page
+_POOLING_LOOKS = {  # all pooled vectors share one colour
     "mean": ("solid", "circle"),
     "cls": ("dash", "square"),
     "sep": ("dot", "diamond"),
@@ -65,7 +65,7 @@ MAX_KINDS = len(LAYER_COLOURS)
 
 
 def _lowest(cosines: np.ndarray, step: float) -> float:
-    """Where a scale of cosines begins, so that differences without meaning are not blown up."""
+    """Start of a cosine scale, low enough not to magnify negligible differences."""
     floor = float(np.floor(cosines.min() / step + 1e-9) * step)
     return min(floor, 1 - step)
 
@@ -85,11 +85,7 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
 
 
 def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
-    """How far the vectors of a text's words turn in every layer, a line a word.
-
-    Of the words, the most important first, so many as are ``named`` and the last have colours.
-    What lies before the ``first_layer`` that counts is shaded.
-    """
+    """How far each word turns per layer; the first ``named`` words and the last are coloured."""
     coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
     if len(words) > named:
         coloured[len(words) - 1] = LAYER_COLOURS[named]
@@ -123,7 +119,7 @@ def _turns_line(word: FollowedWord, place: int, colour: str | None) -> Trace:
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
-    """[layer - offset] cosines of layers an offset apart, by offset (SBERT-WK, Figure 1 e-h)."""
+    """[layer - offset] cosines of layers, by offset (SBERT-WK, Figure 1 e-h)."""
     hover, traces = "layers %{x} and %{customdata}<br>cosine %{y:.3f}", []
     for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
         look: Trace = {"name": f"distance {offset}", "customdata": np.arange(len(values)) + offset}
@@ -141,7 +137,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Fi
 def weights_figure(
     weights: Mapping[str, np.ndarray], layers: np.ndarray, tokens: Sequence[str]
 ) -> go.Figure:
-    """[token, layer] weights of SBERT-WK, a panel a name; the first 60 tokens are drawn."""
+    """[token, layer] SBERT-WK weights of the first 60 tokens, one panel per name."""
     tokens = tokens[:MAX_TOKENS]
     drawn = {name: values[: len(tokens)] for name, values in weights.items()}
     all_weights = np.stack(list(drawn.values()))
@@ -175,7 +171,7 @@ def weights_figure(
 def settings_figure(
     cosines: np.ndarray, windows: np.ndarray, layer_starts: np.ndarray, chosen: tuple[int, int]
 ) -> go.Figure:
-    """[window, layer_start] the sentence vector against that at the ``chosen`` ones (Figure 3)."""
+    """[window, layer_start] cosine to the vector at the ``chosen`` settings (Figure 3)."""
     hover = "layer window %{y}, first layer %{x}<br>cosine %{z:.4f}"
     look = {**CIVIDIS, **cell_values(cosines), **bar_title("cosine")}
     figure = draw(
@@ -187,13 +183,13 @@ def settings_figure(
     window, start = chosen
     if window in windows and start in layer_starts:
         corners = {"x0": start - 0.48, "x1": start + 0.48, "y0": window - 0.48, "y1": window + 0.48}
-        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # seen on every colour
+        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # visible on any colour
             figure.add_shape(type="rect", **corners, line={"color": colour, "width": width})
     return figure
 
 
 def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.Figure:
-    """[omega] cosines of the sentence vector at other omegas to that at the ``chosen`` one."""
+    """[omega] cosine to the vector at the ``chosen`` omega."""
     figure = draw(
         [line(omegas, cosines, GREEN, "omega %{x:.1f}<br>cosine %{y:.4f}")],
         "Effect of omega",
@@ -216,10 +212,10 @@ def marks_figure(
     moment: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
-    """[kind, block] norms of the deltas of layers; NaN where a block has no such layer."""
+    """[kind, block] delta norms; NaN where a block has no such layer."""
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
     rows = np.arange(len(kinds))
     hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
     names = [[escape(kind)] * len(blocks) for kind in full_kinds or kinds]
@@ -235,7 +231,7 @@ def marks_figure(
 def block_totals_figure(
     totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
 ) -> go.Figure:
-    """[epoch, block] the delta of each whole block after each epoch; NaN where not known."""
+    """[epoch, block] delta of each block; NaN if unknown."""
     traces = []
     for block, colour, norms in zip(blocks, layer_colours(len(blocks)), totals.T, strict=True):
         hover = f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}"
@@ -253,7 +249,7 @@ def block_totals_figure(
 
 
 def _format_two_digits(value: float) -> str:
-    """Two digits that count: ``0.034``, ``120``."""
+    """Two significant digits: ``0.034``, ``120``."""
     return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
 
 
@@ -264,15 +260,11 @@ def words_figure(
     words: Sequence[str],
     variance: np.ndarray,
     occurrences: np.ndarray,
-    limits: tuple[float, float],
+    limits: tuple[float, float],  # of the variance, in all compared figures
     title: str,
-    gap: int | None = None,
+    gap: int | None = None,  # word with an empty row above it
 ) -> go.Figure:
-    """Words as dots along the variance of their change from layer to layer, the first at the top.
-
-    A word has the larger a dot the more [word] occurrences it has. ``limits`` are the smallest and
-    the largest variance of all figures that compare; a row is left empty before word ``gap``.
-    """
+    """Words by their variance across layers, sized by [word] occurrences."""
     rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     is_logarithmic = limits[0] > 0 and limits[1] > 4 * limits[0]
     places = DIMMEST + (1 - DIMMEST) * _scale_places(variance, limits, is_logarithmic)
@@ -295,7 +287,7 @@ def words_figure(
 def _scale_places(
     variance: np.ndarray, limits: tuple[float, float], is_logarithmic: bool
 ) -> np.ndarray:
-    """[word] places between the limits, 0 … 1."""
+    """[word] positions within the limits, 0–1."""
     scaled = np.log if is_logarithmic else np.asarray
     low, high, values = scaled(limits[0]), scaled(limits[1]), scaled(variance)
     return np.clip((values - low) / (high - low), 0, 1) if high > low else np.full(len(values), 0.5)
@@ -325,10 +317,7 @@ def layer_figure(
     coefficient: str,
     best: tuple[str, int] | None = None,
 ) -> go.Figure:
-    """Correlation with the scores at layers 0, 1, … by pooling, NaN where there is none.
-
-    A ring with its value is around the ``best`` pooling and layer.
-    """
+    """Correlation by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
     hover = "layer %{x}: %{y:.3f}"
     traces = [
         _styled_line(
@@ -366,7 +355,7 @@ def _styled_line(
 
 
 def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
-    """The correlation of each part of SBERT-WK, NaN where there is none, the plain mean first."""
+    """Correlation of each part of SBERT-WK, NaN for none, the plain mean first."""
     numbers = np.array(list(values.values()))
     parts = label_bars(
         numbers,
@@ -388,7 +377,7 @@ def sweep_figure(
     axis: str,
     coefficient: str,
 ) -> go.Figure:
-    """Correlation over one setting by variant; ``plain`` is that of the last layer's mean."""
+    """Correlation over a setting by variant; ``plain`` is the last layer's mean."""
     hover = f"{axis} %{{x}}: %{{y:.3f}}"
     traces = []
     for variant, values in correlations.items():
@@ -409,10 +398,7 @@ def scatter_figure(
     *,
     axis: str = "cosine similarity",
 ) -> go.Figure:
-    """Scores of pairs against the cosines of their vectors; the pair is named where one points.
-
-    A pair has the colour of its kind; where there are none or too many, all have one.
-    """
+    """Human scores against cosines, coloured by kind unless there are too many."""
     quoted = [
         [f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”" for sentence in pair]
         for pair in sentences
@@ -441,7 +427,6 @@ def scatter_figure(
 
 
 def _whole_numbers(title: str, first: int, last: int) -> dict[str, Any]:
-    """An axis that names whole numbers only, with room for the markers at its ends."""
     room = 0.04 * max(1, last - first)
     ends = {"range": [first - room, last + room], "tickformat": "d"}
     return number_axis(title, range(first, last + 1), **ends)

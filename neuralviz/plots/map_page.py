@@ -1,4 +1,4 @@
-"""The maps of a corpus as one page that needs no network, with a search and a choice of colours."""
+"""Maps of a corpus as a standalone page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from neuralviz.plots.theme import style
 
 MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
-FEWEST_CHARACTERS = 120  # of a text on a page, which are read by pointing at it
-_HEIGHT = 560  # px, of a map
+FEWEST_CHARACTERS = 120  # of a text on a page, shown on hover
+_HEIGHT = 560  # px of a map
 _LEGEND_HEIGHT = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
@@ -34,25 +34,19 @@ section {{ min-width: 0 }} .map {{ height: {_HEIGHT}px }}
 
 @dataclass(frozen=True, eq=False)
 class PageMap:
-    """A map for a page of its own."""
-
     title: str  # plain text
     coordinates: np.ndarray
-    colours: Mapping[str, PointColour]  # by name; the first one is chosen at the start
-    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their [2 or 3] coordinates
+    colours: Mapping[str, PointColour]  # by name; the first is the default
+    names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
 
 
 def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
-    """A page with one map or more: plotly.js, about 5 MB, is in it, and nothing is sent anywhere.
-
-    Points that contain what is searched for stand out on all maps. Of long texts the page holds the
-    beginnings, and says so.
-    """
+    """A page of maps with search; works offline, as it contains plotly.js (5 MB)."""
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
     )
-    data = {  # no text ends the script in it: plotly escapes what could
+    data = {  # plotly escapes text that could end the script
         "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
         "maps": [_map(page_map) for page_map in maps],

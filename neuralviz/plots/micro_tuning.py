@@ -1,4 +1,4 @@
-"""Figures of a micro-tuning run: losses, deltas, cosine similarities, word shares, blanks."""
+"""Figures of a micro-tuning run."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
-PALE, PALE_WIDTH = 0.4, 11  # of the lines of an earlier run: seen also where both runs agree
-EXTREME = 15  # neurons of either end
-MAX_CELLS = 100_000  # of a heatmap that moves
-MAX_WRITTEN = 12  # texts whose similarities are written into the cells
+PALE, PALE_WIDTH = 0.4, 11  # opacity and px of an earlier run's lines, visible behind equal ones
+EXTREME = 15  # neurons at either end
+MAX_CELLS = 100_000  # of an animated heatmap
+MAX_WRITTEN = 12  # texts; more leave no room for numbers in the cells
 FEW_EPOCHS = 12
-ALL_NAMED = 60  # words: of a longer text only the largest bars have theirs
+ALL_NAMED = 60  # words; in longer texts only the largest bars are named
 MOST_NAMED = 10
-LINES = 16  # written upwards, so many words stand beside each other on a phone
-UPRIGHT_WORDS = 14  # more are written upwards
-FLAT_CHARACTERS = 36  # of words beside each other in half a page
-ON_STAGE = 6  # tokens of a blank whose bars have room for large letters
+LINES = 16  # vertical words that fit side by side on a phone
+UPRIGHT_WORDS = 14  # more are vertical
+FLAT_CHARACTERS = 36  # of horizontal words in half a page
+ON_STAGE = 6  # tokens of a blank in presentation mode
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
-    """The description of a run for its figures and tables, named after the ``text`` in view."""
+    """Title, settings and file names of a run's figures and tables."""
     settings = record.settings
     masking = "none: every token is predicted"
     if not settings.predict_unmasked:
@@ -71,7 +71,6 @@ def describe_run(record: RunRecord, text: int = 0) -> About:
 
 
 def _changed_settings(settings: TuningSettings) -> list[str]:
-    """Settings in the names of a run's files, behind the text."""
     parts = [many(settings.epochs, "epoch")]
     if settings.learning_rate != TuningSettings.learning_rate:
         parts.append(f"rate {settings.learning_rate:g}")
@@ -81,7 +80,7 @@ def _changed_settings(settings: TuningSettings) -> list[str]:
 
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
-    """Layer names without what all of them share: ``block 5 · output.dense.bias``."""
+    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
     return [_shorten_layer(name.split(".")) for name in names]
 
 
@@ -99,14 +98,10 @@ def loss_figure(
     curves: np.ndarray,
     texts: Sequence[str],
     chosen: int = 0,
-    earlier: np.ndarray | None = None,
+    earlier: np.ndarray | None = None,  # curves of a run on the same texts, drawn pale
     runs: tuple[int, int] = (2, 1),
 ) -> go.Figure:
-    """[text, epoch + 1] losses in nats: one text over the others, of which many are a band.
-
-    NaN where not known, and of texts that should not be drawn. The curves of an ``earlier`` run on
-    the same texts lie wide and pale below.
-    """
+    """[text, epoch + 1] losses in nats, NaN to omit; many texts become a band."""
     name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
     if earlier is not None:
         name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
@@ -127,7 +122,6 @@ def _pale_name(runs: tuple[int, int]) -> str:
 
 
 def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> list[Trace]:
-    """The lines of one run, the chosen text's on top."""
     below = _band(curves, pale) if len(curves) > MAX_LINES else _other_curves(curves, chosen, pale)
     width, size = (PALE_WIDTH, 0) if pale else (4, 8)
     return [*below, _curve(curves[chosen], name, AFTER, width, pale, size=size)]
@@ -136,14 +130,12 @@ def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> li
 def _curve(
     curve: np.ndarray, name: str, colour: str, width: float, pale: bool = False, **extra: Any
 ) -> Trace:
-    """A line of losses."""
     hover = f"{extra.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
     look: Trace = {"width": width, "size": 0, "opacity": PALE if pale else 1, "name": name} | extra
     return line(np.arange(len(curve)), curve, colour, hover, **look)
 
 
 def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
-    """A grey line for every other text, with one entry in the legend."""
     other_texts = [i for i in range(len(curves)) if i != chosen]
     name = "the other text" if len(other_texts) == 1 else "the other texts"
     return [
@@ -157,8 +149,8 @@ def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
 
 
 def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
-    """Median of the texts; of the newer run the range from the lowest to the highest, too."""
-    table = pd.DataFrame(curves).where(np.isfinite(curves))  # statistics leave out NaN
+    """Median of the texts; for the newer run also the range."""
+    table = pd.DataFrame(curves).where(np.isfinite(curves))  # pandas statistics skip NaN
     n_texts = int(table.notna().any(axis=1).sum())
     if n_texts < 2:
         return []
@@ -180,22 +172,22 @@ def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
 
 @dataclass(frozen=True, eq=False)
 class Norms:
-    """How far the layers of a run are from their pretrained weights, of one text."""
+    """Distances of one text's layers from their pretrained weights."""
 
-    values: np.ndarray  # [epoch, layer] norm of the delta after each epoch; NaN where not known
-    layers: Sequence[str]  # their full names
+    values: np.ndarray  # [epoch, layer] delta norm after each epoch; NaN if unknown
+    layers: Sequence[str]  # full names
 
 
 def delta_norm_figure(
     norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale."""
+    """Each layer's distance from its pretrained weights; ``earlier`` is drawn pale."""
     # a layer has one colour in both runs
     layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
     colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
     short_names = short_layer_names(layers)
     kinds = {name.partition(" · ")[2] for name in short_names}
-    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # that all of several layers have
+    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # shared by several layers
     if kind:
         short_names = [name.partition(" · ")[0] for name in short_names]
     names = dict(zip(layers, map(escape, short_names), strict=True))
@@ -229,10 +221,7 @@ def delta_norm_figure(
 
 
 def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
-    """[epoch, dim] the delta of one layer, NaN where not known, sorted by the latest; upwards.
-
-    Those neurons that fell and those that rose most are drawn, or ``all_neurons``.
-    """
+    """[epoch, dim] deltas of a layer, NaN if unknown; by default only the largest changes."""
     n_epochs, dim = deltas.shape
     order = neurons_in_order(deltas, all_neurons=all_neurons)
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
@@ -277,7 +266,7 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
 
 
 def neurons_in_order(deltas: np.ndarray, *, all_neurons: bool = False) -> np.ndarray:
-    """Numbers of the neurons that `neurons_figure` draws, from left to right."""
+    """The neurons of `neurons_figure`, left to right."""
     finite_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
     latest = finite_epochs[-1] if len(finite_epochs) else 0
     order = np.argsort(deltas[latest], kind="stable")
@@ -290,14 +279,14 @@ def _epoch_axis(n: int) -> dict[str, Any]:
     return {
         "title": "epoch",
         "range": [-0.04 * n, n * 1.04],
-        "nticks": 12 if n < 100 else 6,  # more would be written upright where there is little room
+        "nticks": 12 if n < 100 else 6,  # more would turn vertical
         "dtick": 1 if n <= FEW_EPOCHS else None,
         "tickformat": ",d",
     }
 
 
 def _labelled_epochs(n: int) -> list[int]:
-    """The first epoch, the last, and round numbers between them that stay apart from both."""
+    """First and last epoch, and round numbers with room between."""
     step = next((step for step in (5, 10, 20, 50, 100) if n <= 8 * step), 200)
     inner_epochs = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]
     return sorted({1, *inner_epochs, n})
@@ -309,7 +298,7 @@ def _labelled_epochs(n: int) -> list[int]:
 def products_figure(
     texts: Sequence[str], products: np.ndarray, numbers: Sequence[int]
 ) -> go.Figure:
-    """Cosine similarities [text, text] of embeddings, -1 … 1; ``numbers`` of the texts from 0."""
+    """[text, text] cosine similarities; ``numbers`` of the texts count from 0."""
     names = [f"{i + 1}" for i in numbers]
     short = [escape(shorten(text, 60)) for text in texts]
     look = {**CIVIDIS, **cell_values(products, most_columns=MAX_WRITTEN)}
@@ -322,20 +311,17 @@ def products_figure(
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
-    """Each word's share of the delta, in the order of the text; negative ones pulled back.
-
-    Of more than `ALL_NAMED` words, only those of the largest bars are written below them.
-    """
+    """Each word's share of the delta in text order; if many, only the largest are named."""
     percents = np.asarray(shares) * 100
     low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
-    # around 0 a bar has the ground's colour
+    # outlined, as bars near 0 take the background colour
     share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
     named = _named_places(percents)
     is_upright = len(words) > UPRIGHT_WORDS
     fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
-    angle = -90 if is_upright else 0 if fits else -45  # so that no words run into each other
+    angle = -90 if is_upright else 0 if fits else -45  # prevents overlaps
     return draw(
         [share_bars],
         title,
@@ -354,7 +340,6 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
 
 
 def _named_places(shares: np.ndarray) -> list[int]:
-    """Places of the words to write: all, or the largest that have room for a line of text."""
     if len(shares) <= ALL_NAMED:
         return list(range(len(shares)))
     named: list[int] = []
@@ -367,15 +352,12 @@ def _named_places(shares: np.ndarray) -> list[int]:
 
 
 def shares_width(words: Sequence[str]) -> int:
-    """px below which the words of `shares_figure` would stand on each other."""
+    """Minimum width in px for the words of `shares_figure`."""
     return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300
 
 
 def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
-    """Two bars for each of the likeliest tokens, those of ``blank.candidates`` from top to bottom.
-
-    On the stage there are the likeliest after micro-tuning, and the likeliest before it.
-    """
+    """Probabilities of the likeliest tokens before and after micro-tuning."""
     entries = blank.candidates
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     traces, highest = [], 0.0

@@ -1,4 +1,4 @@
-"""What figures are made of: axes, lines, bars and cells, and what has room in them."""
+"""Common parts of figures: traces, axes and ticks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BARE = {"showgrid": False, "zeroline": False}  # an axis beside cells
 TOP_DOWN = {"autorange": "reversed"}
 NAMES_OF_BARS = {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN}
 CIVIDIS = {"colorscale": "Cividis", "autocolorscale": False}
-GROUND = "#8A9096"  # of lines that are no data
-FEW_COLUMNS = 8  # so many cells side by side have room for their values
-MAX_TICKS = 10  # numbers that keep apart, however narrow the figure
+GROUND = "#8A9096"  # of lines that are not data
+FEW_COLUMNS = 8  # cells side by side with room for values
+MAX_TICKS = 10  # ticks that fit even a narrow figure
 
 
 def draw(
@@ -30,10 +30,7 @@ def draw(
     y: Mapping[str, Any] | None = None,
     **layout: Any,
 ) -> go.Figure:
-    """A figure of traces with its title and axes; further settings go to the layout.
-
-    Made in one go, which is much faster than trace by trace; the page or the file has a template.
-    """
+    """Make a figure in one go, much faster than trace by trace; ``layout`` has further settings."""
     axes = {"title": title, "xaxis": x, "yaxis": y}
     return go.Figure({"data": list(traces), "layout": {**axes, **layout, "template": "none"}})
 
@@ -49,7 +46,6 @@ def line(
     size: float = 9,
     **extra: Any,
 ) -> Trace:
-    """A line with markers of a ``size``, if any; the ``hover`` box is a template, if any."""
     look: Trace = {"line": {"color": colour, "width": width, **({"dash": dash} if dash else {})}}
     if size:
         look["marker"] = {"size": size}
@@ -67,7 +63,6 @@ def dots(
     marker: Mapping[str, Any] | None = None,
     **extra: Any,
 ) -> Trace:
-    """Points; ``marker`` has further settings of their look."""
     look = {"color": colour, "size": size, **(marker or {})}
     return {
         "type": "scatter", "x": x, "y": y, "mode": "markers", "marker": look,
@@ -76,7 +71,7 @@ def dots(
 
 
 def bars(x: Values, y: Values, colour: Any, hover: str, **extra: Any) -> Trace:
-    """Bars, upright unless ``orientation`` is ``h``; a ``text`` in or beside them is small."""
+    """Bars, vertical unless ``orientation`` is ``h``."""
     written: Trace = {}
     if "text" in extra:
         written = {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False}
@@ -89,7 +84,7 @@ def bars(x: Values, y: Values, colour: Any, hover: str, **extra: Any) -> Trace:
 def label_bars(
     x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **extra: Any
 ) -> Trace:
-    """Bars to the right, a name each, with a ``text`` in white in them, or beside them."""
+    """Horizontal named bars, with ``text`` in white inside or beside them."""
     look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
     return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | extra)
 
@@ -97,7 +92,7 @@ def label_bars(
 def token_bars(
     x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **extra: Any
 ) -> Trace:
-    """Bars to the right at 0, 1, …, one of several a name, with a ``text`` behind each."""
+    """Horizontal bars at 0, 1, … for one of several names, with ``text`` behind."""
     look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
     places = list(range(len(names)))
     return bars(x, places, colour, hover, orientation="h", text=text, **look, **extra)
@@ -111,7 +106,7 @@ def cells(
     limits: Sequence[float] | None = None,
     **extra: Any,
 ) -> Trace:
-    """A heatmap [row, column], its colours between the ``limits``."""
+    """A [row, column] heatmap."""
     ends = {} if limits is None else {"zmin": limits[0], "zmax": limits[1]}
     return {"type": "heatmap", "z": z, "x": x, "y": y, **ends, **_hover_box(hover), **extra}
 
@@ -123,30 +118,28 @@ def _hover_box(template: str) -> dict[str, str]:
 
 
 def bar_title(text: str) -> dict[str, Any]:
-    """The setting of a heatmap that names its scale of colours, upwards."""
+    """A vertical title for a colour bar."""
     return {"colorbar": {"title": {"text": text, "side": "right"}}}
 
 
 def number_axis(title: str, numbers: Iterable[int], **extra: Any) -> dict[str, Any]:
-    """An axis of whole numbers, of which those are written that have room."""
     return {"title": title, "tickvals": spaced_ticks(numbers), **extra}
 
 
 def name_axis(names: Sequence[str], n_characters: int, **extra: Any) -> dict[str, Any]:
-    """An axis with users' words at 0, 1, …, cut and escaped."""
+    """An axis with users' words at 0, 1, …, shortened and escaped."""
     written = [escape(shorten(name, n_characters)) for name in names]
     return {"tickvals": list(range(len(names))), "ticktext": written, **extra}
 
 
 def layer_colours(n: int) -> list[str]:
-    """A colour for each of ``n`` layers: categories while they are few, else from low to high."""
     if n <= len(LAYER_COLOURS):
         return list(LAYER_COLOURS[:n])
     return sample_colorscale("Viridis", np.linspace(0.3, 0.8, n).tolist())
 
 
 def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
-    """The lowest and the highest value with some room beside them, as a range of an axis."""
+    """The range of the values with a margin."""
     values = list(values)
     low, high = min(values), max(values)
     room = share * (high - low or 1)
@@ -154,7 +147,7 @@ def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
 
 
 def spaced_ticks(numbers: Iterable[int]) -> list[int]:
-    """The numbers that have room as ticks along an axis, the first and the last among them."""
+    """Ticks that fit, including the first and last number."""
     values = list(map(int, numbers))
     step = max(1, -(-(len(values) - 1) // (MAX_TICKS - 1)))
     ticks = values[::step]
@@ -173,10 +166,7 @@ def format_two_places(value: float) -> str:
 def cell_labels(
     values: np.ndarray, format_value: Callable[[float], str] = format_two_places
 ) -> dict[str, Any]:
-    """[row, column] values written in the cells of a heatmap; nothing where there is none.
-
-    plotly.js itself would write a minus sign as a hyphen.
-    """
+    """Labels of [row, column] cells, blank for NaN; plotly.js would use a hyphen as minus."""
     text = [[format_value(float(v)) if np.isfinite(v) else "" for v in row] for row in values]
     return {"text": text, "texttemplate": "%{text}"}
 
@@ -187,6 +177,6 @@ def cell_values(
     *,
     most_columns: int = FEW_COLUMNS,
 ) -> dict[str, Any]:
-    """[row, column] values in the cells while they have room, in place of a scale beside them."""
+    """Write values into the cells if they fit, else show a colour bar."""
     has_room = values.shape[1] <= most_columns
     return {"showscale": not has_room, **(cell_labels(values, format_value) if has_room else {})}

@@ -1,4 +1,4 @@
-"""What the points of a map are coloured by, and the groups of those that look alike."""
+"""Colours of map points, and groups of points that look alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from neuralviz.plots.theme import (
 )
 from neuralviz.reading.cells import cell_text, finite_number
 
-# Those seen on light and on dark pages, those that are told apart best first.
+# Visible on light and dark pages, most distinct first.
 COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, *LAYER_COLOURS)
 SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
@@ -34,23 +34,23 @@ GREY = "#9A9FA5"
 LABEL_CHARACTERS = 18
 _NAME_CHARACTERS = 16
 _HOVERED_NAME = 40
-EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
+EXACT_IN_FLOAT32 = 2**24  # larger integers, such as timestamps, lose precision
 
 
 @dataclass(frozen=True, eq=False)
 class PointColour:
-    """What the points of a map are coloured by: categories or numbers."""
+    """Categories or numbers that colour the points of a map."""
 
     name: str  # of the column or measure
-    categories: tuple[str, ...] = ()  # those with a colour of their own come first
-    codes: np.ndarray | None = None  # [text] place of the category, -1: none; None for numbers
-    values: np.ndarray | None = None  # [text] float32, NaN where there is none; None for categories
-    number_format: str = ".3~g"  # of the values, as d3 writes it
-    missing: str = "no value"  # what texts without a category or number are called
-    ends: tuple[float, float] | None = None  # of the scale; by default of the middle 98%
+    categories: tuple[str, ...] = ()  # those with their own colour first
+    codes: np.ndarray | None = None  # [text] category, -1 for none; None for numbers
+    values: np.ndarray | None = None  # [text] float32, NaN for none; None for categories
+    number_format: str = ".3~g"  # d3 format of the values
+    missing: str = "no value"  # name for texts without a value
+    ends: tuple[float, float] | None = None  # of the scale; default: middle 98%
 
     def select(self, rows: np.ndarray) -> PointColour:
-        """The colours of some texts, which look as they do among all."""
+        """Colours of some texts, with the scale and categories of all."""
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
@@ -59,7 +59,7 @@ UNNAMED = "no typical words"  # of a cluster
 
 
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """A name for every cluster: its number, from 1, and its first words."""
+    """Names of clusters: number from 1, and first words."""
     return tuple(
         f"{number} {', '.join(words[:2]) or UNNAMED}"
         for number, words in enumerate(cluster_words, 1)
@@ -67,21 +67,21 @@ def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def cluster_label(name: str) -> str:
-    """A cluster's name, short enough to stand on a map."""
+    """A short name for the map."""
     if len(name) > LABEL_CHARACTERS:
         name = name.partition(",")[0]
     return shorten(name, LABEL_CHARACTERS)
 
 
 def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str]:
-    """Colour and symbol of a category, no two alike."""
+    """A unique pair of colour and symbol."""
     return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
 def colour_by_category(
     name: str, labels: Sequence[object], missing: str = "no value"
 ) -> PointColour:
-    """Colours by label: the largest categories first, those that are numbers in their order."""
+    """Colour by label: largest categories first, numbers in order."""
     by_label = {label: cell_text(label).strip() for label in set(labels)}
     texts = [by_label[label] for label in labels]
     names = list(dict.fromkeys(text for text in texts if text))
@@ -93,11 +93,11 @@ def colour_by_category(
 def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`colour_by_category` of [text] codes: which of the names each has, -1 where there is none."""
+    """`colour_by_category` from [text] codes, -1 for none."""
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
     ordered = [label for label, _ in counts.most_common()]
-    if all(finite_number(label) is not None for label in ordered):  # numbers are in their order
+    if all(finite_number(label) is not None for label in ordered):  # sort numbers
         coloured, uncoloured = ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:]
         ordered = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
     place = {label: code for code, label in enumerate(ordered)}
@@ -106,7 +106,7 @@ def colour_by_code(
 
 
 def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
-    """Colours by a number of each text; what is not finite is missing."""
+    """Colour by number; non-finite values count as missing."""
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     if np.abs(finite).max(initial=0) < EXACT_IN_FLOAT32:
@@ -124,7 +124,7 @@ def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointCo
 
 @dataclass(frozen=True, eq=False)
 class PointGroup:
-    """Points that look alike: their positions among all points, and the settings of their trace."""
+    """Points that look alike."""
 
     positions: np.ndarray
     trace: dict[str, Any]
@@ -139,11 +139,7 @@ def point_groups(
     axes: bool,
     everywhere: PointColour | None = None,
 ) -> Iterator[PointGroup]:
-    """The groups with points, in the order in which they are drawn: the last ones lie on top.
-
-    With a colour ``everywhere``, of all points of which these are some, every group of those is
-    there, with points or without.
-    """
+    """Non-empty groups in drawing order; all groups of ``everywhere``, if given."""
     all_points = np.arange(n)
     if colour is None:
         yield PointGroup(all_points, {"showlegend": False}, {"color": BLUE})
@@ -166,7 +162,6 @@ def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Itera
 
 
 def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
-    """Range, colours and colour bar of numbers, for a marker."""
     low, high = colour.ends or scale_ends(values)
     signed = low < 0 < high
     if signed:
@@ -180,7 +175,7 @@ def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, 
             "orientation": "h",
             "x": 0,
             "xanchor": "left",
-            "y": -0.1 if axes else 0,  # below the name of an axis
+            "y": -0.1 if axes else 0,  # below the axis title
             "yanchor": "top",
             "len": 1,
             "nticks": 6,
@@ -190,7 +185,7 @@ def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, 
 
 
 def scale_ends(values: np.ndarray) -> tuple[float, float]:
-    """The ends of the middle 98% of numbers; of all, where these are one."""
+    """Range of the middle 98% of values; of all if that is empty."""
     finite = values[np.isfinite(values)]
     low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
     if low == high and len(finite):
@@ -230,5 +225,5 @@ def _category_groups(
 
 
 def _escape_template(name: str) -> str:
-    """A user's name within a hover template, where ``%{`` begins a variable."""
+    """Escape ``%{`` in a hover template."""
     return escape(name).replace("%", "&#37;")

@@ -1,4 +1,4 @@
-"""A report of an experiment: one page with every setting in it, that needs no network."""
+"""The report of an experiment as a standalone page."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
 
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
-LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
-MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
+LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
+MAX_LEADS = 15  # pairs of methods in the list: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
-# Its colours come from the text around it, so that it fits light and dark pages.
+# Inherits colours, to suit light and dark pages.
 TABLE_STYLE = """
 .results{overflow-x:auto}.results table{border-collapse:collapse;margin:0 0 .6rem}
 .results th,.results td{padding:.35rem .9rem .35rem 0;text-align:right;white-space:nowrap;
@@ -65,10 +65,7 @@ h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
 
 
 def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
-    """The page, for people who were not there: what was found first, how to read it at the end.
-
-    Everything that a user gave is escaped in it. Raises `Stopped` when ``should_stop`` says so.
-    """
+    """The page, findings first; user text is escaped. Raises `Stopped`."""
     n_drawn = count()
 
     def draw(figures: Iterable[go.Figure]) -> Iterator[str]:
@@ -103,7 +100,6 @@ def _strong(label: str) -> str:
 
 
 def _summary_html(results: Results) -> str:
-    """When and with what the experiment ran, and how much of it is finished."""
     started = results.begun.replace("T", " ").removesuffix("Z")
     labels = "; ".join(row.label for row in results.rows)
     return (
@@ -115,7 +111,6 @@ def _summary_html(results: Results) -> str:
 
 
 def _tables_html(results: Results, number: int) -> list[str]:
-    """The tables: all values, who is ahead of whom, what was published."""
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
     notes = [*results.sentences(number), results.left_out(number)]
@@ -129,7 +124,6 @@ def _tables_html(results: Results, number: int) -> list[str]:
 
 
 def _leads_html(results: Results, number: int) -> str:
-    """Who is ahead of whom in the main yardstick, with intervals."""
     yardstick = next(iter(yardsticks_of(results, number)), None)
     all_leads = compute_leads(results, number, yardstick) if yardstick else []
     if yardstick is None or not any(lead.interval for lead in all_leads):
@@ -145,7 +139,7 @@ def _leads_html(results: Results, number: int) -> str:
 
 
 def _worst_html(results: Results, number: int) -> list[str]:
-    """What each method gets most wrong, in a sentence and as texts, the best method first."""
+    """Each method's worst errors, best method first."""
     data = results.data[number]
     name = short_name(results, _strong)
     parts = []
@@ -178,7 +172,6 @@ def _explanation_html(results: Results) -> str:
 
 
 def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
-    """What proves the verdict on a data set: the values, and the leads."""
     for yardstick in yardsticks_of(results, number)[:1]:
         for make_figure in (yardstick_figure, lead_of_best):
             figure = make_figure(results, number, yardstick)
@@ -187,7 +180,6 @@ def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
 
 
 def other_figures(results: Results, number: int) -> Iterator[go.Figure]:
-    """The other figures of a data set."""
     for yardstick in yardsticks_of(results, number)[1:]:
         figure = yardstick_figure(results, number, yardstick)
         if figure is not None and yardstick.name not in LEFT_OUT:
@@ -234,23 +226,21 @@ def _settings_html(results: Results) -> str:
 
 
 def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
-    """A table, escaped, or some of its columns; best cells are green."""
-    shown = range(len(table.heads)) if columns is None else columns
+    positions = range(len(table.heads)) if columns is None else columns
     heads = []
-    for column in shown:
+    for column in positions:
         better = table.better[column]
         direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
         heads.append(f"<th>{escape(table.heads[column])}{direction}</th>")
     lines = []
     for row, line in enumerate(table.lines):
-        looks = [" class='best'" if (row, column) in table.best else "" for column in shown]
-        cells = zip(looks, shown, strict=True)
+        looks = [" class='best'" if (row, column) in table.best else "" for column in positions]
+        cells = zip(looks, positions, strict=True)
         lines.append([f"<td{look}>{escape(line[column])}</td>" for look, column in cells])
     return _assemble_table(heads, lines)
 
 
 def _texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table whose cells may be long texts, left-aligned and broken into lines."""
     return _assemble_table(
         [f"<th class='text'>{escape(title)}</th>" for title in heads],
         [[f"<td class=text>{escape(cell)}</td>" for cell in line] for line in lines],

@@ -1,4 +1,4 @@
-"""Figures as pages of their own, which say what they show and how it was made."""
+"""Figures as standalone pages with their settings."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ import plotly.graph_objects as go
 from neuralviz import __version__
 from neuralviz.plots.theme import FONT, style
 
-LONGEST_PART = 40  # characters of each thing that a file is named by
+LONGEST_PART = 40  # characters of each part of a file name
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w.+]+")
 _NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
 
 
 @dataclass(frozen=True)
 class About:
-    """The title, settings and file names of a figure outside the app."""
+    """Title, settings and file names of a figure outside the app."""
 
     title: str = ""  # in a few words; plain text
-    settings: Mapping[str, str] = field(default_factory=dict)  # how it was made, by name
-    files: tuple[str, ...] = ()  # what sets the names of its files apart: a text, methods, settings
+    settings: Mapping[str, str] = field(default_factory=dict)  # by name
+    files: tuple[str, ...] = ()  # parts of its file names: a text, methods, settings
 
     @property
     def line(self) -> str:
-        """The settings on one line."""
         return " · ".join(f"{name}: {value}" for name, value in self.settings.items())
 
 
@@ -43,11 +42,7 @@ dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top:
 
 
 def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
-    """A page with ``figure`` that needs no network: plotly.js, about 5 MB, is in it.
-
-    Title and settings stand above it, the day and the version below it. There is room for what
-    ``layout.meta.from_width`` says of wide pages.
-    """
+    """A page with the figure and its settings; works offline, as it has plotly.js (5 MB)."""
     page = go.Figure(figure).update_layout(autosize=True, width=None, height=None)
     for _, changes in (page.layout.meta or {}).get("from_width", ()):
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
@@ -56,17 +51,14 @@ def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
 
 
 def figure_html(figure: go.Figure, *, with_library: bool) -> str:
-    """A figure on white, in place, as part of a page; plotly.js only if it is not there yet."""
+    """A figure on white as part of a page, with plotly.js if needed."""
     style(figure, dark=False).update_layout(paper_bgcolor="white")
     config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
     return figure.to_html(full_html=False, include_plotlyjs=with_library, config=config)
 
 
 def page_html(provenance: About, body: str, *, style: str = "", title: str = "") -> str:
-    """A page that says what it shows, how it was made, and when.
-
-    The ``title`` is in the browser's tab where ``provenance`` has none.
-    """
+    """A page with title, settings and date; ``title`` is the fallback for the browser tab."""
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
         for name, value in provenance.settings.items()
@@ -92,17 +84,13 @@ def page_html(provenance: About, body: str, *, style: str = "", title: str = "")
 
 
 def file_name(name: str, provenance: About = NOTHING) -> str:
-    """``name`` in small letters, with hyphens for whatever is no letter, digit, + or full stop.
-
-    Behind it stands what ``provenance`` says of its files, in ASCII, at most 40 characters of each:
-    ``losses-the-river-rose-10-epochs``.
-    """
+    """Lower-case file name with settings: ``losses-the-river-rose-10-epochs``."""
     named = _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower()
     return "-".join(filter(None, [named, *map(_file_name_part, provenance.files)])) or "neuralviz"
 
 
 def _file_name_part(words: str) -> str:
-    """The first words, of letters, digits and decimal points in ASCII alone; empty without any."""
+    """The first words in ASCII; may be empty."""
     plain = unicodedata.normalize("NFKD", words[:1000]).encode("ascii", "ignore").decode().lower()
     joined = _NOT_IN_ASCII_NAMES.sub("-", plain).strip("-")
     if len(joined) <= LONGEST_PART:

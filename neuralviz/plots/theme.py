@@ -1,4 +1,4 @@
-"""The look of every figure: colours, fonts, templates for light and dark pages."""
+"""Colours, fonts and light and dark templates."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ YELLOW = "#F0E442"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
 _METHOD_COLOURS |= {"gradient": "#B3A100", "file": "#5B7F95"}  # file: imported vectors
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
-_NAMESAKES = ("#A62BD9", "#BB2266", "#8A6A4F")  # of a method's second model, third and fourth
+_NAMESAKES = ("#A62BD9", "#BB2266", "#8A6A4F")  # of a method's second, third and fourth model
 
-# What is no method has colours that no method has; all are seen on light and on dark pages.
+# Colours of other things than methods, distinct from those; visible on light and dark pages.
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")
 SIMILAR, DISSIMILAR = "#A34AA0", "#8A9096"  # kinds of pairs
 BEFORE, AFTER = "#8A9096", "#7267D8"
@@ -52,7 +52,7 @@ _CIVIDIS = _scale(sequential.Cividis)
 _PURPLE_TO_ORANGE = ["#3B1B6B", "#6F56A6", "#B3A9D3", None, "#F7B96B", "#D4760A", "#7F3B08"]
 _PURPLE_TO_ORANGE_DARK = ["#CDBFF2", "#9A83D6", "#553F8C", None, "#8A4A06", "#DD8420", "#FFD59E"]
 
-# Points on the page's own ground: the ends and the middle that would not be seen are left out.
+# Points on the page background: invisible ends and middles are left out.
 _POINTS, _POINTS_DARK = _scale(sequential.Cividis[:-1]), _scale(sequential.Cividis[2:])
 SIGNED_POINTS = _scale(["#6F4FBF", "#A6A6A6", "#E07B00"])
 
@@ -60,11 +60,7 @@ SIGNED_POINTS = _scale(["#6F4FBF", "#A6A6A6", "#E07B00"])
 def _template(
     *, ink: str, paper: str, grid: str, zero: str, diverging: list, points: list
 ) -> go.layout.Template:
-    """A plotly template for one page background.
-
-    Heatmaps take the diverging scale when their range spans 0, else the sequential one; points of
-    a WebGL figure take ``points``.
-    """
+    """A template for one background; heatmaps that span 0 get the diverging scale."""
     centred = [[i / 6, colour or zero] for i, colour in enumerate(diverging)]
     axis = {
         "automargin": True,
@@ -140,20 +136,20 @@ for _name, _value in _TEMPLATES.items():
 
 
 def style(figure: go.Figure, dark: bool) -> go.Figure:
-    """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
+    """Apply the light or dark template in place."""
     figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
     return figure
 
 
 def unstyled_json(figure: go.Figure) -> str:
-    """The JSON of ``figure`` without its template; the figure stays as it is."""
+    """JSON of the figure without its template."""
     spec = figure.to_dict()
     spec["layout"].pop("template", None)
     return pio.to_json(spec, validate=False)
 
 
 def templates_json() -> str:
-    """The templates of `style` as JSON, by ``light`` and ``dark``."""
+    """JSON of the templates, by ``light`` and ``dark``."""
     return pio.to_json(
         {name.removeprefix("neuralviz_"): template for name, template in _TEMPLATES.items()},
         validate=False,
@@ -161,21 +157,13 @@ def templates_json() -> str:
 
 
 def method_colour(label: str) -> str:
-    """The one colour of a method, by its label: a name, with or without settings behind it.
-
-    Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
-    green, concatenated methods purple, imported vectors (``file: NAME``) slate.
-    """
+    """A method's colour, by its label with or without settings."""
     name = _method_name(label)
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)
 
 
 def method_colours(labels: Sequence[str]) -> dict[str, str]:
-    """A colour for each of several methods that are drawn together, by label.
-
-    The first of each name has `method_colour`; a namesake, such as the same method with another
-    model, has a colour of its own, whatever its name.
-    """
+    """Unique colours of methods drawn together; the first of each name has `method_colour`."""
     names: set[str] = set()
     colours: dict[str, str] = {}
     n_namesakes = 0
@@ -194,31 +182,25 @@ def _method_name(label: str) -> str:
 
 
 def symmetric_range(values: ArrayLike) -> tuple[float, float]:
-    """``(-m, m)`` with m the largest finite magnitude in ``values``, 1 if there is none above 0.
-
-    As ``zmin, zmax`` of a heatmap it centres signed values at 0, in the diverging colours.
-    """
+    """``(-m, m)`` for the largest finite magnitude m; 1 if there is none above 0."""
     magnitudes = np.abs(np.asarray(values, dtype=float))
     largest = float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes))) or 1.0
     return -largest, largest
 
 
 def escape(text: str) -> str:
-    """A user's text for labels and hover boxes, where plotly would read ``<`` and ``&`` as HTML."""
+    """Escape ``<`` and ``&`` in user text, which plotly reads as HTML."""
     return html.escape(text, quote=False)
 
 
 def shorten(text: str, n: int) -> str:
-    """``text`` on one line and at most ``n`` characters long, cut with an ellipsis."""
+    """``text`` on one line, cut to ``n`` characters with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
 
 
 def shorten_apart(labels: Sequence[str], n: int) -> list[str]:
-    """Labels escaped and at most ``n`` characters long, no two different ones alike.
-
-    Those that begin alike for so long are cut in the middle.
-    """
+    """Escaped labels of at most ``n`` characters; distinct labels stay distinct."""
     short = [shorten(label, n) for label in labels]
     names: list[str] = []
     for label, name in zip(labels, short, strict=True):

@@ -1,4 +1,4 @@
-"""Figures of trainings: loss, accuracy by layer and step, where the texts moved, tables."""
+"""Figures of trainings."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
-ACCURACY_ROOM = 0.1  # the least that an axis of accuracies spans
-FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
+ACCURACY_ROOM = 0.1  # minimum range of an accuracy axis
+FAR = 0.005  # share of outliers cut off at each side
 _GROUPS = COLOURS[:10]
 
 
 def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
-    """The description of a training for its figures and tables."""
     first = lessons[0].settings
     return About(
         f"Training on “{corpus}”",
@@ -60,7 +59,7 @@ def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> 
 
 
 def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
-    """Loss by step, a line for every way to make pairs, over the loss of each batch."""
+    """Loss by step, smoothed and per batch, for each way to make pairs."""
     traces = []
     for lesson in lessons:
         kind = lesson.settings.pairs
@@ -82,7 +81,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
-    """[step] mean of each value and those just before it, ten in all; NaN is left out."""
+    """[step] mean of up to ten latest values; ignores NaN."""
     finite = pd.Series(values).where(np.isfinite(values))
     return finite.rolling(SMOOTHED, min_periods=1).mean().to_numpy()
 
@@ -91,10 +90,7 @@ def smooth(values: np.ndarray) -> np.ndarray:
 
 
 def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
-    """10-NN accuracy at every layer, before and as far as the training is (crops paper, Fig. 4b).
-
-    Lessons without an accuracy yet are left out.
-    """
+    """10-NN accuracy by layer, before and after training (crops paper, Fig. 4b)."""
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
     n_layers = measured[0].accuracy.shape[1] if measured else 1
     drawn = [(lesson.accuracy[0], "before", BEFORE, "dot") for lesson in measured[:1]]
@@ -119,7 +115,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
 
 
 def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
-    """10-NN accuracy at the last layer over the steps: of the table, which has no other layer."""
+    """10-NN accuracy at the last layer by step."""
     traces = []
     for lesson in lessons:
         if len(lesson.accuracy):
@@ -143,7 +139,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
 
 
 def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
-    """An axis around all accuracies, or those at one layer; one value has ten points around it."""
+    """Axis range of all accuracies, or of one layer; ±10 points around a single value."""
     chosen = slice(None) if layer is None else layer
     accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
     if layer is not None:
@@ -155,10 +151,7 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
 
 
 def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:
-    """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
-
-    The ``drawn_lessons`` are all that stand side by side, and share their colours.
-    """
+    """10-NN accuracy by layer and snapshot; ``drawn_lessons`` share the colours."""
     title = "Accuracy at every layer"
     if len(drawn_lessons) > 1:
         title = f"{lesson.settings.pairs.capitalize()}: accuracy at every layer"
@@ -186,25 +179,21 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
 
 
 def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
-    """Colours of the largest groups, by name; all others are grey."""
+    """Colours of the largest groups; others are grey."""
     largest = Counter(group for group in groups if group).most_common(len(_GROUPS))
     return dict(zip(sorted(name for name, _ in largest), _GROUPS, strict=False))
 
 
 def moving_map_figure(
-    maps: np.ndarray,
+    maps: np.ndarray,  # [snapshot, text, 2]
     snapshot: int,
     steps: Sequence[int],
     texts: Sequence[str],
     groups: Sequence[str],
-    colours: dict[str, str],
-    followed: Sequence[int],
+    colours: dict[str, str],  # by group; others are grey
+    followed: Sequence[int],  # numbers of texts
 ) -> go.Figure:
-    """The texts after some steps, those ``followed``, by number, with trails from before till then.
-
-    The frame is that of all ``maps`` [snapshot, text, 2], but for a few points that are far from
-    all others. A group without a colour is grey.
-    """
+    """Texts at a snapshot, with trails of ``followed`` texts; ``maps`` set a common frame."""
     so_far = maps[: snapshot + 1]
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     traces = [
@@ -235,11 +224,7 @@ def moving_map_figure(
 def training_table_figure(
     table: TrainingTable, training_cells: Sequence[TrainingCell], label: str
 ) -> go.Figure:
-    """A table as far as it is filled, with the range of the seeds.
-
-    Bars of the last layer's accuracy; for tables of layers and epochs, lines; for one of spaces,
-    a map.
-    """
+    """A training table with the range over seeds: bars, lines over epochs, or a heatmap."""
     numbers = training_numbers(table, training_cells)
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
     draw_rows = {"accuracy": _row_bars, "spaces": _row_map}.get(table.columns, _row_lines)
@@ -249,7 +234,6 @@ def training_table_figure(
 
 
 def _row_colour(row: str) -> str:
-    """A row's colour: that of its kind of pairs on the page, grey before training."""
     if "before" in row:
         return BEFORE
     return next((PAIR_COLOURS[kind] for kind in PAIR_COLOURS if kind in row), AFTER)

@@ -146,7 +146,7 @@ def _find_column(title: str, columns: Sequence[str]) -> str:
         return title
     for fold in (str.casefold, fold_title):
         folded = fold(title.strip())
-        column = next((known for known in columns if folded and fold(known.strip()) == folded), "")
+        column = next((name for name in columns if folded and fold(name.strip()) == folded), "")
         if column:
             return column
     return ""

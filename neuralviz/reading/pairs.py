@@ -160,9 +160,9 @@ class ScoredPairs:
 
 def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
-    known: dict[frozenset[str], int] = {}
+    numbers: dict[frozenset[str], int] = {}
     both = (frozenset(texts) for texts in zip(first, second, strict=True))
-    return np.array([known.setdefault(texts, len(known)) for texts in both], dtype=np.int64)
+    return np.array([numbers.setdefault(texts, len(numbers)) for texts in both], dtype=np.int64)
 
 
 def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:

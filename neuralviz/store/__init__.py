@@ -1,1 +1,1 @@
-"""What is kept: corpora, vectors, and the files they are written to."""
+"""Storage of corpora and vectors, and export to files."""

@@ -1,8 +1,4 @@
-"""Corpora that are kept: texts with their ids and labels, and their vectors.
-
-The place of a row in its table is the text's number. A row in ``corpora`` is written after a
-corpus's texts and deleted before them, so that nothing half-done is ever seen.
-"""
+"""Saved corpora: texts with IDs and labels. A text's number is its row in the table."""
 
 from __future__ import annotations
 
@@ -34,21 +30,19 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
 
 FIRST_LOOK = 1000  # numbers
-LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
-STRINGS = pa.large_string()  # in a column of others there is no room for more than 2 GiB of text
+LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
+STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
 Rows = Sequence[int] | np.ndarray
-KEYS_AT_ONCE = 1 << 22  # that are counted in one pass
+KEYS_AT_ONCE = 1 << 22  # counted in one pass
 MAX_NAME = 80  # characters
-_adding = threading.Lock()  # for the sessions that open the app together
+_adding = threading.Lock()  # for sessions that start at the same time
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of labels: its name in the file, and whether its values are numbers."""
-
     name: str
     kind: ColumnKind
 
@@ -58,12 +52,10 @@ def describe_deleted(corpus: Corpus) -> str:
 
 
 def texts_table(corpus: Corpus) -> str:
-    """The name of the table of a corpus's rows, in their order."""
     return f"texts-{corpus.id}"
 
 
 def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The columns of `texts_table`."""
     types = {"text": STRINGS, "number": pa.float64()}
     return pa.schema(
         [
@@ -80,7 +72,7 @@ def corpus_rows(
     labels: Sequence[pa.Array],
     ids: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Texts as rows of `texts_table`, with [column] arrays of labels."""
+    """Build rows of `texts_table`; ``labels`` holds one array per column."""
     return pa.table(
         {
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
@@ -92,7 +84,7 @@ def corpus_rows(
 
 
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
-    """A column of a table in the order of the rows, or of some alone; strings are `STRINGS`."""
+    """Read one column, all of it in row order or only ``rows``."""
     if rows is None:
         rows_read = all_rows(table.search().select([name]).with_row_id(True))
         place = rows_read["_rowid"].to_numpy()
@@ -105,7 +97,6 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
 
 
 def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
-    """A column of some rows; the database has them in their own order."""
     different, places = np.unique(rows, return_inverse=True)
     if not len(different):
         return table.schema.empty_table()[name]
@@ -116,13 +107,13 @@ def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
 
 
 def row_ids(table: Table) -> np.ndarray:
-    """[row] the database's own numbers of the rows of a table as it is now, rising."""
+    """LanceDB's row IDs, ascending."""
     rows = all_rows(table.search().select(["key"]).with_row_id(True))
     return np.sort(rows["_rowid"].to_numpy())
 
 
 def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A column of labels as numbers, as of `CorpusStore.label_codes`."""
+    """Encode a column of labels, as `CorpusStore.label_codes` returns it."""
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
         different, codes = np.unique(numbers, return_inverse=True)
@@ -138,8 +129,8 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def are_whole(numbers: np.ndarray) -> bool:
-    """Whether all numbers are whole, those left out that are not finite."""
-    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
+    """Whether all finite numbers are whole."""
+    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones usually decide
         finite = sample[np.isfinite(sample)]
         if not (np.rint(finite) == finite).all():
             return False
@@ -147,7 +138,7 @@ def are_whole(numbers: np.ndarray) -> bool:
 
 
 def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
-    """The columns beside text and id: numbers, where all that is not blank is one; else strings."""
+    """Label columns without the IDs; numeric if every filled cell is a number."""
     columns: list[tuple[Column, pa.Array]] = []
     for title, values in read.labels.items():
         filled = [value.strip() for value in values]
@@ -162,7 +153,7 @@ def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
 
 
 def is_number(value: str) -> bool:
-    """Whether it is a finite number as programs write it; 007 is a name."""
+    """Whether a cell is a finite number; ``007`` is not."""
     if not _NUMBER.fullmatch(value):
         return False
     digits = value.lstrip("+-")
@@ -176,20 +167,17 @@ def is_number(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A kept corpus; its texts stay on disk."""
-
-    id: str  # our own, never changes
-    name: str  # what people call it, no two alike
-    n_texts: int  # rows, in the order they came in
-    n_distinct: int  # different texts among them
+    id: str  # internal, permanent
+    name: str  # unique
+    n_texts: int  # rows
+    n_distinct: int  # distinct texts
     created: str  # ISO 8601, UTC
     columns: tuple[Column, ...]  # of labels
-    owner: str = ""  # who alone sees it; empty for everybody
-    # hash of the files it was read from, where they were too many to compare texts
-    source: str = ""
+    owner: str = ""  # the only user who sees it; empty for everyone
+    source: str = ""  # hash of the source files, for corpora too large to compare by text
 
     def column(self, name: str) -> Column:
-        """The column of labels of this name; else a StoreError that names those there are."""
+        """Find a label column by name. Raises StoreError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -198,12 +186,11 @@ class Corpus:
 
 
 class CorpusStore:
-    """Everything of corpora that is kept in one folder, by default the user's own.
+    """The corpora saved in one folder, by default the user's own.
 
-    Any thread may call any method; nothing is held open between calls. What is read of a corpus is
-    in the order of its rows, or of the rows that are asked for. An owner sees their own corpora and
-    everybody's, and adds their own; without one all are seen, and what is added is everybody's. A
-    StoreError where a newer neuralviz wrote the folder, or it cannot be read.
+    All methods are thread-safe. Results follow the order of the corpus or of ``rows``. An owner
+    sees their own and ownerless corpora; a store without an owner sees all. Raises StoreError if
+    the folder is unreadable or was written by a newer neuralviz.
     """
 
     def __init__(self, folder: Path | None = None, owner: str | None = None) -> None:
@@ -213,7 +200,7 @@ class CorpusStore:
         self.vectors = KeptVectors(self.database)
 
     def corpora(self) -> tuple[Corpus, ...]:
-        """All that are kept and may be seen, those made last first."""
+        """List the visible corpora, newest first."""
         corpora = self._list_corpora()
         return tuple(c for c in corpora if self.owner is None or c.owner in ("", self.owner))
 
@@ -221,7 +208,7 @@ class CorpusStore:
         return tuple(_read_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
-        """A corpus by its name or id; else a StoreError that names those there are."""
+        """Find a corpus by name or ID. Raises StoreError if there is none."""
         corpora = self.corpora()
         for corpus in corpora:
             if name_or_id in (corpus.name, corpus.id):
@@ -231,17 +218,13 @@ class CorpusStore:
         raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
-        """Keep texts as a corpus; nothing is embedded yet.
-
-        A name that is taken gets a number behind it. Columns whose values are all numbers are kept
-        as numbers. Raises StoreError where the name is none or nothing can be written.
-        """
+        """Save texts; a taken name gets a number. Raises StoreError, e.g. for an empty name."""
         labels = label_columns(read)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids)
         return self.add_blocks(name, [column for column, _ in labels], [rows])
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
-        """A corpus that nothing is kept of yet: write its rows to `texts_table`, `announce` it."""
+        """Describe an empty corpus; write its rows to `texts_table`, then call `announce`."""
         return Corpus(
             id=secrets.token_hex(6),
             name=tidy_name(name),
@@ -259,10 +242,7 @@ class CorpusStore:
         keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
         wait: float = WAIT,
     ) -> Corpus:
-        """Say that a corpus is there, unless another one was made of the same files meanwhile.
-
-        ``keep`` writes its rows, and returns it with its numbers of texts.
-        """
+        """Register a corpus that ``keep`` writes, or return an earlier one of the same files."""
 
         def write() -> Corpus:
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
@@ -279,7 +259,7 @@ class CorpusStore:
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
     ) -> Corpus:
-        """`add` for more texts than memory holds: blocks of `corpus_rows`, read one by one."""
+        """Like `add`, from blocks of `corpus_rows` that are read one at a time."""
         keys_written: list[np.ndarray] = []
 
         def split_batches() -> Iterator[pa.RecordBatch]:
@@ -295,12 +275,12 @@ class CorpusStore:
         return self.announce(self.new(name, tuple(columns)), write_rows)
 
     def check_kept(self, corpus: Corpus) -> None:
-        """Raises StoreError where a corpus was deleted."""
+        """Raises StoreError if the corpus was deleted."""
         if corpus.id not in {kept_corpus.id for kept_corpus in self.corpora()}:
             raise StoreError(describe_deleted(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
-        """The corpus that `add` made of just these, by this name or with a number behind it."""
+        """Find a corpus that `add` made from the same texts, IDs and labels under this name."""
         labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
         for corpus in self._list_named(name):
@@ -314,16 +294,15 @@ class CorpusStore:
         return None
 
     def find_source(self, name: str, source: str) -> Corpus | None:
-        """The corpus that was made of just these files under this name, as of `find`."""
         return next((kept for kept in self._list_named(name) if kept.source == source), None)
 
     def _list_named(self, name: str) -> list[Corpus]:
-        """Corpora that are called so, with a number behind it or without."""
+        """List corpora of this name, with or without a number appended."""
         pattern = re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
         return [corpus for corpus in self.corpora() if pattern.fullmatch(corpus.name)]
 
     def rename(self, corpus: Corpus, name: str) -> Corpus:
-        """Give a corpus another name; a StoreError where it is none, or taken."""
+        """Rename a corpus. Raises StoreError if the name is empty or taken."""
         name = tidy_name(name)
         if any(rival.name == name and rival.id != corpus.id for rival in self.corpora()):
             raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
@@ -335,7 +314,7 @@ class CorpusStore:
         return self.corpus(corpus.id)
 
     def leave_out(self, corpus: Corpus, keys: np.ndarray) -> Corpus | None:
-        """Take texts out of a corpus by their keys; None where maps show them."""
+        """Remove texts by their keys; None, with nothing removed, if the corpus has maps."""
         condition = key_in(keys)
 
         def write() -> Corpus | None:
@@ -348,7 +327,7 @@ class CorpusStore:
         return self.database.write(write, PATIENCE)
 
     def recount(self, corpus: Corpus) -> Corpus:
-        """The corpus with its numbers of texts, corrected where `leave_out` was cut off."""
+        """Correct the text counts after an interrupted `leave_out`."""
         with self.database.reading(missing=describe_deleted(corpus)):
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
@@ -356,7 +335,7 @@ class CorpusStore:
         return self.database.write(lambda: self._update_counts(corpus), PATIENCE)
 
     def _update_counts(self, corpus: Corpus) -> Corpus:
-        """Within a write."""
+        """Must run within `Database.write`."""
         n_texts = self.database.open(texts_table(corpus)).count_rows()
         counted = replace(corpus, n_texts=n_texts, n_distinct=self.n_distinct(corpus, n_texts))
         values = {"about": _registry_row(counted)["about"]}
@@ -364,7 +343,7 @@ class CorpusStore:
         return counted
 
     def delete(self, corpus: Corpus) -> None:
-        """Forget a corpus, its maps and results, and vectors of texts no other corpus has."""
+        """Delete a corpus, its maps and results, and vectors that no other corpus uses."""
         mine, registry = np.unique(self.keys(corpus)), self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
@@ -394,7 +373,7 @@ class CorpusStore:
         return [str(row + 1) if text_id is None else text_id for text_id, row in numbers]
 
     def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
-        """[text] the values of a column: strings, or float64 with NaN where there is none."""
+        """[text] values of a column: strings, or float64 with NaN for missing values."""
         column = corpus.column(name)
         values = self._label(corpus, column, rows)
         if column.kind == "number":
@@ -402,17 +381,11 @@ class CorpusStore:
         return np.array(values.to_pylist(), dtype=object)
 
     def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """[text] int32 which of some names each text has, -1 where there is none; and the names.
-
-        They are as in `label_names`, in the order in which they first come.
-        """
+        """[text] int32 codes of a column's labels, -1 for none; and the label of each code."""
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows whose texts hold every word of a query, in their order; none for a blank query.
-
-        A word may be part of a longer one; what stands in quotation marks has to be there just so.
-        """
+        """Rows whose texts contain every word or quoted phrase; none for a blank query."""
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)
@@ -424,22 +397,21 @@ class CorpusStore:
             return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
-        """The values of a column as names of labels, a text each; ``""`` where there is none."""
+        """[text] labels of a column as strings, ``""`` for none."""
         return [cell_text(value).strip() for value in self.labels(corpus, name).tolist()]
 
     def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
-        """[text] hashes of the texts, by which their vectors are kept."""
+        """[text] keys: hashes of the texts, under which vectors are stored."""
         return keys_of(self._column(corpus, "key", rows))
 
     def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
-        """`keys` piece by piece, in the order of the rows."""
         with self.database.reading():
             table = self.database.open(texts_table(corpus))
             for batch in table.search().select(["key"]).to_batches():
                 yield keys_of(batch["key"])
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
-        """Different texts of a corpus, counted by ranges of their keys: memory stays what it is."""
+        """Count the distinct texts, one range of keys at a time to bound memory."""
         passes = min(256, -(-n_texts // KEYS_AT_ONCE))
         edges = sorted({round(256 * step / max(passes, 1)) for step in range(passes + 1)})
         n = 0
@@ -452,21 +424,19 @@ class CorpusStore:
         return n
 
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
-        """A column of labels: strings, or doubles."""
         values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
         if column.kind == "text" or pa.types.is_floating(values.type):
             return values
-        # what is read in blocks is kept as written, and a blank is no number
+        # blocks store cells as written; a blank is not a number
         return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
-        """A column in the order of the rows, which is that in which they were written."""
         with self.database.reading(missing=describe_deleted(corpus)):
             return read_column(self.database.open(texts_table(corpus)), name, rows)
 
 
 def tidy_name(name: str) -> str:
-    """A name without what cannot be printed, and not too long; a StoreError where it is empty."""
+    """Drop unprintable characters and shorten. Raises StoreError if nothing is left."""
     printable = "".join(c if c.isprintable() else " " for c in name)
     tidied = " ".join(printable.split())[:MAX_NAME].strip()
     if not tidied:
@@ -493,10 +463,7 @@ def _registry_row(corpus: Corpus) -> dict[str, str]:
 
 
 def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus | None:
-    """The corpus that ``add`` makes; None where that has been done before in this store.
-
-    A mark of this name stays in its folder, also when somebody deletes the corpus.
-    """
+    """Call ``add`` unless this store has done so before; its corpus may be deleted by now."""
     mark = store.folder / f"{name}.added"
     with _adding:
         if mark.exists():

@@ -1,9 +1,4 @@
-"""The embedded database (LanceDB) under a folder that corpora are kept in.
-
-The folder can be copied to another machine, and several processes may use it at once. Every write
-is one commit of one table: what was interrupted is not there at all. Writers take turns by a locked
-file, which the system frees when a process ends in any way; readers wait for nobody.
-"""
+"""The LanceDB database of a corpus folder: writers take turns by a lock, readers never wait."""
 
 from __future__ import annotations
 
@@ -32,40 +27,35 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 FORMAT = 1
-SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
-ROWS_AT_ONCE = 1 << 18  # that are read
-WAIT = 60.0  # seconds for other writers
-PATIENCE = 3600.0  # the same at the end of long work: millions of vectors may be put in order
+SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may use replaced files
+ROWS_AT_ONCE = 1 << 18  # rows per read
+WAIT = 60.0  # seconds to wait for other writers
+PATIENCE = 3600.0  # seconds to wait after long work: compaction may take that long
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
 
 T = TypeVar("T")
 
-_REGISTRIES = {
+_REGISTRIES = {  # columns of the tables that list what is stored
     "corpora": ("id", "name", "created", "about"),
     "embedders": ("id", "created", "spec", "dim"),
     "indexes": ("id", "created", "about"),
     "maps": ("id", "corpus", "embedder", "created", "about", "fitted"),
 }
-"""Small tables that say what there is, and their columns."""
-LOOKED_UP = 5000  # keys in one condition
-AS_LONG_AS = 4  # rows that are read in the time in which one is looked up
-INTERVAL = 3600.0  # seconds between two looks of a process at a store
+LOOKED_UP = 5000  # keys per condition
+AS_LONG_AS = 4  # rows scanned in the time of one look-up
+INTERVAL = 3600.0  # seconds between two runs of `tidy`
 
 
 class Database:
-    """Tables by name. Any thread may call any method; nothing is held open between calls.
-
-    The folder is made when something is first kept in it.
-    """
+    """LanceDB tables by name; thread-safe. The first write creates the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._check_format()
 
     def open(self, table: str) -> Table:
-        """A table as it is now."""
         return self._connect().open_table(table)
 
     def create(
@@ -74,24 +64,24 @@ class Database:
         rows: pa.Table | Iterator[pa.RecordBatch] | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
-        """Make a table within a `write`; one without rows only if it is not there yet."""
+        """Create a table within `write`; without rows, only if it does not exist."""
         self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
 
     def place(self, table: str) -> Path:
-        """Where a table lies, for those that read and write it without this class."""
+        """The path of a table, for code that accesses it directly."""
         return self.folder / "tables" / f"{table}.lance"
 
     def tables(self) -> list[str]:
-        """The names of all tables that are there, also of those that a killed process left."""
+        """List all tables, including those left by a killed process."""
         return sorted(path.stem for path in (self.folder / "tables").glob("*.lance"))
 
     def drop(self, table: str) -> None:
-        """Delete a table, if it is there."""
+        """Delete a table if it exists."""
         with suppress(ValueError):  # not found
             self._connect().drop_table(table)
 
     def registry(self, name: str) -> Table:
-        """One of the small tables that say what there is, within a `write`; made when missing."""
+        """Open a registry within `write`; create it if it does not exist."""
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
@@ -99,7 +89,7 @@ class Database:
         return self.open(name)
 
     def entries(self, registry: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The rows of a registry, the oldest first; none when nothing has been kept."""
+        """The rows of a registry, oldest first."""
         if not self._is_there(registry):
             return []
         with self.reading():
@@ -107,7 +97,7 @@ class Database:
             return sorted(query.to_arrow().to_pylist(), key=lambda row: row["created"])
 
     def forget(self, registry: str, **values: str) -> None:
-        """Delete the rows of a registry that have these values, and the tables that they name."""
+        """Delete registry rows with these values, and the tables of the deleted entries."""
         forgotten = [row for row in self.entries(registry) if values.items() <= row.items()]
         if not forgotten:
             return
@@ -119,7 +109,7 @@ class Database:
 
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:
-        """Errors of reading as `StoreError`; ``missing`` is said when the table is gone."""
+        """Convert read errors to `StoreError`; ``missing`` is the message for a missing table."""
         try:
             yield
         except (OSError, RuntimeError, ValueError) as error:
@@ -129,10 +119,7 @@ class Database:
             raise folder_error(f"{sentence} ({_describe_error(str(error))}).", "read") from error
 
     def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
-        """Do what writes when no other thread or process does; not from within another write.
-
-        Raises StoreError where it cannot be done, or others write for ``wait`` seconds.
-        """
+        """Run ``action`` under the write lock. Not reentrant; StoreError on failure or timeout."""
         try:
             self._prepare()
             with FileLock(self.folder / "writing.lock", timeout=wait):
@@ -146,7 +133,7 @@ class Database:
             raise self.refusal(str(error) or type(error).__name__) from error
 
     def refusal(self, message: str) -> StoreError:
-        """The error to raise where something could not be written."""
+        """Build the error for a failed write."""
         if any(sign in message for sign in _DISK_FULL):
             return folder_error(
                 f"The disk with {self.folder} is full. Free some space and try again. "
@@ -163,17 +150,17 @@ class Database:
         )
 
     def _connect(self) -> DBConnection:
-        os.environ.setdefault("LANCEDB_LOG", "error")  # else it tells of every new table
+        os.environ.setdefault("LANCEDB_LOG", "error")  # otherwise logs every new table
         import lancedb
 
         return lancedb.connect(self.folder / "tables")
 
     def _is_there(self, table: str) -> bool:
-        """Whether a table has been written; the folder alone is what a killed process leaves."""
+        """Whether the table has data; a killed process may leave an empty folder."""
         return any((self.place(table) / "_versions").glob("*.manifest"))
 
     def _prepare(self) -> None:
-        """Make the folder, and say in it which format it has."""
+        """Create the folder and record the format version."""
         path = self.folder / "format.json"
         if not path.exists():
             write_bytes_beside(path, json.dumps({"format": FORMAT}).encode())
@@ -200,39 +187,35 @@ class Database:
 
 
 def all_rows(query: LanceQueryBuilder) -> pa.Table:
-    """What a query finds; by default it comes a thousand rows at a time, which is slow."""
+    """Fetch all results at once; LanceDB's default of 1,000 rows a batch is slow."""
     return query.to_batches(ROWS_AT_ONCE).read_all()
 
 
 def current_time() -> str:
-    """The time as ISO 8601, UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def list_array(rows: np.ndarray) -> pa.Array:
-    """A [row, value] array as a column of lists of one length."""
+    """Convert [row, value] to a column of fixed-size lists."""
     values = pa.array(np.ascontiguousarray(rows).ravel())
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
 
 
 def rows_of(lists: pa.Array) -> np.ndarray:
-    """The [row, value] array of a column of lists of one length."""
+    """Convert a column of fixed-size lists to [row, value]."""
     values = lists.flatten().to_numpy(zero_copy_only=False)
     return values.reshape(-1, lists.type.list_size)
 
 
 def _describe_error(message: str) -> str:
-    """What the database says, without the places in its source."""
+    """The database's message without source locations."""
     return _SOURCE.sub("", " ".join(message.split())).strip(" ,.")[:200]
 
 
 def rows_with_keys(
     table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows that have some keys, and of others where it is faster to read them all.
-
-    The keys are no two alike. With places, each row comes with its ``_rowid``.
-    """
+    """Batches of the rows with these distinct keys, and perhaps others; may add ``_rowid``."""
     queries = [table.search()]
     if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
         parts = range(0, len(keys), LOOKED_UP)
@@ -242,31 +225,30 @@ def rows_with_keys(
 
 
 def has_index(table: Table, column: str) -> bool:
-    """Whether a column of a table has an index."""
     return any(index.columns == [column] for index in table.list_indices())
 
 
 def key_in(keys: np.ndarray) -> str:
-    """The condition that a row has one of some keys; numpy leaves out zeros at their ends."""
+    """SQL condition for rows with one of the keys; pads the zeros that numpy strips."""
     n_bytes = keys.dtype.itemsize
     literals = [f"X'{key.ljust(n_bytes, bytes(1)).hex()}'" for key in keys.tolist()]
     return f"key IN ({', '.join(literals)})"
 
 
 def tidy_soon(folder: Path) -> threading.Thread:
-    """`tidy` a store in the background, at most once an hour in a process."""
+    """Run `tidy` in the background, at most once an hour per process."""
     return _start_thread(folder, int(time.monotonic() / INTERVAL))
 
 
 @lru_cache(maxsize=64)
 def _start_thread(folder: Path, _hour: int) -> threading.Thread:
     thread = threading.Thread(target=tidy, args=(folder,), name="tidying")
-    thread.start()  # a process waits for it at its end: it takes a moment
+    thread.start()  # not a daemon: a process waits for it on exit
     return thread
 
 
 def tidy(folder: Path) -> None:
-    """Delete the files that compaction replaced an hour ago, where nobody is writing."""
+    """Delete files that compaction replaced over an hour ago, unless someone is writing."""
     with suppress(StoreError, OSError):
         database = Database(folder)
         for table in database.tables():
@@ -276,19 +258,19 @@ def tidy(folder: Path) -> None:
 
 
 def _delete_old_files(database: Database, table: str) -> None:
-    """Within a write."""
-    if _has_old_files(database, table):  # nobody has written meanwhile
+    """Must run within `Database.write`."""
+    if _has_old_files(database, table):  # check again under the lock
         database.open(table).optimize(cleanup_older_than=SUPERSEDED_FOR)
 
 
 def _has_old_files(database: Database, table: str) -> bool:
-    """Whether all that was replaced was so for long, and compaction would find nothing to do."""
+    """Whether all replaced files are old and nothing is left to compact."""
     place = database.place(table)
     written = [path.stat().st_mtime for path in (place / "_versions").glob("*.manifest")]
     if len(written) < 2 or time.time() - max(written) < SUPERSEDED_FOR.total_seconds():
         return False
     with database.reading():
-        stats: Any = database.open(table).stats()  # a dictionary, whatever its annotation says
+        stats: Any = database.open(table).stats()  # a dictionary, despite its annotation
     fragments = stats["fragment_stats"]
     n_files = len(list((place / "data").glob("*.lance")))
     return fragments["num_small_fragments"] < 2 and n_files > fragments["num_fragments"]

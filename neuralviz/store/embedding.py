@@ -1,4 +1,4 @@
-"""One way to embed: what is kept already is not computed again, what is finished is kept."""
+"""Embed texts, reusing stored vectors and storing new ones."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
-PORTION = 1 << 16  # texts of a corpus that are put in order at once, on whatever machine
-BLOCK = 8192  # texts, about, whose tokens and kept vectors are in memory at once
-READ_AT_ONCE = 512  # texts that are tokenised between two looks at Stop
-MANY_PIECES = 8  # written one by one, they are put together at the end
+PORTION = 1 << 16  # texts sorted by length together; the same on every machine
+BLOCK = 8192  # texts, roughly, whose tokens and vectors are in memory
+READ_AT_ONCE = 512  # texts tokenised between two checks of Stop
+MANY_PIECES = 8  # fragments; more are compacted at the end
 
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 BATCH_SIZE = 32
-LEARNT_AT_ONCE = 8  # texts: a batch where a model is tuned on every text
-KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
+LEARNT_AT_ONCE = 8  # texts in a batch if a model is tuned on each
+KEPT_EVERY = 2.0  # seconds between writes: the most a power cut loses, plus a batch
 
 
 def _estimate_tokens(text: str) -> float:
-    """About how many tokens a text has: of texts that go together, few are padded then."""
+    """Estimate the number of tokens, to batch texts of similar length."""
     return len(_PIECE.findall(text)) + len(text) / 20
 
 
 class UniqueTexts:
-    """Texts that are embedded together, no two alike, each with its first row among ``n_texts``."""
+    """Distinct texts, each with its first row among ``n_texts``."""
 
     def __init__(self, texts: Sequence[str], rows: np.ndarray, n_texts: int) -> None:
         self.texts, self.n_texts = texts, n_texts
@@ -56,16 +56,15 @@ class UniqueTexts:
         self._rows = rows
 
     def first_places(self, indices: np.ndarray) -> np.ndarray:
-        """Where some of them come first among all."""
         return self._rows[indices]
 
 
 class DifferentTexts(UniqueTexts):
-    """The different ones of some texts, portion by portion, the longest of each first."""
+    """The distinct texts of a list, in portions sorted by length, longest first."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         number: dict[str, int] = {}
-        place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
+        place_of: list[tuple[int, int]] = []  # portion, and position among its distinct texts
         for start in range(0, len(texts), PORTION):
             within = list(dict.fromkeys(texts[start : start + PORTION]))
             keys = text_keys(within)
@@ -78,7 +77,7 @@ class DifferentTexts(UniqueTexts):
                     place_of.append((start // PORTION, place))
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
-        self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
+        self._by_text = np.argsort(of_text, kind="stable")  # rows, by distinct text
         self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(number) + 1))
         super().__init__(list(number), self._by_text[self._starts[:-1]], len(texts))
 
@@ -86,7 +85,7 @@ class DifferentTexts(UniqueTexts):
         return len(self.texts)
 
     def batches(self, mask: np.ndarray, batch_size: int) -> list[np.ndarray]:
-        """The batches in which those of a [text] mask go, whatever was done of the others."""
+        """Batches of the texts in ``mask``; independent of which texts are done."""
         indices = np.flatnonzero(mask)
         portion, place = self._place[indices].T
         batch = place // batch_size
@@ -94,7 +93,7 @@ class DifferentTexts(UniqueTexts):
         return np.split(indices, ends) if len(indices) else []
 
     def places(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of some different texts among all, and which of ``indices`` each is."""
+        """Rows that hold these distinct texts, and for each its position in ``indices``."""
         counts = (self._starts[1:] - self._starts[:-1])[indices]
         origins = np.repeat(np.arange(len(indices)), counts)
         within = np.arange(len(origins)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -102,7 +101,7 @@ class DifferentTexts(UniqueTexts):
 
 
 class Keeper:
-    """Keeps the vectors of one embedder, at most every ``interval`` seconds, after ``before``."""
+    """Stores one embedder's vectors every ``interval`` seconds, calling ``before`` first."""
 
     def __init__(
         self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], interval: float
@@ -116,30 +115,28 @@ class Keeper:
         self._pieces = 0
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
-        """Vectors to be kept, now if the last time is long ago."""
+        """Queue vectors; store them if the interval has passed."""
         self._waiting.append((keys, vectors, loss))
         if time.monotonic() - self._last > self._interval:
             self.keep()
 
     def keep(self) -> None:
-        """Keep what waits."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._before()
             keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
-            first = np.sort(np.unique(keys, return_index=True)[1])  # of a batch that was repeated
+            first = np.sort(np.unique(keys, return_index=True)[1])  # batches may repeat
             self._store.put(self.kept, keys[first], vectors[first], loss[first])
             self._pieces += 1
         self._last = time.monotonic()
 
     def compact(self) -> None:
-        """Tidy up at the end of a long run."""
         if self._pieces > MANY_PIECES:
             self._store.compact(self.kept)
 
 
 class Part:
-    """An embedder at work on a block of texts; the store of a part of a whole may know some."""
+    """One embedder at work on a block of texts, reusing stored vectors."""
 
     def __init__(
         self, embedder: Embedder, keeper: Keeper, store: VectorStore | None = None
@@ -155,13 +152,9 @@ class Part:
         different: UniqueTexts,
         indices: np.ndarray,
         should_stop: ShouldStop,
-        left_out: dict[int, str] | None = None,
+        left_out: dict[int, str] | None = None,  # gets the reasons
     ) -> None:
-        """Look for the vectors of some texts, and read the texts that have none.
-
-        Texts that cannot be read are put into ``left_out``, with the reason; without it, the first
-        of them ends the work by an UnreadableTextError.
-        """
+        """Look up or tokenise texts; unreadable ones go to ``left_out`` or are raised."""
         self._vectors, self._read = {}, {}
         if self._store is not None:
             match = self._store.find(self.keeper.kept, different.keys[indices])
@@ -210,11 +203,7 @@ class Part:
 
 
 class EmbeddingWork:
-    """An embedder at work: its parts, and what keeps what they come to.
-
-    The parts of a concatenation are kept on their own, too. ``before`` and ``interval`` are those
-    of `Keeper`.
-    """
+    """An embedder at work; the parts of a concatenation are also stored separately."""
 
     def __init__(
         self,
@@ -235,10 +224,7 @@ class EmbeddingWork:
 
     @contextmanager
     def keep_finished(self) -> Iterator[None]:
-        """Whatever ends the work, what is finished is kept, by each keeper that can.
-
-        A StoreError where one cannot, and the work did not fail itself: why it did comes first.
-        """
+        """Store finished vectors on exit; an error of the work itself takes precedence."""
         keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self._parts)]))
         failed = False
         try:
@@ -260,10 +246,7 @@ class EmbeddingWork:
         should_stop: ShouldStop,
         left_out: dict[int, str] | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Batch by batch: which of the different texts, [text, dim] vectors, [text, 2] losses.
-
-        They are kept soon. A batch goes without what is put into ``left_out``, as of `Part.open`.
-        """
+        """Store and yield indices, [text, dim] vectors and [text, 2] losses of each batch."""
         for block in _group_blocks(batches):
             for part in self._parts:
                 part.open(different, np.concatenate(block), should_stop, left_out)
@@ -285,7 +268,7 @@ class EmbeddingWork:
 
 
 def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Batches whose tokens are in memory at once."""
+    """Group batches into blocks that are tokenised together."""
     block: list[np.ndarray] = []
     for batch in batches:
         if block and sum(map(len, block)) + len(batch) > BLOCK:
@@ -298,37 +281,31 @@ def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingEvent:
-    """Vectors that are there now, and how far the texts are embedded."""
-
     __repr__ = short_repr
 
-    embedder: KeptEmbedder  # under which the vectors are kept
-    # [new] places of the texts that this event brings; equal texts come together
-    at: np.ndarray
-    vectors: np.ndarray | None  # [new, dim] float32; None where they were not asked for
+    embedder: KeptEmbedder  # entry in the store
+    at: np.ndarray  # [new] rows of the texts in this event; equal texts come together
+    vectors: np.ndarray | None  # [new, dim] float32; None if not requested
     loss: np.ndarray  # [new, 2] as of `EmbeddedBatch`
     done: int  # different texts
     total: int  # different texts
-    found: int  # of those done, how many had been kept before
-    n_rose: int  # of those done, how many have a loss that rose, or ceased to be a number
-    unread: str = ""  # what is to be said of the texts, as of `describe_unread`
+    found: int  # of ``done``, already stored before
+    n_rose: int  # of ``done``, loss rose or became non-finite
+    unread: str = ""  # message of `describe_unread`
 
     @property
     def is_complete(self) -> bool:
-        """Whether every text has its vector."""
         return self.done == self.total
 
     @property
     def loss_rose(self) -> np.ndarray:
-        """[new] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
+        """[new] whether the loss rose or became non-finite."""
         return has_risen(self.loss)
 
 
 @dataclass(frozen=True)
 class SharedEvent:
-    """How far several embedders that share one run are."""
-
-    embedders: tuple[int, ...]  # places of those that share it, among all
+    embedders: tuple[int, ...]  # indices of those in the run
     done: int  # different texts, of all of them together
     total: int  # different texts, of all of them together
 
@@ -345,19 +322,15 @@ def embed(
     keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
-    """Embed texts by one method. What the store has comes at once; the rest as it is computed.
+    """Embed texts, reusing what the store has.
 
-    Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
-    that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
-    one that was not. The parts of a concatenation are kept on their own, too. A batch has 32 texts
-    by default, and 8 where a model is tuned on every text; finished vectors are kept every
-    ``keep_every`` seconds, after ``before_keeping``, and at the end, however it comes.
+    Yields events with stored vectors first (at least one), then one event per batch. An interrupted
+    run resumes with bitwise the same vectors. Default batches have 32 texts, or 8 if the model is
+    tuned on each. Finished vectors are stored every ``keep_every`` seconds, after
+    ``before_keeping``, and on exit.
 
-    The events bring what was kept, one at least, then one a batch; the last is complete. Stopped
-    where ``should_stop`` said so, UnreadableTextError where the embedder cannot read a text,
-    StoreError where the vectors cannot be kept, ModelError
-    where a model cannot be had or a vector is not finite, SettingsError where the settings or the
-    batch size make no sense.
+    Raises Stopped, UnreadableTextError, StoreError if vectors cannot be stored, ModelError if a
+    model is unavailable or a vector not finite, SettingsError for invalid settings.
     """
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
@@ -393,7 +366,7 @@ def embed(
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
         match = store.find(kept, different.keys[indices], with_vectors=with_vectors)
-        missing[indices[~match.mask]] = True  # forgotten meanwhile
+        missing[indices[~match.mask]] = True  # deleted meanwhile
         n_found += int(match.mask.sum())
         yield make_event(indices[match.mask], match.vectors, match.loss)
 
@@ -410,10 +383,10 @@ def embed_at_once(
     *,
     should_stop: ShouldStop = never,
 ) -> Generator[SharedEvent]:
-    """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
+    """Embed with embedders that differ only in epochs, in one run (`share_epochs`).
 
-    Those that lack the vectors of the same texts go together; the others are left to `embed`, which
-    finds what came of this. None of the embedders may be fast. There is an event after every batch.
+    Covers those that lack the same texts; `embed` then finds the vectors and computes the rest.
+    Fast embedders are not supported. Yields an event per batch.
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
@@ -439,7 +412,7 @@ def embed_at_once(
             ]
             for run in runs:
                 stack.callback(run.close)
-            for events in zip_longest(*runs):  # batch by batch, which all of them lack
+            for events in zip_longest(*runs):  # all lack the same batches
                 last_events = [event for event in events if event is not None]
                 n_done = sum(event.done for event in last_events)
                 yield SharedEvent(together, n_done, sum(event.total for event in last_events))
@@ -454,11 +427,7 @@ def embed_corpus(
     keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
-    """`embed` for the texts of a corpus, without the vectors in the events.
-
-    A StoreError also when the corpus was deleted meanwhile, and a TextError with the row and the id
-    of a text that cannot be read.
-    """
+    """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)
     try:

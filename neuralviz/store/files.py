@@ -1,7 +1,4 @@
-"""Results of runs, kept for a while under the ids of their views, which nobody can guess.
-
-What came of a saved corpus has an id that is made of the corpus's, and goes with it.
-"""
+"""Results of runs, stored under unguessable view IDs or under the ID of their corpus."""
 
 from __future__ import annotations
 
@@ -23,21 +20,17 @@ from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.server_settings import server_settings
 
-PROBE_BYTES = 4096  # that a disk has to have room for
+PROBE_BYTES = 4096  # minimum free space
 
 _log = logging.getLogger(__name__)
-KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
+KEPT_BYTES = 1 << 30  # of all results; the least recently used are deleted first
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
-COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
+COMMON_VIEW = "common"  # view of examples and Hub data, open to everyone
 
 
 def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to") -> StoreError:
-    """The error to raise where a folder cannot be used; the sentence says which, and what to do.
-
-    Visitors of a server can mend nothing, and its paths are not for them: they are told what is
-    the matter, and the log has the sentence.
-    """
+    """Build the error for an unusable folder; on a server the message goes to the log only."""
     settings = server_settings()
     if not (settings.open or settings.demo):
         return StoreError(sentence)
@@ -49,23 +42,20 @@ def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to"
 
 
 def why_not_writable(folder: Path) -> str:
-    """Why nothing can be kept in a folder or those in it, which is made; empty where it can."""
+    """Why the folder, created if needed, or a subfolder is not writable; empty if it is."""
     place = folder
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]:
             with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=place) as file:
-                file.write(bytes(PROBE_BYTES))  # another server may delete a folder meanwhile
+                file.write(bytes(PROBE_BYTES))  # a folder may be deleted meanwhile
     except OSError as error:
         return f"Cannot write to {place}: {error.strerror or error}."
     return ""
 
 
 def keep_result(view: str, key: str, content: bytes, *, prunes: bool = True) -> None:
-    """Keep what came of work, in place of an earlier result; a ValueError without a view.
-
-    ``prunes`` deletes what is too old or too much, which takes a look at all that is kept.
-    """
+    """Store or replace a result, then prune. Raises ValueError for an invalid view."""
     path = _path(view, key)
     write_bytes_beside(path, content)
     if prunes:
@@ -73,7 +63,7 @@ def keep_result(view: str, key: str, content: bytes, *, prunes: bool = True) -> 
 
 
 def write_bytes_beside(path: Path, content: bytes) -> None:
-    """`write_beside` of some bytes, in a folder that is made where there is none."""
+    """Like `write_beside` for bytes; creates the folder."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with write_beside(path) as file:
         file.write(content)
@@ -81,10 +71,7 @@ def write_bytes_beside(path: Path, content: bytes) -> None:
 
 @contextmanager
 def write_beside(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside ``path``, where two processes may write, that takes its place when it is whole.
-
-    An OSError where it cannot be written; nothing is left of it then.
-    """
+    """Write to a temporary file that replaces ``path`` once complete. Raises OSError."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("wb") as file:
@@ -96,7 +83,6 @@ def write_beside(path: Path) -> Iterator[IO[bytes]]:
 
 
 def find_result(view: str, key: str) -> bytes | None:
-    """The result that is kept of a piece of work; None when there is none."""
     try:
         path = _path(view, key)
         content = path.read_bytes()
@@ -107,22 +93,20 @@ def find_result(view: str, key: str) -> bytes | None:
 
 
 def corpus_view(corpus_id: str) -> str:
-    """The id under which the results of a saved corpus are kept."""
+    """The view ID for the results of a saved corpus."""
     return f"{_OF_CORPUS}{corpus_id}"
 
 
 def is_of_corpus(view: str) -> bool:
-    """Whether a saved corpus's results are kept under an id."""
     return view.startswith(_OF_CORPUS)
 
 
 def is_shared(view: str) -> bool:
-    """Whether everybody on this machine can open the results under an id."""
+    """Whether everyone on this machine can open the view's results."""
     return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def forget_results(view: str) -> None:
-    """Delete all that is kept under a view's id."""
     for path in (home() / "results").glob(f"{view}.*"):
         path.unlink(missing_ok=True)
 
@@ -139,15 +123,11 @@ def prune(
     *,
     n_bytes: int,
     days: float,
-    max_units: int | None = None,
-    unit: Callable[[Path], str] = attrgetter("name"),
-    spare: Callable[[Path], bool] = lambda _: False,
+    max_units: int | None = None,  # groups to keep
+    unit: Callable[[Path], str] = attrgetter("name"),  # group of a path; deleted together
+    spare: Callable[[Path], bool] = lambda _: False,  # paths to protect
 ) -> None:
-    """Delete what is older than some days, and what was opened longest ago beyond ``n_bytes``.
-
-    ``unit`` says which files of the folder come and go together, ``max_units`` how many of these
-    are kept, and ``spare`` whether a path must not be deleted.
-    """
+    """Delete entries unused for ``days``, and the least recently used beyond ``n_bytes``."""
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():
         try:

@@ -1,8 +1,4 @@
-"""Vectors that were computed elsewhere, kept as those of a method that is called like their file.
-
-They are kept by text like all others, under an id of their own: the file's name and the hash of
-what was read.
-"""
+"""Import vectors from files: stored by text, under an ID made of file name and content hash."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 
-FILE = "file:"  # how the label of imported vectors begins
+FILE = "file:"  # prefix of the label of imported vectors
 VERSION = "neuralviz-imported/1"
 _AT_ONCE = 8192  # rows
 _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
@@ -34,23 +30,18 @@ _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the vectors of a file."""
-
     kept: KeptEmbedder  # where they are
-    matched: str  # a sentence on how they found their texts, and on what was passed over
+    matched: str  # sentences on how vectors were matched, and on conflicts
 
 
 def import_vectors(
     store: CorpusStore, corpus: Corpus, read: ReadVectors, *, in_order: bool = False
 ) -> Imported:
-    """Keep the vectors of a file for the texts of a corpus, every one of which must have one.
+    """Import a file's vectors for a corpus; every text needs one.
 
-    Vectors go by the column that holds the texts of the corpus, else by the one that holds its
-    ids, whatever the columns are called and in whatever order the rows are. An array, and a file
-    with neither if ``in_order``, goes by its rows. Of equal texts the first vector counts.
-
-    A TextError where a text has no vector, or it cannot be told which vector is whose; a StoreError
-    where they cannot be kept.
+    Rows match by a column with the corpus's texts, else its IDs, whatever their names and order;
+    arrays, and other files with ``in_order``, match by row. Equal texts use the first vector.
+    Raises TextError if a vector is missing or the match is ambiguous, StoreError if storing fails.
     """
     keys = store.keys(corpus)
     of_rows, matched = _match_rows(store, corpus, keys, read, in_order=in_order)
@@ -58,7 +49,7 @@ def import_vectors(
 
 
 def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]) -> Imported:
-    """Keep the vectors of a file for some texts, by the column that holds all of these."""
+    """Import vectors for texts, matched by a column that contains all of them."""
     keys = text_keys(texts)
     of_texts, n_found = _match_texts(read, keys)
     n = len(np.unique(keys))
@@ -82,7 +73,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
 def _keep_vectors(
     vectors: KeptVectors, read: ReadVectors, of_rows: np.ndarray, keys: np.ndarray, matched: str
 ) -> Imported:
-    """Keep the vectors of rows whose texts are wanted; ``of_rows`` has the [row] keys of texts."""
+    """Store the vectors of the texts in ``keys``; ``of_rows`` holds each row's text key."""
     different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
     is_wanted = np.isin(different, keys)
     differ = np.zeros(len(different), dtype=bool)
@@ -102,7 +93,7 @@ def _keep_vectors(
 def _match_texts(
     read: ReadVectors, keys: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """By column, [row] keys of what it holds as texts, and how many of some texts are there."""
+    """By column: [row] keys of its cells, and how many distinct ``keys`` it contains."""
     distinct = np.unique(keys)
     of_texts = {title: _hash_texts(read.strings(title), distinct) for title in read.columns}
     return of_texts, {
@@ -113,7 +104,7 @@ def _match_texts(
 def _match_rows(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray, read: ReadVectors, *, in_order: bool
 ) -> tuple[np.ndarray, str]:
-    """[row] keys of the texts whose vectors they are, and how that was found out."""
+    """[row] text keys, and a sentence on how rows were matched."""
     of_texts, n_found = _match_texts(read, keys)
     distinct = np.unique(keys)
     complete = [title for title in of_texts if n_found[title] == len(distinct)]
@@ -141,7 +132,7 @@ def _match_rows(
         if not other_columns:
             matched = f"Matched by the IDs in the column “{title[:40]}”."
             return of_rows, matched + _describe_other_texts(read, title, of_rows, of_texts)
-        if not in_order:  # equal ids prove nothing where the texts are others
+        if not in_order:  # equal IDs prove nothing if the texts differ
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of "
                 f"“{corpus.name}”, but the texts in “{other_columns[0][:40]}” are not. If the IDs "
@@ -173,7 +164,7 @@ def _match_rows(
 def _describe_other_ids(
     read: ReadVectors, ids: Sequence[str], keys: np.ndarray, text_column: str, of_rows: np.ndarray
 ) -> str:
-    """A sentence on IDs that are those of other texts than beside them; empty for none."""
+    """A sentence on IDs that contradict the matched texts; empty if none do."""
     sentence = ""
     for title in read.columns:
         rows = _match_ids(ids, title, read.strings(title)) if title != text_column else None
@@ -181,7 +172,7 @@ def _describe_other_ids(
             continue
         differ = (rows >= 0) & (keys[rows] != of_rows)
         if not differ.any():
-            return ""  # the IDs are in this column, and others name further texts
+            return ""  # this column has the right IDs
         sentence = sentence or (
             f" But the IDs in the column “{title[:40]}” are those of other texts in "
             f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
@@ -193,7 +184,7 @@ def _describe_other_ids(
 def _describe_other_texts(
     read: ReadVectors, id_column: str, of_rows: np.ndarray, of_texts: Mapping[str, np.ndarray]
 ) -> str:
-    """A sentence on rows with another text than their ID has in the corpus; empty for none."""
+    """A sentence on texts that contradict the matched IDs; empty if none do."""
     is_wanted = of_rows != np.zeros(1, of_rows.dtype)
     for title, texts in of_texts.items():
         differ = is_wanted & (texts != of_rows)
@@ -208,14 +199,14 @@ def _describe_other_texts(
 
 
 def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted_keys: np.ndarray) -> bool:
-    """Whether a column has half of the wanted texts or more, and one in the row of another."""
+    """Whether a column has at least half of the texts, but not all in the matched rows."""
     is_wanted = np.isin(texts, wanted_keys)
     is_text_column = 2 * len(np.unique(texts[is_wanted])) >= len(wanted_keys)
     return is_text_column and bool((texts != of_rows)[is_wanted].any())
 
 
 def _hash_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
-    """[row] keys of texts; of those that are not wanted, with line breaks as tables have them."""
+    """[row] text keys; unmatched texts are tried with normalised line breaks."""
     keys = text_keys(texts)
     unmatched = np.flatnonzero(~np.isin(keys, known_keys))
     broken = [index for index in unmatched.tolist() if "\r" in texts[index]]
@@ -227,7 +218,7 @@ def _hash_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
 
 
 def _choose_text_column(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:
-    """Which of the columns that hold all texts of something has those that the vectors are of."""
+    """Choose among columns that hold all texts. Raises TextError if ambiguous."""
     titles = list(complete)
     if any((complete[title] != complete[titles[0]]).any() for title in titles):
         called = [title for title in titles if _normalize(title) in TEXT_COLUMNS]
@@ -242,10 +233,10 @@ def _choose_text_column(read: ReadVectors, name: str, complete: Mapping[str, np.
 
 
 def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
-    """[row] the places of the texts in the corpus by the ids in a column, -1 for ids of others.
+    """[row] corpus rows by ID, -1 for unknown IDs; None if the column does not match.
 
-    None where some are missing. Numbers may count something else: a column of them has to be one
-    of `ID_COLUMNS` and have each once, and where they only count the texts, no others.
+    Numbers may be something else: the column must be in `ID_COLUMNS` and have each ID once; if the
+    corpus IDs only count the texts, it must have no others.
     """
     corpus_ids, written = _normalize_ids(ids), _normalize_ids(column)
     place_by_id = {text_id: place for place, text_id in enumerate(corpus_ids)}
@@ -262,7 +253,7 @@ def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndar
 
 
 def _normalize_ids(ids: Sequence[str]) -> Sequence[str]:
-    """Ids as they are; where all are whole numbers, without zeros before them and ``.0`` behind."""
+    """Strip leading zeros and ``.0`` if all IDs are whole numbers."""
     if not _are_numbers(ids):
         return ids
     plain = [_WHOLE.sub(r"\1", text_id) for text_id in ids]
@@ -274,7 +265,7 @@ def _are_numbers(ids: Sequence[str]) -> bool:
 
 
 def _find_differing(vectors: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
-    """[row] whether a vector is another than that of the row which stands for its text."""
+    """[row] whether the vector differs from that of the first row with the same text."""
     apart = np.zeros(len(vectors), dtype=bool)
     (moved,) = np.nonzero(first_rows != np.arange(len(vectors)))
     for rows in np.array_split(moved, len(moved) // _AT_ONCE + 1):
@@ -288,12 +279,12 @@ def _normalize(title: str) -> str:
 
 
 def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
-    """The imported vectors that all texts have, the oldest first: ``file: rows.npy (2)``."""
+    """Imported vectors that cover all texts, oldest first, by label."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
-        except SettingsError:  # of another version, or made by hand
+        except SettingsError:  # another version or custom embedder
             continue
         if spec.is_imported and vectors.has_vectors(kept, keys).all():
             specs[free_name(spec.label, specs)] = spec
@@ -303,10 +294,7 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
 def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
-    """The first store that has the imported vectors of the texts of some keys, and their place.
-
-    A TextError where a text has no vector in any of them, a StoreError where they were deleted.
-    """
+    """Find the store whose imported vectors cover all keys. Raises TextError or StoreError."""
     keys = np.unique(keys)
     spec_json, fewest = spec.to_json(), len(keys) + 1
     for store in stores:
@@ -324,7 +312,7 @@ def find_imported(
 
 
 def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:
-    """What imported vectors are called among those of a corpus."""
+    """The label of imported vectors, numbered if several share it."""
     spec = EmbedderSpec.from_json(kept.spec)
     specs = imported_specs(store.vectors, store.keys(corpus))
     return next((label for label, imported in specs.items() if imported == spec), spec.label)

@@ -1,10 +1,7 @@
-"""Indexes of vectors, and of the keys of texts: what many millions of rows are found by.
+"""Approximate search (IVF, with RaBitQ for long vectors; Gao and Long 2024) and key lookup.
 
-Below 100,000 vectors there is none, and every search is exact. From there on a query looks through
-the nearest of many groups of vectors (IVF), which are compared by one bit a value (RaBitQ, Gao and
-Long 2024) unless they are short, and the best of these once more by all of their values. How many
-groups and vectors that takes is found out by measuring: as many as it takes to find 97% of the 10
-nearest.
+Fewer than 100,000 vectors are searched exactly. The search effort is the least with recall of 97%
+of the 10 nearest, measured on a sample.
 """
 
 from __future__ import annotations
@@ -39,33 +36,33 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 INDEXED_FROM = 100_000  # rows
-CODED_FROM = 128  # values of a vector: of fewer, one bit each says too little, and they are small
-GROWTH = 2.0  # times as many vectors as its groups were made for: then they are made anew
-UNINDEXED = 0.05  # of the vectors: a query looks through so many that came later
+CODED_FROM = 128  # values of a vector; shorter ones lose too much at one bit per value
+GROWTH = 2.0  # rebuild the groups once vectors have grown by this factor
+UNINDEXED = 0.05  # share of unindexed vectors that a query scans
 MEASURED_AT = 10  # neighbours
-QUERIES = 200  # vectors of a sample that the recall is measured with
+QUERIES = 200  # sampled vectors for measuring recall
 GOOD_RECALL = 0.97
+# (groups searched, vectors compared as a multiple of those wanted)
 EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
-"""Groups that a query looks through, and times as many vectors as wanted that are compared."""
-ROUNDING = 1e-6  # of a product of vectors of length 1: less is rounding
-SCANNED = 4096  # rows that are compared at once
+ROUNDING = 1e-6  # tolerance for inner products of unit vectors
+SCANNED = 4096  # rows compared at once
 _VECTOR, _KEY = "vector", "key"
 _Work = Literal["none", "measure", "extend", "build"]
 
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """How vectors are searched by their index, and how well that goes."""
+    """How to search an index, and its measured recall."""
 
-    n_rows: int  # vectors when it was made
+    n_rows: int  # vectors when it was built
     n_groups: int  # that they were divided into
-    probes: int  # groups that a query looks through
-    refine: int  # times as many vectors as wanted that are compared by their values
-    recall: float  # 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors
+    probes: int  # groups searched per query
+    refine: int  # vectors compared exactly, as a multiple of those wanted
+    recall: float  # share of the 10 nearest found, 0 … 1, over 200 vectors
 
 
 def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
-    """The index of an embedder's vectors; None where there is none, and search is exact."""
+    """Read the index of an embedder's vectors; None if search is exact."""
     entries = [row for row in database.entries("indexes") if row["id"] == embedder.id]
     if not entries:
         return None
@@ -78,11 +75,7 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
 def build_index(
     database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
 ) -> VectorIndex | None:
-    """Make the index of an embedder's vectors, or bring it up to date; None where they are few.
-
-    Others that write wait meanwhile, and readers do not. When it is killed nothing is lost: the
-    next call does what is left.
-    """
+    """Build or update an index; None for few vectors. A killed run resumes; readers never wait."""
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":
         return current
@@ -90,14 +83,14 @@ def build_index(
 
 
 def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
-    """Make the index by which rows of a large corpus are found by the keys of their texts."""
+    """Build the index that finds rows of a large corpus by text key."""
 
     def lacks_index() -> bool:
         with store.database.reading(missing=describe_deleted(corpus)):
             return not has_index(store.database.open(texts_table(corpus)), _KEY)
 
     def make() -> None:
-        if lacks_index():  # no other was faster
+        if lacks_index():  # check again under the lock
             _index_keys(store.database.open(texts_table(corpus)))
 
     store.check_kept(corpus)
@@ -108,11 +101,8 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
 def nearest_keys(
     table: Table, index: VectorIndex, query: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The keys and [found, dim] vectors that an index finds nearest to a query by cosine.
-
-    They are ``n`` or fewer, the nearest first.
-    """
-    compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
+    """Keys and [found, dim] vectors of up to ``n`` nearest by cosine, nearest first."""
+    compared = max(index.refine * MEASURED_AT, 2 * n)  # constant effort for small ``n``
     search: Any = table.search(query.astype(np.float32))
     matches = (
         search.distance_type("cosine")
@@ -131,10 +121,7 @@ def nearest_keys(
 def vectors_of_keys(
     database: Database, embedder: KeptEmbedder, keys: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """[piece] keys and [piece, dim] vectors, piece by piece, in the order in which they are kept.
-
-    With ``keys``, no two alike, those come at least, and others too; by default all.
-    """
+    """Yield keys and [piece, dim] vectors; may include others than the distinct ``keys``."""
     with database.reading():
         table = database.open(vectors_table(embedder))
         batches = (
@@ -151,11 +138,7 @@ def vectors_of_keys(
 def rows_of_keys(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a corpus whose texts have some keys, no two alike, in any order.
-
-    [found] places among ``keys``, rising, and [found] rows, rising for each of them: several where
-    texts are equal, none where the corpus lacks a text.
-    """
+    """[found] positions in the distinct ``keys``, ascending, and [found] rows with these texts."""
     order = np.argsort(keys)
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if not len(keys):
@@ -176,7 +159,7 @@ def rows_of_keys(
 
 @lru_cache(maxsize=4)
 def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the `row_ids` that rise by one, and its row, for each run of such ids."""
+    """First row ID and first row of each run of consecutive `row_ids`."""
     table = Database(folder).open(name)
     table.checkout(version)
     ids = row_ids(table)
@@ -190,7 +173,7 @@ def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.nda
 def _find_work(
     database: Database, embedder: KeptEmbedder, smallest: int
 ) -> tuple[_Work, VectorIndex | None, int]:
-    """What is to be done for an index, how the one that is there is searched, and all vectors."""
+    """The work left to do, the existing index, and the number of vectors."""
     with database.reading():
         table = database.open(vectors_table(embedder))
         n_rows = table.count_rows()
@@ -208,8 +191,8 @@ def _find_work(
 
 
 def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
-    """`build_index`, within a write."""
-    work, current, n_rows = _find_work(database, embedder, smallest)  # another may have been faster
+    """`build_index` within `Database.write`."""
+    work, current, n_rows = _find_work(database, embedder, smallest)  # may be done by now
     if work == "none":
         return current
     n_groups = round(math.sqrt(n_rows))
@@ -242,14 +225,13 @@ def _index_keys(table: Table) -> None:
 
 
 def _count_unindexed(table: Table) -> int:
-    """Vectors that no index holds."""
     names = [index.name for index in table.list_indices() if index.columns == [_VECTOR]]
     stats = table.index_stats(names[0])
     return 0 if stats is None else stats.num_unindexed_rows
 
 
 def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
-    """The least effort with a good recall, or the one with the best."""
+    """The least effort that reaches the recall, else the best."""
     tried: list[VectorIndex] = []
     with database.reading():
         table = database.open(vectors_table(embedder))
@@ -273,7 +255,7 @@ def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: 
 def _find_tenth_product(
     database: Database, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray
 ) -> np.ndarray:
-    """[query, 10] the largest products of each query with the other vectors, by a look at all."""
+    """[query, 10] largest inner products with the other vectors, by exact search."""
     best = np.full((len(vectors), 0), -np.inf, dtype=np.float32)
     queries = vectors.astype(np.float32)
     for stored, stored_vectors in vectors_of_keys(database, embedder):
@@ -287,7 +269,7 @@ def _find_tenth_product(
 def _measure_recall(
     table: Table, index: VectorIndex, keys: np.ndarray, vectors: np.ndarray, exact: np.ndarray
 ) -> float:
-    """Share of the nearest others that are found; of equally near ones any does."""
+    """Share of the true nearest that are found; ties count as found."""
     n_found = n_wanted = 0
     for key, vector, products in zip(keys, vectors, exact, strict=True):
         real = products[np.isfinite(products)]

@@ -1,10 +1,6 @@
-"""Tables that many processes write at once: each writes pieces, and one puts them in by a commit.
+"""Tables that many processes write: each writes Lance fragments, one process commits them.
 
-A piece is a fragment of a Lance table: a file beside the table's others that nobody sees before it
-is committed. So writers wait for nobody, and what they wrote is there as a whole or not at all.
-A writer that ends half-way leaves files behind that belong to nothing; `sweep` deletes them.
-
-The package ``pylance`` is needed, which comes with ``neuralviz[ray]``.
+Uncommitted fragments are invisible; `sweep` deletes abandoned ones. Needs ``neuralviz[ray]``.
 """
 
 from __future__ import annotations
@@ -36,24 +32,20 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 ROWS_OF_FILE = 1 << 20
-_WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
+_WRITERS = "writers"  # folder with a lock file per run
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Vectors that are written and not yet committed."""
+    """Vectors that are written but not committed."""
 
-    embedder: str  # id of whose they are
-    fragment: str  # what Lance knows of it, as JSON
-    keys: bytes  # of the texts, one after the other
+    embedder: str  # ID
+    fragment: str  # Lance metadata, as JSON
+    keys: bytes  # concatenated text keys
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
-    """Write rows beside a table, and say what Lance knows of them, as JSON.
-
-    They are in memory: of a stream, a writer that tries again would lose rows. The mode is
-    ``append``, or ``create`` where the table is not there yet.
-    """
+    """Write fragments, from memory so that Lance can retry; returns their metadata as JSON."""
     try:
         path = database.place(table)
         fragments = write_fragments(rows, path, mode=mode, max_rows_per_file=ROWS_OF_FILE)
@@ -63,21 +55,21 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
 
 
 def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
-    """Make a table of what `write_piece` wrote beside it, in its order, within a `write`."""
+    """Create a table from fragments, in their order, within `Database.write`."""
     pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
     overwrite = lance.LanceOperation.Overwrite(schema, pieces)
     lance.LanceDataset.commit(database.place(table), overwrite)
 
 
 class PieceVectors(KeptVectors):
-    """The vectors of a database for one of many processes, which writes its own as ``pieces``."""
+    """Vectors of a database for a worker process, which collects its own as ``pieces``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.pieces: list[Piece] = []
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
-        """The place of an embedder's vectors, which must have been made before."""
+        """Find the embedder, which must be registered already."""
         kept = self.find_embedder(embedder)
         if kept is None:
             raise StoreError(f"No place was made for the embeddings by {embedder.name}.")
@@ -92,7 +84,7 @@ class PieceVectors(KeptVectors):
         self.pieces.append(Piece(embedder.id, fragment, keys.tobytes()))
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Nothing: whoever commits does it."""
+        """Does nothing: the committing process compacts."""
 
 
 def commit_pieces(
@@ -101,11 +93,7 @@ def commit_pieces(
     embedders: Sequence[KeptEmbedder],
     pieces: Sequence[Piece],
 ) -> None:
-    """Put pieces into the tables of some embedders, by one commit each, and nothing twice.
-
-    A piece whose file is gone is left out: its texts are missing as before. A StoreError where they
-    cannot be put in; what was there is still there.
-    """
+    """Commit pieces, skipping duplicates and missing files. Raises StoreError."""
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]
         if mine:
@@ -115,7 +103,7 @@ def commit_pieces(
 def _commit(
     database: Database, vectors: KeptVectors, embedder: KeptEmbedder, pieces: Sequence[Piece]
 ) -> None:
-    """Within a write: pieces of new texts are appended, the new rows of others are merged."""
+    """Append new texts and merge the others; must run within `Database.write`."""
     path = database.place(vectors_table(embedder))
     version = lance.dataset(path).version
     pieces = [piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))]
@@ -143,11 +131,7 @@ def _commit(
 
 @contextmanager
 def writing(database: Database) -> Iterator[Path]:
-    """For as long as pieces are written: nobody sweeps them away meanwhile.
-
-    What others left behind is swept before and afterwards. Yields a folder that is there as long,
-    for what the processes of the run tell each other.
-    """
+    """Protect pieces from `sweep`, run on entry and exit; yields a folder shared by the run."""
     token = secrets.token_hex(6)
     folder = database.folder / _WRITERS
     lock = FileLock(folder / f"{token}.lock")
@@ -168,7 +152,7 @@ def writing(database: Database) -> Iterator[Path]:
 
 
 def sweep(database: Database, but: str = "") -> None:
-    """Delete what was written and never committed, unless another writer may still do so."""
+    """Delete uncommitted pieces unless another writer is active."""
 
     def clean() -> None:
         if _has_other_writers(database.folder / _WRITERS, but):
@@ -189,7 +173,7 @@ def sweep(database: Database, but: str = "") -> None:
 
 
 def _has_other_writers(folder: Path, but: str) -> bool:
-    """Whether a writer is at work; the files of those that ended in any way are deleted."""
+    """Whether a writer is active; deletes the marks of ended ones."""
     at_work = False
     for path in folder.glob("*.lock"):
         if path.stem == but:
@@ -216,5 +200,4 @@ def _count_files(dataset: Any) -> int:
 
 
 def _list_files(path: Path, piece: Piece) -> list[Path]:
-    """The files of a piece."""
     return [path / "data" / file["path"] for file in json.loads(piece.fragment)["files"]]

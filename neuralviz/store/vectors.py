@@ -1,4 +1,4 @@
-"""Vectors that were computed once, kept by text and all that they depend on besides."""
+"""Vectors stored by text key and embedder."""
 
 from __future__ import annotations
 
@@ -33,36 +33,32 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
-MAX_BYTES = 1 << 28  # of vectors in memory
+MAX_BYTES = 1 << 28  # default limit
 
 
 @dataclass(frozen=True)
 class KeptEmbedder:
-    """A way to embed of which vectors are kept."""
-
-    id: str  # hash of the embedder's `cache_key`; imported vectors have one of their own
-    spec: str  # of `EmbedderSpec.to_json`; empty for an embedder that was made by hand
+    id: str  # hash of the `cache_key`, or of the file for imported vectors
+    spec: str  # `EmbedderSpec.to_json`; empty for custom embedders
     dim: int  # values of a vector
 
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
-    """What is kept of some texts."""
-
     mask: np.ndarray  # [text] whether there is a vector
-    # [found, dim] float32, those of `mask`; None when they were not asked for
+    # [found, dim] float32, for true values of `mask`; None if not requested
     vectors: np.ndarray | None
     loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
 
 class KeptVectors:
-    """The vectors of a database: ``vectors-ID`` for every embedder, shared by all corpora."""
+    """Vectors in a database, one table per embedder, shared by all corpora."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def embedders(self) -> tuple[KeptEmbedder, ...]:
-        """All of which vectors are kept, the oldest first."""
+        """List the embedders with stored vectors, oldest first."""
         return tuple(self._by_id().values())
 
     def _by_id(self) -> dict[str, KeptEmbedder]:
@@ -70,16 +66,15 @@ class KeptVectors:
         return {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
 
     def find_embedder(self, embedder: Embedder) -> KeptEmbedder | None:
-        """The place of an embedder's vectors, None without."""
         return self._by_id().get(embedder_id(embedder))
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
-        """Make a place for an embedder's vectors, if there is none yet."""
+        """Register an embedder, or return its existing entry."""
         described = describe_embedder(embedder)
         return self.restore(described.id, described.spec, described.dim)
 
     def restore(self, kept_id: str, spec: str, dim: int) -> KeptEmbedder:
-        """`register` for vectors that were computed elsewhere, by an embedder of this id."""
+        """Like `register`, for vectors computed elsewhere."""
         before = self._by_id().get(kept_id)
         if before is not None:
             return before
@@ -103,16 +98,12 @@ class KeptVectors:
         return kept
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text] whether there is a vector."""
         return self.find(embedder, keys, with_vectors=False).mask
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        """Keep vectors, all of them or none; those that are there already stay as they are.
-
-        The keys are those of `text_keys`, no two alike, and the losses as of `EmbeddedBatch`.
-        """
+        """Store all vectors or none; existing ones stay. ``keys`` are distinct."""
         rows = vector_rows(keys, vectors, loss)
 
         def put() -> None:
@@ -122,7 +113,7 @@ class KeptVectors:
         self._database.write(put, PATIENCE)
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text, dim] float32; a StoreError where one is missing."""
+        """[text, dim] float32 vectors. Raises StoreError if one is missing."""
         stored = self.find(embedder, keys)
         if stored.vectors is None or not stored.mask.all():
             n_missing = len(np.unique(keys[~stored.mask]))
@@ -130,7 +121,7 @@ class KeptVectors:
         return stored.vectors
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
+        """[text, 2] first and last loss, NaN where nothing was learnt or stored."""
         stored = self.find(embedder, keys, with_vectors=False)
         losses = np.full((len(keys), 2), np.nan)
         losses[stored.mask] = stored.loss
@@ -139,7 +130,6 @@ class KeptVectors:
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        """What is kept of some texts, read in one go."""
         distinct, places = np.unique(keys, return_inverse=True)
         mask = np.zeros(len(distinct), dtype=bool)
         loss = np.full((len(distinct), 2), np.nan)
@@ -157,10 +147,7 @@ class KeptVectors:
         return StoredVectors(mask[places], vectors[kept] if with_vectors else None, loss[kept])
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Put the many small pieces of a long run together; what readers have open stays.
-
-        It is left to another time when somebody else is just writing.
-        """
+        """Merge small fragments, unless someone is writing; open readers keep their version."""
         with suppress(StoreError):
             self._database.write(
                 lambda: self._database.open(vectors_table(embedder)).optimize(
@@ -169,17 +156,14 @@ class KeptVectors:
             )
 
     def forget(self, keys: np.ndarray) -> None:
-        """Delete the vectors of some texts, whoever made them."""
+        """Delete the vectors of these texts for all embedders."""
         distinct = np.unique(keys)
         for embedder in self.embedders():
             if self._database.write(partial(self._delete, embedder, distinct), PATIENCE):
                 self.compact(embedder)
 
     def _delete(self, embedder: KeptEmbedder, distinct: np.ndarray) -> bool:
-        """Delete rows by their numbers, which nobody changes within a write; whether any went.
-
-        Conditions on numbers are many times faster than those on as many keys, and smaller.
-        """
+        """Delete by row ID, far faster than by key; whether anything was deleted."""
         table = self._database.open(vectors_table(embedder))
         row_ids = [
             batch["_rowid"].to_numpy()[match_keys(distinct, keys_of(batch["key"]))[1]]
@@ -193,7 +177,6 @@ class KeptVectors:
 
 
 def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
-    """Vectors as rows of `vectors_table`."""
     return pa.table(
         {
             "key": key_array(keys),
@@ -205,14 +188,14 @@ def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.T
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
-    """[text] 16 bytes of the SHA-256 of each text."""
+    """[text] first 16 bytes of each text's SHA-256."""
     encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
     keys = [hashlib.sha256(content).digest()[:KEY_BYTES] for content in encoded]
     return np.frombuffer(b"".join(keys), dtype=_KEY)
 
 
 def embedder_id(embedder: Embedder) -> str:
-    """The id of an embedder's vectors: the hash of its cache key."""
+    """Hash of the embedder's cache key."""
     return hashlib.sha256(embedder.cache_key().encode()).hexdigest()[:ID_LENGTH]
 
 
@@ -222,35 +205,31 @@ def describe_embedder(embedder: Embedder) -> KeptEmbedder:
 
 
 def key_array(keys: np.ndarray) -> pa.Array:
-    """Keys as a column."""
     buffers = [None, pa.py_buffer(keys.tobytes())]
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
 
 
 def keys_of(column: pa.Array) -> np.ndarray:
-    """[row] the keys in a column."""
     start = column.offset * KEY_BYTES
     content = memoryview(column.buffers()[1] or b"")[start : start + len(column) * KEY_BYTES]
     return np.frombuffer(content, dtype=_KEY)
 
 
 def losses_of(batch: pa.RecordBatch) -> np.ndarray:
-    """[row, 2] the first and the last loss."""
+    """[row, 2] first and last loss."""
     return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
 
 
 def not_embedded_error(n: int, n_texts: int) -> StoreError:
-    """What is said when ``n`` of some texts have no vector."""
     return StoreError(f"{n:,} of {n_texts:,} texts are not embedded yet. Embed the corpus first.")
 
 
 def vectors_table(embedder: KeptEmbedder) -> str:
-    """The name of the table of an embedder's vectors."""
     return f"vectors-{embedder.id}"
 
 
 def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in ``sorted_keys``, sorted, of what is ``stored``, and a mask of what was found."""
+    """Positions in ``sorted_keys`` of the matches, and a mask of ``stored``."""
     if not len(sorted_keys):
         return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)
     positions = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
@@ -259,21 +238,17 @@ def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray,
 
 
 class LocatedVectors:
-    """The vectors of some texts as of one moment; in memory are only their places.
-
-    ``were_learnt`` says whether a loss is kept of one of the texts. Raises StoreError where one is
-    missing.
-    """
+    """A snapshot of where vectors are stored. Raises StoreError if one is missing."""
 
     def __init__(self, database: Database, embedder: KeptEmbedder, keys: np.ndarray) -> None:
-        self.were_learnt = False
+        self.were_learnt = False  # whether any text has a loss
         self._database, self._embedder = database, embedder
         self._keys = np.unique(keys)
         self._places = np.zeros(len(self._keys), dtype=np.uint64)
         is_located = np.zeros(len(self._keys), dtype=bool)
         with database.reading():
             self._table = database.open(vectors_table(embedder))
-            self._table.checkout(self._table.version)  # places are others after the next write
+            self._table.checkout(self._table.version)  # row IDs change with the next write
             for batch in rows_with_keys(self._table, self._keys, LOSSES, with_places=True):
                 positions, matched = match_keys(self._keys, keys_of(batch["key"]))
                 self._places[positions] = batch["_rowid"].to_numpy()[matched]
@@ -283,7 +258,7 @@ class LocatedVectors:
             raise not_embedded_error(int((~is_located).sum()), len(is_located))
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] float32 vectors of some of the texts, and [text, 2] their losses."""
+        """[text, dim] float32 vectors and [text, 2] losses."""
         distinct, order = np.unique(keys, return_inverse=True)
         vectors = np.empty((len(distinct), self._embedder.dim), dtype=np.float32)
         loss = np.empty((len(distinct), 2))
@@ -298,7 +273,7 @@ class LocatedVectors:
 
 
 class MemoryVectors:
-    """A `VectorStore` that forgets the vectors used longest ago. Safe to share by threads."""
+    """A thread-safe `VectorStore` in memory that drops the least recently used vectors."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -307,18 +282,15 @@ class MemoryVectors:
         self._lock = threading.Lock()
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
-        """What an embedder's vectors are kept under."""
         return describe_embedder(embedder)
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text] whether there is a vector."""
         with self._lock:
             return np.array([(embedder.id, key) in self._vectors for key in keys.tolist()], bool)
 
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        """What is kept of some texts; it is the last to be forgotten now."""
         rows = []
         with self._lock:
             for key in keys.tolist():
@@ -335,7 +307,6 @@ class MemoryVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        """Keep vectors; those that are there already stay as they are."""
         with self._lock:
             for key, vector, its_loss in zip(keys.tolist(), vectors, loss, strict=True):
                 place = (embedder.id, key)
@@ -347,8 +318,7 @@ class MemoryVectors:
                 self._bytes -= dropped.nbytes
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Nothing is in pieces here."""
+        """Does nothing."""
 
 
 VectorStore = KeptVectors | MemoryVectors
-"""Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""

@@ -1,9 +1,4 @@
-"""Vectors and tables to files, written beside and moved into place.
-
-In CSV files a cell that a spreadsheet would take for a formula begins with an apostrophe, so that
-nothing in a text comes alive when the file is opened. `neuralviz.reading` takes it away
-again from tables that begin with the columns id and text.
-"""
+"""Write vectors and tables to files. Cells that look like formulas get an apostrophe in CSV."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_destination(path: Path, *other_endings: str) -> None:
-    """Raises NeuralvizError where no table, or other ending, can be written to ``path``."""
+    """Raises NeuralvizError if no table can be written to ``path``."""
     endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
         raise NeuralvizError(
@@ -51,37 +46,30 @@ def check_destination(path: Path, *other_endings: str) -> None:
 def write_vectors(
     path: Path, ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``."""
+    """Write columns ``id``, ``text`` and ``vector``; the ending sets the format."""
     columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
     write_table(path, pa.table(columns | {"vector": vector_lists(vectors)}))
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write strings, numbers and lists of numbers to a ``.parquet``, ``.csv`` or ``.jsonl`` file.
-
-    A NeuralvizError where it cannot be written; what was at ``path`` is still there then.
-    """
+    """Write ``.parquet``, ``.csv`` or ``.jsonl``. Raises NeuralvizError, keeping an old file."""
     write_pieces(path, [table])
 
 
 def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
-    """`write_table` of a table in pieces, one at least, which are written as they come."""
+    """Like `write_table`, from one or more pieces, written as they come."""
     with explain_write_errors(path), write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
 
 
 def table_bytes(ending: str, table: pa.Table) -> bytes:
-    """What `write_table` writes to a file of this ending."""
     file = io.BytesIO()
     _WRITERS[ending](file, iter([table]))
     return file.getvalue()
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV: texts and column names by `escape_formula`, vectors as JSON.
-
-    It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
-    """
+    """A data frame as CSV with a byte order mark for Excel, formulas escaped, vectors as JSON."""
     safe = frame.map(_frame_cell)
     return BYTE_ORDER_MARK + safe.rename(columns=lambda name: escape_formula(str(name))).to_csv(
         index=False
@@ -89,16 +77,14 @@ def frame_csv(frame: pd.DataFrame) -> str:
 
 
 def _frame_cell(value: object) -> object:
-    """What goes into a CSV file for the value of a data frame."""
     if isinstance(value, str):
         return escape_formula(value)
     if isinstance(value, np.ndarray):
-        return f"[{', '.join(map(_format_short, value))}]"  # pandas would leave out most of it
+        return f"[{', '.join(map(_format_short, value))}]"  # pandas would abbreviate it
     return value
 
 
 def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None) -> bytes:
-    """A data frame as parquet; ``metadata``, by name, stands in the file's metadata."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **(metadata or {})})
     file = io.BytesIO()
@@ -107,7 +93,7 @@ def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None
 
 
 def vector_lists(vectors: np.ndarray) -> pa.Array:
-    """[row, value] vectors as a column of lists of float32."""
+    """[row, value] as a column of float32 lists."""
     n_rows, dim = vectors.shape
     ends = pa.array(np.arange(n_rows + 1, dtype=np.int32) * dim)
     values = pa.array(vectors.astype(np.float32, copy=False).ravel())
@@ -115,7 +101,7 @@ def vector_lists(vectors: np.ndarray) -> pa.Array:
 
 
 def check_folder(path: Path) -> None:
-    """Raises NeuralvizError where no files can be written into a folder, before the work."""
+    """Raises NeuralvizError if files cannot be written to the folder."""
     folder = path.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -126,14 +112,13 @@ def check_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, as `write_table`."""
     with explain_write_errors(path), write_beside(path) as file:
         file.write(text.encode("utf-8"))
 
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """A context in which a file is written that the user named: errors are sentences."""
+    """Convert OSError to NeuralvizError."""
     try:
         yield
     except OSError as error:
@@ -161,7 +146,7 @@ def _csv_table(table: pa.Table) -> pa.Table:
 
 
 def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Texts escaped, lists as JSON, and no numbers that are not finite."""
+    """Escape texts, write lists as JSON, drop non-finite numbers."""
     if pa.types.is_boolean(column.type):
         return column.cast(pa.int8())  # 1 and 0, as in JSON Lines
     if pa.types.is_list(column.type):
@@ -195,7 +180,7 @@ def _json_values(column: pa.Array) -> list[str]:
 
 
 def _number_values(column: pa.Array) -> list[str]:
-    """Numbers, and lists of them, as JSON; nothing for what is missing or not finite."""
+    """Numbers or lists as JSON; empty for missing or non-finite values."""
     if pa.types.is_list(column.type):
         return [f"[{', '.join(map(_format_short, values))}]" for values in column.to_numpy(False)]
     in_words = _format_short if pa.types.is_float32(column.type) else _format_whole
@@ -206,12 +191,11 @@ def _number_values(column: pa.Array) -> list[str]:
 
 
 def _format_short(value: float) -> str:
-    """A float32 with the nine digits that tell every one from the next."""
+    """Nine digits, enough to distinguish all float32."""
     return f"{value:.9g}"
 
 
 def _format_whole(value: float) -> str:
-    """An integer or a double with all of its digits; a whole one without a point."""
     return str(int(value)) if value == int(value) and abs(value) <= 2**53 else repr(value)
 
 

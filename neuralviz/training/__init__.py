@@ -1,7 +1,4 @@
-"""Teach an encoder on one's own texts: pairs, the contrastive loop, what it leaves behind.
-
-Names are resolved when they are first used, so that pages load without torch.
-"""
+"""Train an encoder on your own texts with a contrastive loss. Loads no torch until it is needed."""
 
 from __future__ import annotations
 

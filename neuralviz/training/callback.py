@@ -1,4 +1,4 @@
-"""Snapshots of a training by sentence-transformers' own Trainer, for the training page."""
+"""Snapshots of a sentence-transformers training, for the training page."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ DEFAULT_SNAPSHOTS = 10  # snapshots, unless it is said after how many steps they
 
 
 class SnapshotCallback(TrainerCallback):
-    """Records into a folder the loss, 10-NN accuracy at every layer, and neighbours of some texts.
+    """Records loss, 10-NN accuracy at every layer and some texts' neighbours during training.
 
-    The page *Training* opens the folder, also while the training runs. What is trained is not
-    changed by it. A folder that cannot be written is warned of, and so is an encoder that gives no
-    numbers any more; the training goes on.
+    Pass it to sentence-transformers' Trainer, then open ``folder`` on the page *Training*, even
+    while it runs. It does not affect training; failed writes and unusable vectors only warn.
 
     Args:
-        folder: new or empty; or that of the same training, which goes on from a checkpoint.
-        texts: to be watched; of more than ``n_texts``, a sample.
-        labels: one a text, ``""`` for none; None where there are none at all.
-        every_steps: between two snapshots; None for ten snapshots in all.
-        pairs: what the training's pairs are most like, which the page calls it by.
+        folder: new or empty, or that of the same training, resumed from a checkpoint.
+        texts: to watch; a sample of them if there are more than ``n_texts``.
+        labels: one per text, ``""`` for unlabelled.
+        every_steps: steps between snapshots; None for ten snapshots in all.
+        pairs: the kind of pairs that the page names.
 
     Raises:
-        NeuralvizError: fewer than two texts are watched, or there is not one label a text.
+        NeuralvizError: fewer than two texts are watched, or labels and texts differ in number.
     """
 
     def __init__(
@@ -85,11 +84,7 @@ class SnapshotCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
-        """The snapshot before the first step.
-
-        Raises:
-            NeuralvizError: the folder holds another training.
-        """
+        """Take the first snapshot; `NeuralvizError` if the folder holds another training."""
         if not state.is_world_process_zero:
             return
         encoder = _plain(context["model"])
@@ -107,7 +102,7 @@ class SnapshotCallback(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
-        """The loss, which is a mean of the steps since the one before."""
+        """Record the loss, averaged over the steps since the last log."""
         logs = context.get("logs")
         if state.is_world_process_zero and logs and "loss" in logs:
             self._add_loss(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
@@ -115,14 +110,12 @@ class SnapshotCallback(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
-        """A snapshot every so many steps."""
         if state.is_world_process_zero and state.global_step % self._every == 0:
             self._look(_plain(context["model"]), state.global_step)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
-        """The snapshot after the last step."""
         if state.is_world_process_zero:
             self._lesson = replace(self._lesson, is_over=True)
             self._look(_plain(context["model"]), state.global_step)
@@ -134,7 +127,7 @@ class SnapshotCallback(TrainerCallback):
         return RecordedTraining(self._lesson, texts, labels, self._model_name)
 
     def _go_on(self, step: int) -> None:
-        """Take up what the folder has of the same training, as far as its checkpoint came."""
+        """Resume the recording in the folder, up to the checkpoint's step."""
         recorded, new = read_folder(self.folder), self._make_recording()
         before = recorded.lesson
         if not step or (recorded.texts, recorded.labels) != (new.texts, new.labels):
@@ -155,7 +148,7 @@ class SnapshotCallback(TrainerCallback):
         self._add_loss(step)  # what was logged after the last snapshot is not in the folder
 
     def _add_loss(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
-        """Note the loss of all steps since the last one that is known."""
+        """Record a loss for all steps since the last known one."""
         lesson, new = self._lesson, max(0, step - self._lesson.step)
         values = {"loss": loss, "learning_rate": rate, "alignment": np.nan, "uniformity": np.nan}
         curves: dict[str, Any] = {
@@ -183,14 +176,14 @@ class SnapshotCallback(TrainerCallback):
             self._warn(str(error))
 
     def _warn(self, sentence: str) -> None:
-        """Say once what is wrong: the next snapshots have the same."""
+        """Warn once: later snapshots fail for the same reason."""
         if not self._is_warned:
             warnings.warn(f"{sentence} The training goes on.", stacklevel=2)
         self._is_warned = True
 
 
 class _Layers:
-    """The layers of a SentenceTransformer: each pooled as the last, which has all that follows."""
+    """A SentenceTransformer's layers, each passed through the encoder's pooling."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         self.encoder = encoder
@@ -199,7 +192,7 @@ class _Layers:
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
     ) -> list[np.ndarray]:
-        """A [text, dim] float32 array of every layer, without dropout."""
+        """[text, dim] float32 vectors per layer, without dropout."""
         order = np.argsort([-len(text) for text in texts], kind="stable")
         was_training = self.encoder.training
         self.encoder.eval()
@@ -214,7 +207,6 @@ class _Layers:
         return [np.concatenate(layer)[back] for layer in zip(*parts, strict=True)]
 
     def _embed_batch(self, texts: list[str]) -> list[np.ndarray]:
-        """[text, dim] of every layer."""
         device = self.encoder.device
         features: dict[str, Any] = {
             name: value.to(device) if isinstance(value, torch.Tensor) else value
@@ -244,7 +236,7 @@ class _Layers:
 
 
 def _plain(model: Any) -> SentenceTransformer:
-    """The encoder itself, where it is wrapped to be trained in several places."""
+    """Unwrap an encoder that was wrapped for parallel training."""
     return getattr(model, "module", model)
 
 

@@ -1,4 +1,4 @@
-"""A training as far as it has come: its weights, and its files, which hold numbers and words."""
+"""The state of a training and its checkpoints, files of numbers and strings only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FORMAT = 3  # of what is written; another one is not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
-    """Hash of all that decides how a training ends."""
+    """Hash of everything that determines a training's outcome."""
     digest = hashlib.sha256()
     digest.update(json.dumps([_FORMAT, model.fingerprint, asdict(settings)]).encode())
     for text in texts:
@@ -47,23 +47,17 @@ def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings)
 
 
 def has_diverged(loss: Sequence[float]) -> bool:
-    """Whether the loss ended clearly above where it began, or is no number."""
+    """Whether the loss ended clearly above its start or became infinite or NaN."""
     if not np.isfinite(loss).all():
         return True
     return bool(np.mean(loss[-STEPS_BETWEEN:]) > MARGIN + loss[0] * (1 + MARGIN))
 
 
 class TrainingState:
-    """What is trained, its optimiser, and the weights from where the loss was lowest.
+    """The trained weights, the optimiser, and the weights at the lowest loss; raises as
+    `make_learner`.
 
-    A checkpoint is written beside and moved into place: whenever the process is killed, there is a
-    whole one. Without a ``folder`` nothing is kept.
-
-    Attributes:
-        loss: of every step made.
-
-    Raises:
-        SettingsError, ModelError: as of `make_learner`.
+    If ``folder`` is given, it holds a complete checkpoint whenever the process is killed.
     """
 
     def __init__(
@@ -77,13 +71,13 @@ class TrainingState:
         self.learner = make_learner(model, settings)
         trained = [weight for weight in self.learner.parameters() if weight.requires_grad]
         self.adam = torch.optim.Adam(trained, lr=settings.peak_rate)
-        self.loss: list[float] = []
+        self.loss: list[float] = []  # of every step so far
         self._best, self._best_loss = _copy_trained(self.learner), np.inf
         self._training = identity(model, texts, settings) if folder else ""
         self._n_kept, self._keep_at = 0, 0.0
 
     def add_loss(self, loss: float) -> None:
-        """Note the loss of a step that was made; every few steps, look whether it is the lowest."""
+        """Record a step's loss; every few steps, keep the weights if it is the lowest."""
         self.loss.append(loss)
         if len(self.loss) == 1:  # what the weights of the start gave
             self._best_loss = loss
@@ -93,7 +87,6 @@ class TrainingState:
                 self._best, self._best_loss = _copy_trained(self.learner), mean
 
     def make_result(self, steps: int) -> Trained:
-        """What is left behind of a training that was to have so many steps."""
         if diverged := has_diverged(self.loss):
             self.learner.load_state_dict(self._best, strict=False)
         loss = np.array(self.loss)
@@ -101,7 +94,7 @@ class TrainingState:
         return Trained(learner, self.settings, len(loss), steps, loss, diverged)
 
     def keep_when_due(self) -> None:
-        """Write a checkpoint where the last is some seconds old; errors as of `keep`."""
+        """Write a checkpoint if the last one is old enough; raises as `keep`."""
         if (began := time.monotonic()) > self._keep_at:
             self.keep()
             finished = time.monotonic()
@@ -109,11 +102,7 @@ class TrainingState:
             self._keep_at = finished + pause
 
     def keep(self) -> None:
-        """Write where the training is, unless it is there, and delete the checkpoint before.
-
-        Raises:
-            StoreError: there is no room, or no right to write; what was there is kept.
-        """
+        """Write a checkpoint and delete the previous one; `StoreError` if it cannot be written."""
         if self.folder is None or len(self.loss) == self._n_kept:
             return
         target = self.folder / f"{STEP}{len(self.loss)}"
@@ -151,10 +140,10 @@ class TrainingState:
         self._n_kept = len(self.loss)
 
     def restore(self) -> None:
-        """Begin: where the newest checkpoint is, if there is one.
+        """Resume from the newest checkpoint, if any.
 
         Raises:
-            NeuralvizError: the folder is of another training.
+            NeuralvizError: the folder belongs to another training.
             StoreError: the checkpoint cannot be read.
         """
         self._keep_at = time.monotonic() + CHECKPOINT_SECONDS
@@ -188,7 +177,6 @@ class TrainingState:
 
 
 def _copy_trained(network: nn.Module) -> dict[str, Tensor]:
-    """Copies of the weights that are trained, by name."""
     return {
         name: parameter.detach().clone()
         for name, parameter in network.named_parameters()

@@ -1,4 +1,4 @@
-"""The corpus that the training page opens with: passages of textbooks, long enough for crops."""
+"""The training page's example corpus: textbook passages, long enough for crops."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAME = "Example: textbooks"
 
 
 def add_textbooks_once(store: CorpusStore) -> Corpus | None:
-    """Keep the example, unless that has been done before; None then."""
+    """Add the example unless it was added before; None then."""
     return add_once(store, "textbooks", lambda: add_textbooks(store))
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:
-    """Keep the example; what is there of it already is used."""
+    """Add the example, reusing what is stored already."""
     read = textbooks()
     return store.find(NAME, read) or store.add(NAME, read)
 

@@ -1,4 +1,4 @@
-"""Where trainings keep their checkpoints, and for how long: they are large."""
+"""Where trainings keep their large checkpoints, and for how long."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _TABLES = "tables"
 
 
 def training_folder(name: str, *, makes_room: bool = True) -> Path:
-    """The folder of a training's checkpoints, by its name.
-
-    Old trainings of others are deleted before, unless ``makes_room`` is False.
-    """
+    """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
     folder = _trainings()
     if makes_room:
         with suppress(OSError):  # there are none, or they are somebody else's
@@ -35,24 +32,18 @@ def training_folder(name: str, *, makes_room: bool = True) -> Path:
 
 
 def list_checkpoints(folder: Path) -> dict[int, Path]:
-    """The checkpoints of a training, by the number of steps made."""
     names = {path: path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*")}
     return {int(step): path for path, step in names.items() if step.isdecimal()}
 
 
 def tables_folder() -> Path:
-    """The folder of finished rows of tables, a small file each; they are never deleted."""
+    """The folder of finished table rows, small files that are never deleted."""
     return _trainings() / _TABLES
 
 
 @contextmanager
 def hold_training(folder: Path) -> Iterator[None]:
-    """Meanwhile nobody else trains in a folder, which is made.
-
-    Raises:
-        NeuralvizError: somebody does.
-        StoreError: the folder cannot be written.
-    """
+    """Make and lock a training's folder; `NeuralvizError` if in use, `StoreError` if unwritable."""
     lock = FileLock(folder / _LOCK, thread_local=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)

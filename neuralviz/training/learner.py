@@ -1,4 +1,4 @@
-"""What is trained: a copy of a model, or its token embeddings alone, with one vector a text."""
+"""What is trained: a copy of a model, or of its token embeddings alone."""
 
 from __future__ import annotations
 
@@ -43,15 +43,10 @@ _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups
 
 
 class Learner(nn.Module, ABC):
-    """Reads texts and gives a vector of each, with gradients.
+    """Turns texts into vectors with gradients."""
 
-    Attributes:
-        window: most tokens of a text; what is behind them is cut off.
-        mask_id: of ``[MASK]``; None where there is none.
-    """
-
-    window: int
-    mask_id: int | None
+    window: int  # tokens of a text that are read; the rest is cut off
+    mask_id: int | None  # of ``[MASK]``, if any
 
     def __init__(self, model: TextModel) -> None:
         super().__init__()
@@ -66,10 +61,7 @@ class Learner(nn.Module, ABC):
     def vectors(
         self, texts: Sequence[str], *, masked: float = 0.0, draw: np.random.Generator | None = None
     ) -> Tensor:
-        """[text, dim] of texts; those of like length go through together, to spare padding.
-
-        ``[MASK]`` replaces the share ``masked`` of the texts' own tokens, as ``draw`` says.
-        """
+        """[text, dim]; a share ``masked`` of each text's tokens, chosen by ``draw``, is masked."""
         rows = self._read(texts)
         if masked and draw is not None:
             mask_id = -1 if self.mask_id is None else self.mask_id
@@ -83,10 +75,10 @@ class Learner(nn.Module, ABC):
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
     ) -> np.ndarray:
-        """[layer, text, dim] float32 vectors without dropout, of every layer.
+        """[layer, text, dim] float32 vectors without dropout; zeros for a text without tokens.
 
-        Texts that are longer than the window are read in chunks, or cut off where not ``is_whole``;
-        one without a token has zeros. Raises Stopped where ``should_stop`` said so.
+        Longer texts are read in chunks, or cut off unless ``is_whole``; `Stopped` if
+        ``should_stop`` returns true.
         """
         was_training = self.training
         self.eval()
@@ -106,7 +98,7 @@ class Learner(nn.Module, ABC):
         return [np.array(encoding.ids[:room], dtype=np.int64) for encoding in encoded]
 
     def _padded(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-        """[text, token] ids, and [text, token] 1 where there is a token; special ones are added."""
+        """[text, token] ids and attention, with special tokens."""
         width = len(self._prefix) + max(map(len, rows)) + len(self._suffix)
         ids = np.full((len(rows), max(1, width)), self._pad, dtype=np.int64)
         attention = np.zeros_like(ids)
@@ -119,11 +111,10 @@ class Learner(nn.Module, ABC):
 
 
 class TransformerLearner(Learner):
-    """A copy of a model with its dropout on, pooled as the settings say.
+    """A copy of a model with dropout and the pooling of the settings.
 
-    Raises:
-        SettingsError: all its blocks are frozen, or more than it has.
-        ModelError: its blocks cannot be told apart, or its vectors depend on more than the text.
+    Raises `SettingsError` if every block is frozen, `ModelError` if it cannot be trained in
+    batches.
     """
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
@@ -150,7 +141,6 @@ class TransformerLearner(Learner):
                 parameter.requires_grad_(False)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
-        """[text, d_model] vectors from [text, token] ids."""
         options = self._model.behaviour.options
         out = self.network(input_ids=ids, attention_mask=attention, **options)
         return pool_tokens(out.last_hidden_state, attention, self.pooling)
@@ -170,7 +160,7 @@ class TransformerLearner(Learner):
         return layers.transpose(1, 0, 2)
 
     def _pool_layers(self, states: LayerStates) -> tuple[Tensor, Tensor]:
-        """[row, layer · d_model] sums and [row] weights; of chunks, longer ones weigh more."""
+        """[row, layer · d_model] sums and [row] weights; longer chunks weigh more."""
         attention = states.attention.long()
         at_layers = [pool_tokens(vectors, attention, self.pooling) for vectors in states.vectors]
         lengths = states.lengths
@@ -179,11 +169,7 @@ class TransformerLearner(Learner):
 
 
 class TableLearner(Learner):
-    """A copy of a model's token embeddings alone: a text's vector is the mean of its tokens'.
-
-    Special tokens do not count. A table has no dropout of its own; where dropout alone tells pairs
-    apart, a tenth of the values read from it are left out while it is trained.
-    """
+    """A copy of the token embeddings: a text's vector is their mean, special tokens excluded."""
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
@@ -194,10 +180,10 @@ class TableLearner(Learner):
             with seeded(settings.seed):
                 table = torch.randn_like(table) * table.std()
         self.table = nn.Embedding.from_pretrained(table, freeze=False)
+        # a table has no dropout of its own to tell such pairs apart
         self._dropout = nn.Dropout(TABLE_DROPOUT if settings.pairs == "dropout" else 0.0)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
-        """[text, d_model] vectors from [text, token] ids."""
         return pool_tokens(self._dropout(self.table(ids)), attention, "mean")
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
@@ -214,12 +200,7 @@ class TableLearner(Learner):
 
 
 def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
-    """What the settings say is to be trained, in training mode.
-
-    Raises:
-        SettingsError, ModelError: as of `TransformerLearner`; or tokens are to be masked and the
-            model has no mask token.
-    """
+    """What the settings train, in training mode; raises as `TransformerLearner`."""
     kind = TableLearner if settings.part == "table" else TransformerLearner
     learner = kind(model, settings)
     if settings.pairs == "masking" and learner.mask_id is None:
@@ -230,7 +211,7 @@ def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
 
 
 def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
-    """[text, d_model] from [text, token, d_model] and [text, token] 1 where there is a token."""
+    """[text, d_model] from [text, token, d_model] vectors and [text, token] attention."""
     if pooling == "mean":
         weights = attention.unsqueeze(-1).to(vectors.dtype)  # [text, token, 1]
         return (vectors * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
@@ -244,18 +225,13 @@ def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) ->
 
 
 def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
-    """New weights of the same architecture, as the library draws them."""
     with quiet_transformers(), seeded(seed):
         fresh = type(network)(network.config).state_dict()
     return {name: fresh.get(name, kept) for name, kept in network.state_dict().items()}
 
 
 def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
-    """All parameters on which the output of the ``n``-th block depends.
-
-    Those of the first ``n`` blocks, of all that comes before them, and of what all blocks share,
-    such as MPNet's positions: whatever a backward pass from there meets.
-    """
+    """All parameters that block ``n``'s output depends on, including those shared by all blocks."""
     if not n:
         return []
     if n >= model.n_blocks:
@@ -285,17 +261,10 @@ def measure_untrained(
     store: VectorStore,
     should_stop: ShouldStop = never,
 ) -> float | None:
-    """10-NN accuracy of the whole model by mean pooling of its last layer, before any training.
+    """10-NN accuracy, 0 … 1, of the untrained model with mean pooling of its last layer.
 
-    Args:
-        store: where vectors are found and kept: they are the same for all trainings.
-
-    Returns:
-        0 … 1; None without labels, and where the training itself begins with that.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
-        StoreError: the vectors cannot be kept.
+    None without labels, or if the training starts there anyway. Vectors are cached in ``store``.
+    Raises `Stopped` if ``should_stop`` returns true, `StoreError` if vectors cannot be stored.
     """
     is_less = settings.part == "table" or settings.start == "random" or settings.pooling != "mean"
     if not (is_less and watch.has_labels):
@@ -305,15 +274,13 @@ def measure_untrained(
 
 
 class _LastLayer:
-    """The last layer of a model as it is."""
-
     def __init__(self, model: TextModel, store: VectorStore) -> None:
         self._model, self._store = model, store
 
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
     ) -> list[np.ndarray]:
-        """[text, dim] of that layer; a text without a token has zeros."""
+        """[text, dim]; zeros for a text without tokens."""
         encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
         has_tokens = [bool(encoding.ids) for encoding in encoded]
         readable = np.flatnonzero(has_tokens & np.array([bool(text.strip()) for text in texts]))

@@ -1,4 +1,4 @@
-"""The contrastive loop: a step a batch, told as a stream of events (crops paper, section 3.1)."""
+"""The contrastive training loop as a stream of events (crops paper, section 3.1)."""
 
 from __future__ import annotations
 
@@ -45,29 +45,25 @@ def train(
     should_stop: ShouldStop = never,
     **options: Any,
 ) -> Generator[TrainingEvent]:
-    """Train an encoder on pairs of the texts' chunks.
+    """Train a copy of an encoder on pairs of the texts' chunks.
 
     Args:
-        model: to begin with; it is copied, never changed.
-        texts: the corpus.
-        settings: by default the paper's: crops of two sentences, one epoch.
-        watch: takes snapshots of the encoder before the first step and at the end, and
-        watch_every: after so many steps; None for no others.
-        watch_before: False for no snapshot before the first step, which then comes the sooner.
-        folder: of checkpoints, every few seconds and at the end. Where it has one of
-            the same model, texts and settings, the training goes on there, and ends with the same
-            weights, bit for bit on a CPU with the same number of threads.
-        should_stop: asked after every step, which is then the last, and during snapshots.
-        options: fields that are to differ from the settings, such as ``pairs="dropout"``.
+        settings: the paper's by default: crops of two sentences, one epoch. ``options`` such as
+            ``pairs="dropout"`` override single values.
+        watch: takes snapshots: at the end, every ``watch_every`` steps unless that is None, and at
+            the start if ``watch_before``.
+        folder: for checkpoints, every few seconds and at the end. The same training resumes from
+            there with the same result, bit for bit on a CPU with the same number of threads.
+        should_stop: checked after every step, which then becomes the last, and during snapshots.
 
     Yields:
-        An event at the start, one a step, and one at the end, which has the result.
+        An event at the start, one per step, and one at the end with the result.
 
     Raises:
-        NeuralvizError: too few texts make pairs, the folder is of another training or of one that
-            is under way elsewhere, or there is no room for a checkpoint.
-        SettingsError: as of `make_learner`.
-        Stopped: ``should_stop`` said so during a snapshot; the folder has all steps made.
+        NeuralvizError: too few texts give pairs, the folder belongs to another training or is in
+            use, or a checkpoint cannot be written.
+        SettingsError, ModelError: the model cannot be trained with these settings.
+        Stopped: ``should_stop`` returned true during a snapshot; the folder holds all steps made.
     """
     settings = replace(settings or TrainingSettings(), **options)
     with hold_training(folder) if folder else nullcontext():
@@ -120,11 +116,7 @@ def train(
 def restore_training(
     model: TextModel, texts: Sequence[str], settings: TrainingSettings, folder: Path
 ) -> Trained | None:
-    """What a training has left in its folder, as far as it came; None where there is nothing.
-
-    Raises:
-        NeuralvizError: as of `train`.
-    """
+    """What a training left in its folder; None if nothing. Raises `NeuralvizError` as `train`."""
     state = TrainingState(model, texts, settings, folder)
     state.restore()
     if not state.loss:
@@ -135,7 +127,7 @@ def restore_training(
 
 
 def _look(watch: Watch | None, state: TrainingState, should_stop: ShouldStop) -> Snapshot | None:
-    """A snapshot; None where nobody watches, or the weights give no numbers any more."""
+    """Take a snapshot; None if nobody watches or the vectors are no longer finite."""
     try:
         return watch.look(state.learner, len(state.loss), should_stop) if watch else None
     except TextError:  # the loss of the next step says so, too
@@ -144,26 +136,21 @@ def _look(watch: Watch | None, state: TrainingState, should_stop: ShouldStop) ->
 
 @dataclass(frozen=True)
 class Schedule:
-    """How many steps there are, and how the learning rate goes: up to its peak, then down to 0.
+    """Linear warm-up over a tenth of *one* epoch (as the authors' program), then decay to 0."""
 
-    The warm-up takes a tenth of *one* epoch, as in the authors' program. ``batch_size`` is less
-    than asked for where there are not so many pairs.
-    """
-
-    batch_size: int
+    batch_size: int  # smaller than the setting if there are fewer pairs
     per_epoch: int
     steps: int
 
     @classmethod
     def from_settings(cls, settings: TrainingSettings, n_pairs: int) -> Schedule:
-        """The schedule for a number of pairs an epoch."""
         batch_size = min(settings.batch_size, n_pairs)
         per_epoch = steps_of_epoch(n_pairs, batch_size)
         steps = per_epoch * settings.n_epochs
         return cls(batch_size, per_epoch, min(steps, settings.max_steps or steps))
 
     def factor(self, step: int) -> float:
-        """0 … 1, of the learning rate at a step, counted from 0."""
+        """The learning rate's factor, 0 … 1, at a step, from 0."""
         warm_up = round(WARM_UP * min(self.per_epoch, self.steps))
         if step < warm_up:
             return step / warm_up
@@ -171,10 +158,7 @@ class Schedule:
 
 
 def contrastive_loss(anchors: Tensor, positives: Tensor, temperature: float) -> Tensor:
-    """InfoNCE in nats, the mean over the pairs (crops paper, Eq. 1).
-
-    Each anchor of [pair, dim] has to tell its positive from the others'.
-    """
+    """InfoNCE in nats (crops paper, Eq. 1): each [pair, dim] anchor must pick its own positive."""
     a = functional.normalize(anchors, dim=1)
     p = functional.normalize(positives, dim=1)
     scores = a @ p.T / temperature  # [anchor, positive]
@@ -184,7 +168,7 @@ def contrastive_loss(anchors: Tensor, positives: Tensor, temperature: float) -> 
 def _list_steps(
     source: PairSource, schedule: Schedule, loss: Sequence[float]
 ) -> Iterator[tuple[int, list[Pair]]]:
-    """The steps after those with a loss, each with its pairs; none would mend a broken loss."""
+    """The remaining steps with their pairs; none once the loss is not finite."""
     first = len(loss)
     if first and not np.isfinite(loss[-1]):
         return
@@ -200,7 +184,7 @@ def _list_steps(
 def _take_step(
     state: TrainingState, pairs: Sequence[Pair], step: int, factor: float
 ) -> tuple[float, float]:
-    """Take a step; returns alignment and uniformity of its batch before it (Wang & Isola 2020)."""
+    """Take a step and return its batch's alignment and uniformity before it (Wang & Isola 2020)."""
     settings = state.settings
     for group in state.adam.param_groups:
         group["lr"] = settings.peak_rate * factor
@@ -217,7 +201,7 @@ def _take_step(
 
 
 def _embed(state: TrainingState, texts: Sequence[str], step: int, side: int) -> Tensor:
-    """[text, dim] with masks and dropout that belong to a step and a side of its pairs."""
+    """[text, dim] with masks and dropout seeded by step and side of the pair."""
     settings = state.settings
     masked = settings.masked if settings.pairs == "masking" else 0.0
     draw = np.random.default_rng([settings.seed, step, side])

@@ -20,10 +20,7 @@ _TRIED = 2000  # texts, of a corpus that is larger
 
 @dataclass(frozen=True)
 class Pair:
-    """Two chunks of one text, by its number, that should be near each other.
-
-    They are different for crops and masking, the same for dropout.
-    """
+    """Two chunks of text number ``text`` that should be close; the same chunk for dropout."""
 
     text: int
     anchor: str
@@ -31,7 +28,7 @@ class Pair:
 
 
 def sentences_of(text: str, settings: TrainingSettings) -> list[str]:
-    """The sentences of a text that are neither too short nor too long, in order."""
+    """A text's sentences of acceptable length, in order."""
     if settings.splitting == "full-stops":
         parts = text.split(".")
     else:
@@ -43,10 +40,7 @@ def sentences_of(text: str, settings: TrainingSettings) -> list[str]:
 
 
 def chunks_of(text: str, settings: TrainingSettings) -> list[str]:
-    """The different chunks of ``settings.sentences`` consecutive sentences, in order.
-
-    Sentences that are too short or too long are skipped before, so that a chunk may reach over one.
-    """
+    """The distinct chunks of consecutive sentences, skipping sentences of unsuitable length."""
     sentences = sentences_of(text, settings)
     joint, end = (". ", ".") if settings.splitting == "full-stops" else (" ", "")
     starts = range(len(sentences) - settings.sentences + 1)
@@ -58,36 +52,28 @@ def chunks_of(text: str, settings: TrainingSettings) -> list[str]:
 
 
 class PairSource:
-    """The pairs of a corpus, a pair a text and epoch.
+    """The pairs of a corpus, one per text and epoch, made on demand to save memory.
 
-    Chunks are made anew when they are drawn, so that memory is that of the batch: what is kept of
-    the corpus is a number a text. With the same seed, each kind of pairs has the same anchors in
-    the same batches.
-
-    Attributes:
-        used: [used text] numbers of the texts that have two chunks or more.
-        skipped: [skipped text] numbers of all others.
-
-    Raises:
-        NeuralvizError: fewer than two texts have two chunks.
+    A seed gives all kinds of pairs the same anchors and batches. `NeuralvizError` if texts are too
+    few.
     """
 
     def __init__(self, texts: Sequence[str], settings: TrainingSettings) -> None:
         self.texts = texts
         self.settings = settings
         counts = np.fromiter((len(chunks_of(text, settings)) for text in texts), dtype=np.int64)
+        # numbers of the texts with at least two chunks
         self.used = np.flatnonzero(counts >= FEWEST_CHUNKS)
-        self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)
+        self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)  # numbers of the others
         self._counts = counts[self.used]
         if len(self.used) < 2:
             raise NeuralvizError(self._too_few())
 
     def __len__(self) -> int:
-        """Pairs of an epoch."""
         return len(self.used)
 
     def epoch(self, number: int) -> list[tuple[int, int, int]]:
-        """What an epoch draws, in random order: text, chunk of the anchor, of the positive."""
+        """An epoch's draws in random order: text, anchor chunk, positive chunk."""
         draw = np.random.default_rng([self.settings.seed, number])
         first = (draw.random(len(self)) * self._counts).astype(np.int64)
         further = 1 + (draw.random(len(self)) * (self._counts - 1)).astype(np.int64)
@@ -99,22 +85,20 @@ class PairSource:
         return [(int(text), int(anchor), int(positive)) for text, anchor, positive in rows]
 
     def batches(self, number: int, batch_size: int, first: int = 0) -> Iterator[list[Pair]]:
-        """The pairs of an epoch, from a batch on; a last pair that is alone is left out."""
+        """An epoch's batches from number ``first``; a final single pair is dropped."""
         drawn = self.epoch(number)
         for start in range(first * batch_size, len(drawn) - 1, batch_size):
             yield [self.pair(*row) for row in drawn[start : start + batch_size]]
 
     def pair(self, text: int, anchor: int, positive: int) -> Pair:
-        """A pair from its numbers."""
         chunks = chunks_of(self.texts[text], self.settings)
         return Pair(text, chunks[anchor], chunks[positive])
 
     def preview(self, n: int = 10) -> list[Pair]:
-        """The first pairs that the training will see."""
         return [self.pair(*row) for row in self.epoch(0)[:n]]
 
     def skipped_in_words(self) -> str:
-        """How many texts are too short and what would help; empty where none is."""
+        """How many texts are too short, and what would help; empty if none."""
         if not len(self.skipped):
             return ""
         s = self.settings
@@ -129,7 +113,6 @@ class PairSource:
 
     @property
     def is_mostly_skipped(self) -> bool:
-        """Whether more texts are too short than are long enough."""
         return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
 
     def _too_few(self) -> str:
@@ -145,12 +128,12 @@ class PairSource:
 
 
 def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
-    """Batches of an epoch; a last pair that is alone is left out."""
+    """Batches per epoch; a final single pair is dropped."""
     return -(-(n_pairs - 1) // min(batch_size, n_pairs))
 
 
 def _what_helps(texts: Sequence[str], settings: TrainingSettings) -> str:
-    """What to change so that more of the texts can be used, found out on some of them."""
+    """Which setting to change to use more texts, tried on a sample."""
     if len(texts) > _TRIED:
         texts = [texts[i] for i in range(0, len(texts), -(-len(texts) // _TRIED))]
     shortest, longest = _ANY_LENGTH
@@ -178,5 +161,5 @@ def _what_helps(texts: Sequence[str], settings: TrainingSettings) -> str:
 
 
 def _usable(texts: Sequence[str], settings: TrainingSettings) -> float:
-    """0 … 1 share of the texts that have enough chunks."""
+    """Share of texts with enough chunks, 0 … 1."""
     return float(np.mean([len(chunks_of(text, settings)) >= FEWEST_CHUNKS for text in texts]))

@@ -1,8 +1,4 @@
-"""What a training tells, what is known of it so far, and the files that keep this.
-
-The files hold numbers and words alone. A folder of snapshots is somebody's own training, recorded
-by `neuralviz.training.SnapshotCallback` so that it can be looked at here, also while it goes on.
-"""
+"""The events of a training, its state so far, and its files of numbers and strings."""
 
 from __future__ import annotations
 
@@ -30,83 +26,58 @@ _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a training leaves behind.
-
-    Attributes:
-        step, steps: steps that were made, and those that were asked for.
-        loss: [step] of all steps made.
-        diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
-            rate was too high. The weights are then the best that there were.
-    """
+    """The result of a training."""
 
     __repr__ = short_repr
 
     learner: Learner
     settings: TrainingSettings
-    step: int
-    steps: int
-    loss: np.ndarray
-    diverged: bool
+    step: int  # steps made
+    steps: int  # steps planned
+    loss: np.ndarray  # [step]
+    diverged: bool  # the loss ended above its start, infinite or NaN; weights are the best seen
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it can go on: there are steps left, and the loss is still a number."""
+        """Whether it can resume: steps are left and the loss is finite."""
         return self.step < self.steps and bool(np.isfinite(self.loss[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingStarted:
-    """Before the first step, or where a training goes on.
-
-    Attributes:
-        step, steps: steps made before, and how many there are in all.
-        loss: [step] of those made before.
-        n_pairs: texts that a pair is made of in every epoch.
-        skipped: what to know of all others, in words; empty where there are none.
-        measured: what snapshots are of, in words; empty where none are taken.
-        snapshot: of the encoder before any step; None unless asked for.
-    """
+    """The first event of a training, new or resumed."""
 
     __repr__ = short_repr
 
-    step: int
-    steps: int
-    loss: np.ndarray
-    n_pairs: int
-    skipped: str
-    measured: str
-    snapshot: Snapshot | None
+    step: int  # steps made before
+    steps: int  # steps in all
+    loss: np.ndarray  # [step] of the steps made before
+    n_pairs: int  # pairs per epoch
+    skipped: str  # sentence about the texts left out; may be empty
+    measured: str  # sentence about what snapshots measure; may be empty
+    snapshot: Snapshot | None  # before any step, if requested
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingStep:
-    """One step.
-
-    Attributes:
-        step, steps, epoch, epochs: this one, counted from 1, and how many there are in all.
-        loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
-        alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
-        uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
-        snapshot: of the encoder after the step; None but every so many steps, and where its weights
-            give no numbers any more.
-    """
+    """One step of a training."""
 
     __repr__ = short_repr
 
-    step: int
+    step: int  # from 1
     steps: int
     epoch: int
     epochs: int
-    loss: float
+    loss: float  # of the batch before the step, in nats; log(batch size) is chance
     learning_rate: float
-    alignment: float
-    uniformity: float
-    snapshot: Snapshot | None
+    alignment: float  # mean squared distance of the pairs, 0 … 4 (Wang & Isola 2020)
+    uniformity: float  # of the anchors, -8 … 0; lower is more uniform
+    snapshot: Snapshot | None  # after the step, if one was due and the vectors are finite
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingEnded:
-    """After the last step, also where the training was stopped or had ended before."""
+    """The last event of a training, also of one that was stopped or had ended before."""
 
     __repr__ = short_repr
 
@@ -115,12 +86,12 @@ class TrainingEnded:
 
 
 TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
+# A step, a snapshot, or new values of fields.
 LessonChange = TrainingStep | Snapshot | dict[str, Any]
-"""What is added to a lesson: a step, a snapshot, or new values of some of its fields."""
 
 
 def list_changes(event: TrainingEvent) -> list[LessonChange]:
-    """What an event of a training adds to its lesson, without weights."""
+    """What an event adds to a lesson."""
     snapshot = [] if event.snapshot is None else [event.snapshot]
     if isinstance(event, TrainingStep):
         return [replace(event, snapshot=None), *snapshot]
@@ -138,45 +109,32 @@ def _no_steps() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training of one encoder so far.
-
-    Attributes:
-        n_pairs: texts that a pair is made of; 0 before the start is known.
-        skipped, measured: as of `TrainingStarted`.
-        first: steps that were made before, of which only the loss is known.
-        loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
-            those before ``first``.
-        snapshots: in the order of their steps, without their vectors.
-        is_over: whether the last step was made, or the training stopped.
-        untrained: 0 … 1 accuracy of the whole model as it is; None without labels, and where the
-            training begins with it.
-        maps: [snapshot, text, 2] in one frame; None before the end.
-    """
+    """The training of one encoder so far."""
 
     settings: TrainingSettings
-    n_pairs: int = 0
-    skipped: str = ""
-    measured: str = ""
-    first: int = 0
+    n_pairs: int = 0  # per epoch; 0 before the training has started
+    skipped: str = ""  # as `TrainingStarted`
+    measured: str = ""  # as `TrainingStarted`
+    first: int = 0  # steps made before; only their loss is known
     steps: int = 0
-    loss: np.ndarray = field(default_factory=_no_steps)
-    learning_rate: np.ndarray = field(default_factory=_no_steps)
-    alignment: np.ndarray = field(default_factory=_no_steps)
-    uniformity: np.ndarray = field(default_factory=_no_steps)
-    snapshots: tuple[Snapshot, ...] = ()
+    loss: np.ndarray = field(default_factory=_no_steps)  # [step]
+    learning_rate: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
+    alignment: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
+    uniformity: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
+    snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
     diverged: bool = False
-    is_over: bool = False
+    is_over: bool = False  # ended or stopped
+    # accuracy of the whole model untrained, 0 … 1; see `measure_untrained`
     untrained: float | None = None
-    maps: np.ndarray | None = None
+    maps: np.ndarray | None = None  # [snapshot, text, 2] in one frame; None before the end
 
     @property
     def step(self) -> int:
-        """Steps made."""
         return len(self.loss)
 
     @property
     def accuracy(self) -> np.ndarray:
-        """[snapshot, layer] 0 … 1; no rows without labels, and before the first is known."""
+        """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
         measured = [
             snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
         ]
@@ -185,7 +143,7 @@ class Lesson:
         return np.stack(measured) if measured else np.zeros((0, 0))
 
     def having(self, changes: Sequence[LessonChange]) -> Lesson:
-        """A copy with some changes; of snapshots all but their vectors."""
+        """A copy with changes; snapshots lose their vectors."""
         grown = self
         for change in changes:
             if isinstance(change, dict):
@@ -204,17 +162,12 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class RecordedTraining:
-    """A training in a folder of snapshots, and the beginnings of the texts that are watched.
-
-    Attributes:
-        labels: of each text, ``""`` for none; None where there are none at all.
-        model: what was trained, in its owner's words; may be empty.
-    """
+    """A training recorded by `SnapshotCallback`, with the beginnings of the watched texts."""
 
     lesson: Lesson
     texts: tuple[str, ...]
-    labels: tuple[str, ...] | None
-    model: str
+    labels: tuple[str, ...] | None  # one per text, "" for unlabelled; None without labels
+    model: str  # name of the base model; may be empty
 
 
 LESSONS_FORMAT = RecordFormat("a training", version=6, classes=(Lesson, Snapshot, TrainingSettings))
@@ -224,11 +177,7 @@ RECORDING_FORMAT = RecordFormat(
 
 
 def read_lessons(content: bytes) -> tuple[Lesson, ...]:
-    """The lessons that `LESSONS_FORMAT` packed.
-
-    Raises:
-        ValueError: the content is something else.
-    """
+    """Unpack what `LESSONS_FORMAT` packed; ValueError for anything else."""
     lessons = LESSONS_FORMAT.unpack(content)
     try:
         if all(map(_is_valid, lessons)):
@@ -239,7 +188,7 @@ def read_lessons(content: bytes) -> tuple[Lesson, ...]:
 
 
 def _is_valid(lesson: Lesson) -> bool:
-    """Whether a lesson from a file, which may be somebody else's, can be shown."""
+    """Whether a lesson from an untrusted file is well formed."""
     snapshots, maps = lesson.snapshots, lesson.maps
     curves = [getattr(lesson, name) for name in _CURVES]
     counts = [lesson.n_pairs, lesson.first, lesson.steps, *(each.step for each in snapshots)]
@@ -265,7 +214,7 @@ def _shape(array: np.ndarray | None) -> tuple[int, ...]:
 
 
 def _is_snapshot(snapshot: Snapshot) -> bool:
-    """Whether arrays have the shapes and the numbers that a snapshot has."""
+    """Whether a snapshot's arrays have valid shapes and values."""
     accuracy, right = snapshot.accuracy, snapshot.right
     if (
         snapshot.nearest.ndim != 2
@@ -284,11 +233,7 @@ def has_snapshots(folder: Path) -> bool:
 
 
 def read_folder(folder: str | Path) -> RecordedTraining:
-    """What `neuralviz.training.SnapshotCallback` has recorded so far.
-
-    Raises:
-        NeuralvizError: there is no such folder, it holds no snapshots, or they are damaged.
-    """
+    """What a `SnapshotCallback` has recorded so far; `NeuralvizError` if missing or damaged."""
     try:
         folder = Path(folder).expanduser()
         if not folder.is_dir():
@@ -316,7 +261,7 @@ def read_folder(folder: str | Path) -> RecordedTraining:
 
 
 def _is_recording(recorded: RecordedTraining) -> bool:
-    """Whether a recording from a file can be shown: its lesson, and texts that belong to it."""
+    """Whether a recording from an untrusted file is well formed."""
     labels, n_texts = recorded.labels, len(recorded.texts)
     return (
         _is_valid(recorded.lesson)
@@ -329,23 +274,23 @@ def _is_recording(recorded: RecordedTraining) -> bool:
 
 @dataclass(frozen=True)
 class NewNeighbours:
-    """A watched text: how many of its ten nearest it kept, and its nearest before and after."""
+    """How a watched text's ten nearest neighbours changed."""
 
     text: int
-    kept: int
-    before: int
-    after: int
+    kept: int  # neighbours kept
+    before: int  # the nearest before
+    after: int  # the nearest after
 
 
 def kept_neighbours(lesson: Lesson) -> np.ndarray:
-    """[watched text] how many of a text's ten nearest at the end were so before, too."""
+    """[watched text] how many of its final ten nearest were already so before."""
     first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
     was_near = (first[:, :, None] == last[:, None, :]).any(axis=2)
     return was_near.sum(axis=1)
 
 
 def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
-    """The texts whose ten nearest changed most from the first snapshot to the last."""
+    """The ``n`` texts whose ten nearest changed most between the first and last snapshot."""
     if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].nearest) < 3:
         return []
     first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest

@@ -1,4 +1,4 @@
-"""A trained encoder as a folder that sentence-transformers can load."""
+"""Saves a trained encoder as a folder that sentence-transformers can load."""
 
 from __future__ import annotations
 
@@ -51,13 +51,12 @@ _PROBES = (
 
 
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
-    """Write a SentenceTransformer folder, beside and moved into place.
-
-    The tokenizer of the ``model`` that it began with goes with the encoder.
+    """Write a SentenceTransformer folder with the encoder and the tokenizer of its original
+    ``model``.
 
     Raises:
-        NeuralvizError: there is such a folder, or as of `check_can_be_saved`.
-        StoreError: there is no room, or no right to write.
+        NeuralvizError: the folder exists, or sentence-transformers lacks the pooling.
+        StoreError: the folder cannot be written.
     """
     folder = Path(folder)
     check_can_be_saved(trained.settings.pooling)
@@ -94,11 +93,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
 
 
 def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> None:
-    """Refuse a model that sentence-transformers could not read again, before anything is trained.
-
-    Raises:
-        SettingsError: its family, such as one that reads pictures, needs a processor that it lacks.
-    """
+    """Raise `SettingsError` if sentence-transformers could not load the model's family."""
     if settings.part == "table":
         return
     with tempfile.TemporaryDirectory() as folder, quiet_transformers():
@@ -115,7 +110,7 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
 
 
 def _delete_unfinished(folder: Path) -> None:
-    """Delete what somebody who was killed has left behind."""
+    """Delete what killed processes left behind."""
     for path in folder.glob(f".*{UNFINISHED}"):
         with suppress(OSError):  # somebody else has done so
             if path.stat().st_mtime < time.time() - ABANDONED:
@@ -138,12 +133,7 @@ def _as_sentence_transformer(
 
 
 def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
-    """A tokenizer that reads every text as the learner does, whatever the model's own adds to it.
-
-    What looks like a special token is read as characters; padding and what is cut off are on the
-    right; there are no token types. Where there is no padding token another special one stands for
-    it: nothing looks at padding.
-    """
+    """A tokenizer that reads texts as the learner does, whatever the model's own would add."""
     backend = Tokenizer.from_str(model.encoder.to_str())
     tokens = {f"[special {token}]": token for token in (*model.prefix_ids, *model.suffix_ids)}
     before, after = (
@@ -155,7 +145,7 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
     named = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
     special = {name: str(token) for name, token in named.items() if token is not None}
     anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
-    special.setdefault("pad_token", anything)
+    special.setdefault("pad_token", anything)  # padding is never read, so any token will do
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=model.window,
@@ -168,7 +158,7 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
 
 
 def _words_alone(encoder: Tokenizer) -> Tokenizer:
-    """A tokenizer that reads what looks like a special token as characters, also from its file."""
+    """A tokenizer that reads special tokens in a text as plain characters, even after reloading."""
     content = json.loads(encoder.to_str())
     content["added_tokens"] = [token for token in content["added_tokens"] if not token["special"]]
     content["post_processor"] = None
@@ -176,11 +166,7 @@ def _words_alone(encoder: Tokenizer) -> Tokenizer:
 
 
 def _check_saved(learner: Learner, folder: Path) -> None:
-    """Read an encoder as its users will, and compare its vectors with those of the live one.
-
-    Raises:
-        StoreError: they are others.
-    """
+    """Raise `StoreError` unless the saved encoder gives the learner's vectors."""
     encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     saved = encoder.encode(list(_PROBES), show_progress_bar=False)
     was_training = learner.training

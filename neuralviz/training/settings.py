@@ -1,4 +1,4 @@
-"""The settings of a training, checked once."""
+"""The settings of a training."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_EPOCHS = 1000
 LARGEST_BATCH = 4096
 LEARNING_RATE = 2e-5
 TABLE_LEARNING_RATE = 0.5  # of the embedding table alone, as in the authors' program
+# The poolings that sentence-transformers has, by its names.
 SAVED_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
-"""What sentence-transformers calls those that it has."""
 EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # of random weights, and of the table alone
 _CHOICES = {
@@ -46,51 +46,29 @@ _WHOLE_NUMBERS = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How pairs are made of texts, and an encoder is trained on them (crops paper, 3.1 and A.1).
+    """How pairs are made and an encoder is trained (crops paper, 3.1 and A.1).
 
-    Attributes:
-        pairs: ``crops``, two different chunks of a text; ``dropout``, one chunk twice, told apart
-            by dropout alone; ``masking``, two different chunks, both with tokens masked.
-        sentences: consecutive sentences of a chunk, *t* in the paper.
-        shortest, longest: characters of the sentences that are used; all others are skipped before
-            chunks are made.
-        splitting: ``sentencex``; or ``full-stops``, as the authors' program splits.
-        masked: share of tokens that ``masking`` replaces, above 0 and below 1.
-        part: ``model``, or the ``table`` of token embeddings alone, without a transformer.
-        start: from ``pretrained`` or ``random`` weights.
-        frozen_blocks: blocks from below that stay as they are, and with the first of them the
-            embeddings.
-        pooling: of a text's vector from those of its tokens; ``sep`` is the last token, ``seventh``
-            an arbitrary one, to compare with. The table has ``mean`` alone.
-        batch_size: pairs of a step; each has the others' positives as negatives.
-        epochs: passes over the texts, a pair of each; None for 1, or 10 for random weights and for
-            the table.
-        max_steps: ends the training earlier; None for all epochs. The learning rate falls to 0 at
-            the last step that is made.
-        learning_rate: of Adam, at its highest; None for 2e-5, for the table 0.5.
-        temperature: divides the cosines.
-        seed: of pairs, batches, dropout, masks and random weights.
-
-    Raises:
-        SettingsError: one of them makes no sense.
+    Raises `SettingsError` for invalid values.
     """
 
+    # "crops": two chunks of a text; "dropout": one chunk twice; "masking": two chunks, both masked
     pairs: PairKind = "crops"
-    sentences: int = 2
-    shortest: int = 100
-    longest: int = 250
-    splitting: Splitting = "sentencex"
-    masked: float = 0.15
-    part: Part = "model"
-    start: Start = "pretrained"
-    frozen_blocks: int = 0
+    sentences: int = 2  # consecutive sentences per chunk, *t* in the paper
+    shortest: int = 100  # characters; shorter sentences are skipped
+    longest: int = 250  # characters; longer sentences are skipped
+    splitting: Splitting = "sentencex"  # or "full-stops", as in the authors' program
+    masked: float = 0.15  # share of tokens masked, for pairs="masking"; above 0 and below 1
+    part: Part = "model"  # or "table", the token embeddings alone
+    start: Start = "pretrained"  # or "random" weights
+    frozen_blocks: int = 0  # lowest blocks; if any, embeddings too
+    # "sep" is the last token, "seventh" arbitrary; tables need "mean"
     pooling: TrainingPooling = "mean"
-    batch_size: int = 64
-    epochs: int | None = None
-    max_steps: int | None = None
-    learning_rate: float | None = None
-    temperature: float = 0.05
-    seed: int = 42
+    batch_size: int = 64  # pairs; the other pairs' positives are negatives
+    epochs: int | None = None  # passes over the texts; None: 1, or 10 for random weights or table
+    max_steps: int | None = None  # ends earlier; the learning rate still falls to 0
+    learning_rate: float | None = None  # peak, for Adam; None is 2e-5, or 0.5 for the table
+    temperature: float = 0.05  # divides the cosines
+    seed: int = 42  # of pairs, batches, dropout, masks and random weights
 
     def __post_init__(self) -> None:
         for name, (noun, choices) in _CHOICES.items():
@@ -123,19 +101,17 @@ class TrainingSettings:
 
     @property
     def n_epochs(self) -> int:
-        """Passes over the texts."""
         from_scratch = self.start == "random" or self.part == "table"
         return self.epochs or (EPOCHS_FROM_SCRATCH if from_scratch else EPOCHS)
 
     @property
     def peak_rate(self) -> float:
-        """The highest learning rate."""
         default = TABLE_LEARNING_RATE if self.part == "table" else LEARNING_RATE
         return self.learning_rate or default
 
 
 def check_can_be_saved(pooling: TrainingPooling) -> None:
-    """Raise `SettingsError` for a pooling that sentence-transformers does not have: the seventh."""
+    """Raise `SettingsError` for ``seventh``, a pooling that sentence-transformers lacks."""
     if pooling not in SAVED_POOLINGS:
         raise SettingsError(
             "The seventh token is there to compare with: sentence-transformers has no such "

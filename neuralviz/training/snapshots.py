@@ -1,4 +1,4 @@
-"""How good an encoder is while it is trained: what the nearest texts say, at every layer."""
+"""An encoder's quality during training: nearest neighbours at every layer."""
 
 from __future__ import annotations
 
@@ -24,60 +24,45 @@ FEWEST_TEXTS = 100  # that are watched where there are so many, however long the
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An encoder after some steps; 0 is before.
-
-    Attributes:
-        accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
-            None without labels. Layer 0 is the embedding output.
-        right: [labelled text] whether its neighbours vote for its label at the last layer; None
-            without labels.
-        nearest: [watched text, 10] int32 numbers of the nearest others at the last layer, the
-            nearest first; fewer where there are no more.
-        vectors: [watched text, dim] float32 of the last layer; None once they are not needed.
-    """
+    """An encoder after some steps, 0 before training."""
 
     __repr__ = short_repr
 
     step: int
+    # [layer] 0 … 1 10-NN accuracy, from the embedding output; None without labels
     accuracy: np.ndarray | None
-    right: np.ndarray | None
+    right: np.ndarray | None  # [labelled text] last-layer vote is right; None without labels
+    # [watched text, 10] int32 last-layer neighbours, nearest first; maybe fewer
     nearest: np.ndarray
+    # [watched text, dim] float32 of the last layer, if still needed
     vectors: np.ndarray | None = None
 
 
 class Layered(Protocol):
-    """What gives texts a vector at every layer, such as a `Learner`."""
+    """Gives texts a vector at every layer, for example a `Learner`."""
 
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = ..., *, is_whole: bool = ...
     ) -> Iterable[np.ndarray]:
-        """A [text, dim] float32 array of every layer, the embedding output first."""
+        """[text, dim] float32 vectors of each layer, the embedding output first."""
         ...
 
 
 class Watch:
-    """Takes snapshots on the same texts every time, each read whole.
+    """Takes snapshots of an encoder on a fixed sample of texts.
 
-    With labels, a text that is there several times is watched once: it would vote for itself.
-
-    What a snapshot costs has a bound: of texts that are too long together, fewer are watched. Where
-    `FEWEST_TEXTS` of them are too long still, the beginning of each is read.
+    Duplicate labelled texts are watched once: they would vote for each other. ``characters`` bounds
+    the sample; if `FEWEST_TEXTS` texts exceed it, only their beginnings are read.
 
     Args:
-        texts: the corpus.
-        labels: one a text, ``""`` for none; None where there are none at all. Fewer than two
-            different ones tell nothing apart, and are as none.
-        n_texts: texts that are watched, drawn from those with a label where there are labels.
-        characters: of all watched texts together, at most; None for any number.
-        is_whole: False cuts off what is behind the learner's window.
-        k: neighbours that vote.
-
-    Attributes:
-        watched: [watched text] numbers of the texts, ascending.
-        measured: how many texts are watched and what is read of them, as a sentence.
+        labels: one per text, ``""`` for unlabelled; fewer than two distinct ones count as none.
+        n_texts: sample size, drawn from the labelled texts if any.
+        characters: limit for the whole sample; None for no limit.
+        is_whole: read texts beyond the window in chunks; false cuts them off.
+        k: number of neighbours that vote.
 
     Raises:
-        NeuralvizError: there is not one label a text, or no two texts share a label.
+        NeuralvizError: labels and texts differ in number, or no two texts share a label.
     """
 
     def __init__(
@@ -113,7 +98,8 @@ class Watch:
                 beginning = max(1, characters // len(drawn))
             else:
                 drawn = drawn[:n_whole]
-        self.watched = np.sort(drawn)
+        self.watched = np.sort(drawn)  # ascending numbers of the watched texts
+        # sentence for the page
         self.measured = _in_words(len(drawn), len(candidates), labels is not None, beginning)
         self._texts = [texts[i][:beginning] for i in self.watched]
         self._labels = None if labels is None else [labels[i] for i in self.watched]
@@ -122,16 +108,10 @@ class Watch:
 
     @property
     def has_labels(self) -> bool:
-        """Whether accuracy can be measured: the watched texts have two different labels or more."""
         return self._labels is not None and len(set(self._labels)) > 1
 
     def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
-        """The snapshot of an encoder.
-
-        Raises:
-            Stopped: ``should_stop`` said so.
-            TextError: its vectors are no usable numbers: the learning rate is far too high.
-        """
+        """Take a snapshot; `Stopped` if ``should_stop`` says so, `TextError` for unusable ones."""
         layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None
@@ -144,7 +124,6 @@ class Watch:
 
 
 def _in_words(n: int, n_all: int, has_labels: bool, beginning: int | None) -> str:
-    """What is measured, as a sentence."""
     label = " with a label" if has_labels else ""
     share = f"all {many(n, 'text')}" if n == n_all else f"{n:,} of {many(n_all, 'text')}"
     read = "read whole" if beginning is None else f"the first {beginning:,} characters of each"

@@ -2,5 +2,4 @@
 
 from pathlib import Path
 
-NAVIGATION = Path(__file__).with_name("navigation.py")
-"""The script that every visit runs."""
+NAVIGATION = Path(__file__).with_name("navigation.py")  # the script that every visit runs

@@ -1,4 +1,4 @@
-"""The page of the masking blueprints below its title: a text, blueprints, a grid."""
+"""The page of the masking blueprints below its title: a text, blueprints, a grid of inputs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ EXAMPLES = {
 
 
 def show() -> None:
-    """Draw the page: a text, blueprints, and the grid of their masked inputs."""
     text_column, blueprints_column = wide_columns([3, 2], PAGE)
     st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
     typed = blueprints_column.text_input(
@@ -96,8 +95,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
             ),
         )
     with st.expander("The masked inputs as the model sees them"):
-        shown = tokens[window.start : window.stop]
-        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, shown)
+        words = tokens[window.start : window.stop]
+        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, words)
         table = {
             "blueprint": [str(blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
             "shift": inputs.shift[:MAX_ROWS],

@@ -21,8 +21,8 @@ from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
 T = TypeVar("T")
+# of a widget whose value links restore and visits to other pages keep
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
-"""Settings of a widget whose value a link brings back, and other pages leave as it is."""
 # how caches tell files apart
 BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 DETECTED = "detect automatically"
@@ -36,15 +36,16 @@ _CHOICES: dict[str, int | None] = {
 
 
 def choose_one(
-    widget: Callable[..., T | None], label: str, options: Sequence[T], *, key: str, **settings: Any
+    widget: Callable[..., T | None],  # ``segmented_control`` or ``pills`` of a container
+    label: str,
+    options: Sequence[T],
+    *,
+    key: str,
+    **settings: Any,
 ) -> T:
-    """A segmented control or pills in the address, one of whose options is always chosen.
+    """A segmented control or pills in the address, one option of which is always chosen.
 
-    An address that names the key and no option chooses none: the key is taken out of it.
-
-    Args:
-        widget: ``segmented_control`` or ``pills`` of the place where it should be.
-        settings: of the widget; where none is the ``default``, the first option is.
+    ``settings`` are the widget's; without a ``default``, the first option is chosen at the start.
     """
     if st.query_params.get(key) == "":
         del st.query_params[key]
@@ -59,13 +60,10 @@ def show_choosable_table(
     table: Mapping[str, Any],
     key: str,
     choose: Callable[[int], None],
-    columns: Mapping[str, Any],
-    order: Sequence[str] | None = None,
+    columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
+    order: Sequence[str] | None = None,  # the columns to show; all if None
 ) -> None:
-    """A table without empty rows, of which a long one scrolls; ticking a row chooses its place.
-
-    ``columns`` say how they are shown, as of ``st.dataframe``; ``order`` names those that are.
-    """
+    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
 
     def choose_ticked() -> None:
         for place in st.session_state[key]["selection"]["rows"]:
@@ -85,10 +83,7 @@ def show_choosable_table(
 
 
 def choose_precision(key: str, first: str) -> Precision:
-    """Widget for the precision; one that the machine would have to emulate is not offered.
-
-    A link brings its value back; ``first`` is chosen at the start.
-    """
+    """Ask for a precision that the machine need not emulate, at the start ``first``."""
     offered = [name for name in PRECISIONS if "bf16" not in name or _computes_in_bf16(key)]
     requested = st.query_params.get(key, first)
     if requested not in offered:
@@ -111,10 +106,7 @@ def choose_precision(key: str, first: str) -> Precision:
 
 
 def _computes_in_bf16(key: str) -> bool:
-    """Whether the machine computes in bfloat16, as far as is known.
-
-    Only torch can tell, and it is not imported for that unless a link asks for bfloat16.
-    """
+    """Whether the machine computes in bfloat16; torch is imported only if a link asks for it."""
     is_requested = "bf16" in st.query_params.get(key, "")
     return (is_requested or "torch" in sys.modules) and _native_bf16()
 
@@ -129,7 +121,7 @@ def _native_bf16() -> bool:
 
 
 def upload_file(key: str, **settings: Any) -> Source | None:
-    """Ask for a file, which the session keeps under ``KEY-kept``; None before there is one."""
+    """Ask for a file, which the session keeps under ``KEY-kept``."""
     file = st.file_uploader(key=f"{key}-file", **settings)
     if file is not None:
         st.session_state[f"{key}-kept"] = Source(file.name, file.getvalue())
@@ -137,7 +129,7 @@ def upload_file(key: str, **settings: Any) -> Source | None:
 
 
 def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
-    """The file, to be read with the header that is chosen; nothing is asked where it has one."""
+    """Ask whether the file has a header, where its format does not say; return it so marked."""
     if source.ending not in WITHOUT_NAMES:
         return source
     chosen = (place or st).selectbox(
@@ -152,22 +144,11 @@ def choose_header(source: Source, key: str, place: DeltaGenerator | None = None)
 def save_by_name(
     key: str,
     placeholder: str,
-    identity: Hashable,
-    save: Callable[[str], Path],
-    is_there: Callable[[str], bool],
+    identity: Hashable,  # tells what is saved from anything else
+    save: Callable[[str], Path],  # may raise a `NeuralvizError`
+    is_there: Callable[[str], bool],  # whether something of this name is still saved
 ) -> str:
-    """Ask for a name, and save under it at the press of *Save*; a double click saves once.
-
-    Args:
-        key: names the widgets.
-        placeholder: in the empty field.
-        identity: tells what is saved from anything else.
-        save: saves under a name, and returns the place; raises a `NeuralvizError`.
-        is_there: whether something of this name is still saved.
-
-    Returns:
-        The name under which it was saved; empty before.
-    """
+    """Ask for a name, save under it at *Save*, and return it; empty until it is saved."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Name", placeholder=placeholder, key=f"{key}-name").strip()
         pressed = st.button("Save", icon=":material/save:", key=f"{key}-save-it")

@@ -1,4 +1,4 @@
-"""The compare page below its title: its widgets, the comparison that they ask for, its result."""
+"""The compare page below its title: its widgets, the comparison and its result."""
 
 from __future__ import annotations
 
@@ -106,10 +106,7 @@ PATIENCE = 0.5  # seconds: enough for most pairs
 
 @st.cache_data(max_entries=1, show_spinner=False)
 def load_examples() -> dict[str, ReadTexts]:
-    """Example texts from the sample data, with their labels.
-
-    The last ones are the first text of the example corpus for each of a few forms and topics.
-    """
+    """Example texts with labels; the last are from the example corpus, a few forms and topics."""
     read = {
         name: read_texts(Source.from_path(sample_data() / file))
         for name, file in {**EXAMPLES, "From the corpus": "topics.csv"}.items()
@@ -123,7 +120,6 @@ def load_examples() -> dict[str, ReadTexts]:
 
 
 def show() -> None:
-    """Draw the page: texts, methods, *Compare*, and the comparison."""
     inputs, choices = wide_columns(2, "compare-given")
     with inputs:
         read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
@@ -170,7 +166,7 @@ def show() -> None:
 
 
 def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
-    """Widgets for up to four methods with their settings; None where a setting is not valid."""
+    """Ask for up to four methods and their settings; None where a setting is not valid."""
     specs: list[EmbedderSpec] = []
     is_valid = True
     places = [*st.columns(2), *st.columns(2)]
@@ -195,7 +191,7 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
 
 
 def _find_comparison(task: Compare | None, read: ReadTexts, pressed: bool) -> VisibleRun | None:
-    """The comparison to show; it starts for a press, and for an example without one."""
+    """The comparison to show; it starts at a press, and by itself for an example."""
     is_example = st.session_state.get("compare-source") == "Example"
     before = RUNS.last()
     with one_history_entry():
@@ -232,7 +228,7 @@ class View:
 
     run: Run[Comparison]
     comparison: Comparison
-    order_name: str  # of the texts, as it was chosen
+    order_name: str  # the chosen order of the texts
     one_scale: bool  # whether all heatmaps have the same scale of colours
 
     @property
@@ -245,28 +241,27 @@ class View:
 
     @cached_property
     def results(self) -> list[Similarity]:
-        """The similarities by each method that has embedded two texts."""
+        """Similarities by each method that has embedded two texts."""
         return [part.similarity for part in self.comparison if part.similarity is not None]
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """Labels of the texts, by name."""
         return st.session_state.get(LABELS, {}).get(self.run.id, {})
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """The labels that the texts are ordered by; None when they are not."""
+        """Labels that the texts are ordered by, if any."""
         name = self.order_name.removeprefix("By ")
         return self.labels.get(name) if self.order_name.startswith("By ") else None
 
     @cached_property
     def names(self) -> list[str]:
-        """A name for each text, as of `text_names`."""
+        """A name for each text; see `text_names`."""
         return text_names(self.texts, self.groups)
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Numbers of the texts in the order that was chosen."""
+        """Indices of the texts in the chosen order."""
         if self.groups is not None:
             return order_by_label(self.groups)
         first = self.comparison[0].similarity
@@ -276,13 +271,12 @@ class View:
 
     @property
     def provenance(self) -> About:
-        """For what is downloaded."""
         title = f"Cosine similarity of {many(len(self.texts), 'text')}"
         return About(title, {"methods": "; ".join(full_method_labels(self.task.specs))})
 
 
 def _show_comparison(view: View, live: bool) -> None:
-    """Draw the main sentence and the heatmaps, also live; the other figures at the end."""
+    """Draw the headline and the heatmaps, also live; the other figures at the end."""
     results = view.results
     if chosen_pair(view) is None and len(results) > 1 and not live:
         pair = furthest_apart(*(results[place] for place in least_alike(results)))
@@ -315,7 +309,6 @@ def _show_comparison(view: View, live: bool) -> None:
 
 
 def _show_heatmaps(view: View, live: bool) -> None:
-    """Draw a heatmap for each method that has begun."""
     for embedded in view.comparison:
         if embedded.error:
             st.error(plain(embedded.error))
@@ -353,7 +346,7 @@ def _show_heatmaps(view: View, live: bool) -> None:
 
 
 def _show_warnings(view: View) -> None:
-    """Warn of embeddings that are 0, of divergence, of what no model reads, and of duplicates."""
+    """Warn of zero embeddings, divergence, unread parts of texts, and duplicates."""
     methods_by_warning: dict[str, list[str]] = {}
     for part in view.comparison:
         if part.similarity is not None and part.similarity.zeros.any():
@@ -382,10 +375,7 @@ def _show_warnings(view: View) -> None:
 
 
 def _show_two_methods(view: View, main_headline: str) -> None:
-    """Draw two methods against each other: at first those that agree least.
-
-    Their headline is shown on the stage alone where ``main_headline`` says the same.
-    """
+    """Draw two methods against each other, at first those that agree least."""
     st.subheader("Two methods compared", anchor=False)
     first, second = least_alike(view.results)
     labels = [result.method for result in view.results]
@@ -472,7 +462,6 @@ def _show_disagreements(view: View) -> None:
 
 
 def _show_spread(view: View) -> None:
-    """Draw the distribution of each method's cosine similarities."""
     st.subheader("Distribution of cosine similarities", anchor=False)
     products = pd.DataFrame({result.method: result.of_pairs for result in view.results})
     values = pd.DataFrame(
@@ -505,7 +494,7 @@ def _show_spread(view: View) -> None:
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:
-    """The similarity matrix, or other values of it, a row and a column for every text."""
+    """The similarity matrix, or other ``values`` in it, with a row and a column per text."""
     names = [f"text {i + 1}" for i in range(len(similarity.texts))]
     table = pd.DataFrame(similarity.products if values is None else values, columns=names)
     table.insert(0, "text", similarity.texts)
@@ -513,7 +502,7 @@ def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -
 
 
 def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
-    """The similarities and ranks by every method, a row for every pair of texts."""
+    """Similarities and ranks by every method, a row per pair of texts."""
     texts = np.array(results[0].texts, dtype=object)
     i, j = pair_indices(len(texts))
     table = {"id1": i + 1, "id2": j + 1, "text1": texts[i], "text2": texts[j]}
@@ -527,7 +516,6 @@ def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
 
 
 def choose_pair(first: int, second: int) -> None:
-    """Choose a pair of texts."""
     st.session_state.update(zip(PAIR, (first, second), strict=True))
 
 
@@ -545,14 +533,14 @@ def choose_point(click: dict[str, Any]) -> None:
 
 
 def chosen_pair(view: View) -> tuple[int, int] | None:
-    """The chosen pair; None where there is none among these texts."""
+    """The chosen pair, if it is among these texts."""
     a, b = (st.session_state.get(key, -1) for key in PAIR)
     texts = range(len(view.texts))
     return (int(a), int(b)) if a in texts and b in texts else None
 
 
 def _choose_texts(view: View) -> None:
-    """Widgets that choose two texts, which are shown in full."""
+    """Ask for two texts, and show them in full."""
     if chosen_pair(view) is None:
         choose_pair(0, 1)
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
@@ -620,7 +608,7 @@ def _show_neural_pairs(view: View) -> None:
 def _show_neural_pair(
     place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
 ) -> None:
-    """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
+    """Show the similarity layer by layer, and each word's share in its text's embedding."""
     if neural_pair is None:
         return
     names = short_layer_names(neural_pair.layers)

@@ -12,11 +12,11 @@ from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings
 
 BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
-_SESSION = "browser"  # session state: an identity in place of the cookie
+_SESSION = "browser"  # session state: identity of a browser without cookies, while its page is open
 
 
 def corpus_store() -> CorpusStore:
-    """The saved corpora that this browser sees; old files of the store are deleted meanwhile."""
+    """The saved corpora that this browser sees; deletes old files of the store meanwhile."""
     store = CorpusStore(owner=_browser() if effective_settings().private else None)
     tidy_soon(store.folder)
     return store
@@ -30,7 +30,7 @@ def may_change(corpus: Corpus) -> bool:
 
 
 def describe_corpus_visibility() -> str:
-    """A sentence on who sees an added corpus; empty where the machine has one user."""
+    """Who sees an added corpus, as a sentence; empty where the machine has one user."""
     if effective_settings().private:
         return "Only this browser sees the corpora that you add here."
     if effective_settings().open:
@@ -39,10 +39,7 @@ def describe_corpus_visibility() -> str:
 
 
 def _browser() -> str:
-    """A digest that identifies the browser on all its pages, and does not reveal its cookie.
-
-    A browser without cookies has one for as long as its page is open.
-    """
+    """A digest that identifies the browser and does not reveal its cookie."""
     cookie = st.context.cookies.get(BROWSER)
     if not cookie:
         cookie = st.session_state.setdefault(_SESSION, secrets.token_urlsafe(16))

@@ -1,4 +1,4 @@
-"""Figures and tables with downloads: a standalone page, and the numbers in it."""
+"""Figures and tables with downloads: pictures, a standalone page, and the numbers in it."""
 
 from __future__ import annotations
 
@@ -30,45 +30,29 @@ CELL_LENGTH = 300  # characters of a text in the table
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is made when a user downloads it."""
-
     label: str
-    make: Callable[[], str | bytes]
+    make: Callable[[], str | bytes]  # called when a user downloads the file
     ending: str
 
 
 def show_figure(
     figure: go.Figure,
-    name: str,
-    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
-    provenance: About = NOTHING,
+    name: str,  # of all downloads, without ending; see `file_name`
+    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,  # a row per mark; CSV and parquet
+    provenance: About = NOTHING,  # title and settings, for downloads
     *,
-    key: str = "",
-    height: int = 0,
+    key: str = "",  # of the figure on the page; ``name`` if empty
+    height: int = 0,  # px; by default that of the figure, else 420
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
-    page: Callable[[], str] | None = None,
+    page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    columns: PointColumns | None = None,
+    columns: PointColumns | None = None,  # with these, ``page`` is required
     window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
-    """`draw_live_figure` with its downloads below it.
+    """Draw a live figure with its downloads below it; return the click that caused this run.
 
-    Args:
-        figure: to draw.
-        name: of all downloads, without ending; see `file_name`.
-        numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
-            offered as CSV and parquet.
-        provenance: title and settings, for what is downloaded.
-        key: names the figure on the page; the ``name`` if empty.
-        page: makes the standalone page; by default it is the figure on white, with ``provenance``.
-        downloads: further files to offer.
-        height: px; by default that of the figure, else 420.
-        alt, handlers, columns, window: as of `draw_live_figure`; with columns there must
-            be a ``page``.
-
-    Returns:
-        The click that caused this run, if any.
+    For ``alt``, ``handlers``, ``columns`` and ``window``, see `draw_live_figure`.
     """
     named, key = file_name(name, provenance), key or name
     click = draw_live_figure(
@@ -94,7 +78,7 @@ def show_figure(
 
 
 def open_downloads(key: str, label: str = "Download") -> DeltaGenerator:
-    """A popover for the buttons of downloads."""
+    """A popover for download buttons."""
     return st.popover(label, icon=":material/download:", type="tertiary", key=f"{key}-take")
 
 
@@ -107,17 +91,14 @@ def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.Da
 
 
 def download_table(
-    label: str,
+    label: str,  # what the buttons call the table
     table: pd.DataFrame | Callable[[], pd.DataFrame],
     name: str,
     *,
     key: str,
     provenance: About = NOTHING,
 ) -> None:
-    """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata.
-
-    The table, or what makes it when it is downloaded, is called ``label`` on the buttons.
-    """
+    """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata."""
     make = table if callable(table) else lambda: table
     named = file_name(name, provenance)
     metadata = {"title": provenance.title, **provenance.settings} if provenance != NOTHING else {}
@@ -127,7 +108,7 @@ def download_table(
 
 
 def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
-    """A button whose file is made at its press, without another run of the page."""
+    """A button whose file is made when it is pressed, without another run of the page."""
     file = file_name(name)
     st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
@@ -145,7 +126,7 @@ def allow_swiping(key: str, min_width: int) -> Iterator[None]:
 
 
 def list_worst(frame: pd.DataFrame, key: str) -> None:
-    """Show a table of texts and numbers, the worst row first; ``key`` names it on the page."""
+    """Show a table of texts and numbers, the worst row first."""
     written = frame.copy()
     for name in frame.columns:
         if is_numeric_dtype(frame[name]):
@@ -160,5 +141,5 @@ def list_worst(frame: pd.DataFrame, key: str) -> None:
 
 
 def quote(text: str) -> str:
-    """A user's text in a sentence of markdown."""
+    """A user's text as a quotation in a sentence of markdown."""
     return f"“{plain(shorten(text, QUOTE_LENGTH))}”"

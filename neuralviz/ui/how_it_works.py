@@ -60,10 +60,8 @@ View: TypeAlias = "Callable[[Walkthrough], None]"
 
 
 class Step(NamedTuple):
-    """One of the ten steps: what happens, and what shows it; its second slide, if there is one."""
-
     show: View
-    show_more: View | None
+    show_more: View | None  # on a second slide
     title: str
     sentence: str
     formula: str
@@ -71,7 +69,6 @@ class Step(NamedTuple):
 
 
 def show() -> None:
-    """Draw the page, one step at a time."""
     with st.container(horizontal=True):
         show_start_button()
         show_questions()
@@ -126,7 +123,7 @@ def _show_step(
 
 
 def _show_navigation() -> int:
-    """Buttons for the steps; the number of the chosen step."""
+    """Buttons for the steps; returns the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
         st.session_state.setdefault("step", 1)
@@ -174,7 +171,7 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 0) -
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
-    """Words in boxes, large; they wrap on a narrow screen."""
+    """Words in large boxes, which wrap on a narrow screen."""
     box = (
         "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
         "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"

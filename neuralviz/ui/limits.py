@@ -27,29 +27,19 @@ def is_served() -> bool:
 
 
 def begin_serving() -> ServerSettings:
-    """Note that this process is a server, before Streamlit knows; return its settings.
-
-    The environment tells its workers whether others can reach it.
-
-    Raises:
-        SettingsError: a variable of the environment makes no sense.
-    """
+    """Mark this process and its workers as a server's, and return its settings."""
     global _is_serving
-    _is_serving = True
+    _is_serving = True  # before Streamlit knows
     effective_settings.cache_clear()
     settings = effective_settings()
     if settings.open:
-        os.environ[f"{PREFIX}OPEN"] = "1"
+        os.environ[f"{PREFIX}OPEN"] = "1"  # for the workers
     return settings
 
 
 @cache
 def effective_settings() -> ServerSettings:
-    """The settings of this server; it has limits if others can reach it.
-
-    Raises:
-        SettingsError: a variable of the environment makes no sense.
-    """
+    """This server's settings, with limits if others can reach it; may raise SettingsError."""
     settings = server_settings()
     listens = (_is_serving or is_served()) and config.get_option(
         "server.address"
@@ -63,12 +53,12 @@ def has_visitors() -> bool:
 
 
 def describe_destination(subject: str = "The file") -> str:
-    """A sentence on where the user's input goes."""
+    """Where the user's input goes, as a sentence."""
     return f"{subject} {'goes to this server' if has_visitors() else 'stays on this machine'}."
 
 
 def n_within_limits(texts: Sequence[str]) -> int:
-    """How many of the first texts this server takes at once."""
+    """How many of the first texts this server accepts at once."""
     settings = effective_settings()
     most_texts, most_characters = settings.max_texts, settings.max_characters
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
@@ -79,29 +69,25 @@ def n_within_limits(texts: Sequence[str]) -> int:
 
 
 def row_limit(limit: int, texts_in_row: int = 1) -> int:
-    """How many rows of a table this server takes: ``limit`` or fewer."""
+    """How many rows of a table this server accepts: ``limit`` or fewer."""
     most_texts = effective_settings().max_texts
     return limit if most_texts is None else max(1, min(limit, most_texts // texts_in_row))
 
 
 def character_limit(n_fields: int = 1) -> int | None:
-    """The most characters for each of ``n_fields`` text fields; None without a limit."""
+    """The most characters in each of ``n_fields`` text fields; None without a limit."""
     limit = effective_settings().max_characters
     return None if limit is None else limit // n_fields
 
 
 def check_within_limits(texts: Sequence[str]) -> None:
-    """Refuse more texts than this server takes.
-
-    Raises:
-        TooMuchError: there are more, or they are too long; the message says what it takes.
-    """
+    """Raise a TooMuchError for texts that exceed a limit; its message states the limit."""
     if n_within_limits(texts) < len(texts):
         raise TooMuchError(describe_limits())
 
 
 def describe_limits() -> str:
-    """What this server takes at once, as a sentence."""
+    """What this server accepts at once, as a sentence."""
     settings = effective_settings()
     most_texts, most_characters = settings.max_texts, settings.max_characters
     limits = [many(most_texts, "text")] if most_texts is not None else []

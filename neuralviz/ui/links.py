@@ -1,8 +1,4 @@
-"""What a link restores: the address holds settings and the id of a view, never its texts.
-
-A view is saved on this machine under an id that cannot be guessed. What came of it is kept under
-the same id (`store.files`).
-"""
+"""Links: the address holds settings and the id of a view saved on this machine, never its texts."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
 LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
 KEPT_VIEWS = 5000
-KEPT_BYTES = 1 << 30  # of all views; the views opened longest ago are deleted first
+KEPT_BYTES = 1 << 30  # of all views; those opened longest ago are deleted first
 KEPT_DAYS = 365  # since a view was last opened
 LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
@@ -44,17 +40,12 @@ class View:
     """Texts, and the file they were read from."""
 
     texts: tuple[str, ...] = ()  # as they are used
-    file: Source | None = None  # what was uploaded, if anything was
-    choices: tuple[tuple[str, str], ...] = ()  # how it was read, as the column of the texts
+    file: Source | None = None
+    choices: tuple[tuple[str, str], ...] = ()  # how the file was read, such as the texts' column
 
 
 def save_view(view: View, view_id: str | None = None) -> str:
-    """Save a view, over that with an id or anew, and return its id; old views are deleted.
-
-    Raises:
-        OSError: the folder cannot be written.
-        ValueError: ``view_id`` is not one.
-    """
+    """Save a view under an id, random unless given, and return it; old views are deleted."""
     view_id = view_id or secrets.token_urlsafe(9)
     if not _VIEW_ID.fullmatch(view_id):
         raise ValueError(f"{view_id} is not a valid view ID")
@@ -70,13 +61,7 @@ def save_view(view: View, view_id: str | None = None) -> str:
 
 
 def save_once(view: View) -> str:
-    """Save a view under an id computed from it: the same view has the same id on this machine.
-
-    A secret of the machine goes into it, so that nobody can work it out from the texts.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Save a view under an id computed from it and a secret, so that nobody can guess it."""
     content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
     digest = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
     return save_view(view, urlsafe_b64encode(digest.digest()).decode())
@@ -117,10 +102,8 @@ def load_view(view_id: str) -> View | None:
 
 @contextmanager
 def one_history_entry() -> Iterator[None]:
-    """Make all changes of the address within it one entry of the browser's history.
-
-    So *Back* leads from a run to the run before, never to a view with another view's run.
-    """
+    """Make all changes of the address one entry of the browser's history."""
+    # so that *Back* leads to the run before, never to a view with another view's run
     held: dict[str, str] = {}
     _drawing.held = held
     try:
@@ -132,7 +115,6 @@ def one_history_entry() -> Iterator[None]:
 
 
 def set_query_params(values: Mapping[str, str]) -> None:
-    """Put values into the address by their names."""
     held = getattr(_drawing, "held", None)
     if held is None:
         st.query_params.update(values)
@@ -141,11 +123,8 @@ def set_query_params(values: Mapping[str, str]) -> None:
 
 
 def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
-    """Keep the view of a page's inputs on this machine and let the address bring it back.
-
-    An address keeps its view: others get another one. ``overwrite`` is for what changes with every
-    edit: the session then replaces what it kept under ``key`` before, never a link's view.
-    """
+    """Save a page's inputs and name them in the address."""
+    # only inputs that change with every edit are overwritten, and never those of a link
     kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
     if kept != view:
         try:
@@ -162,11 +141,8 @@ def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
 
 
 def open_view(key: str) -> View | None:
-    """The view that the address names, if the page does not show it yet.
-
-    An address without a view gets the one that was last shown under ``key``; where an example is
-    shown now, the address is of that, and has none.
-    """
+    """The view that the address names, if the page does not show it yet."""
+    # an address without a view gets the one last shown, unless the page shows an example
     view_id, shown_id = st.query_params.get("view"), st.session_state.get(f"{key}-view")
     if view_id in (None, "", shown_id):
         if st.session_state.get(f"{key}-source", USER_SOURCES[0]) not in USER_SOURCES:
@@ -186,10 +162,7 @@ def open_view(key: str) -> View | None:
 
 
 def result_view_id(key: str) -> str:
-    """The id under which results of the inputs are saved; empty where they have none yet.
-
-    A user's own texts get an id by `put_in_address`; everything else shares one.
-    """
+    """The id under which results are saved: a user's texts have their own, the rest one for all."""
     if st.session_state.get(f"{key}-source") in USER_SOURCES:
         return st.session_state.get(f"{key}-view") or ""
     return COMMON_VIEW

@@ -1,4 +1,4 @@
-"""A plotly figure that stays the same node of the page while its data change."""
+"""A plotly figure that stays the same element of the page while its data change."""
 
 from __future__ import annotations
 
@@ -41,21 +41,17 @@ MOST_AREAS = 100  # in one selection
 
 @dataclass(frozen=True)
 class Handlers:
-    """Callbacks for clicks, selections and hovering, called before the script or fragment reruns.
+    """Callbacks for clicks, selections and hovering, called before the page or fragment reruns."""
 
-    ``click`` is called with the click on a point or a cell; ``"rerun"`` runs the script alone.
-    ``select`` is called with the ``customdata`` of all points within a lasso or a box, which are
-    whole numbers; with none after a double click. When the figure changes, what it says is selected
-    takes the lasso's place. ``hover`` is called with the ``customdata``, a whole number, of the
-    point on which the pointer rests. ``areas`` is called with the lassos and boxes themselves in
-    place of ``select``, as [corner, 2] each, in the units of the axes. ``window`` is called with
-    what is seen after zooming: ``(left, right, bottom, top)``, or None for the whole figure.
-    """
-
+    # gets the click on a point or a cell; ``"rerun"`` only runs the script
     click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore"
+    # gets ``customdata``, whole numbers, of all points in a lasso or box; none after a double click
     select: Literal["ignore"] | Callable[[list[int]], None] = "ignore"
+    # gets ``customdata``, a whole number, of the point under the pointer
     hover: Literal["ignore"] | Callable[[int], None] = "ignore"
+    # in place of ``select``: gets lassos and boxes, [corner, 2] each, in units of the axes
     areas: Literal["ignore"] | Callable[[list[np.ndarray]], None] = "ignore"
+    # gets what is seen after zooming: (left, right, bottom, top), None for the whole figure
     window: Literal["ignore"] | Callable[[tuple[float, ...] | None], None] = "ignore"
 
     @property
@@ -71,16 +67,13 @@ NO_HANDLERS = Handlers()
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure for the browser."""
-
-    content: bytes  # data and layout as JSON; megabytes, when there are many points
+    content: bytes  # data and layout as JSON; megabytes for many points
     digest: str  # of the content
     uirevision: str | None
     title: str | None
 
     @classmethod
     def from_figure(cls, figure: go.Figure) -> DrawnFigure:
-        """Convert a plotly figure."""
         content = unstyled_json(figure).encode()
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
         return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
@@ -99,36 +92,19 @@ def draw_once(
 def draw_live_figure(
     figure: go.Figure | DrawnFigure,
     *,
-    key: str,
-    height: int = 360,
+    key: str,  # without two underscores in a row
+    height: int = 360,  # px, kept from the first moment
     handlers: Handlers = NO_HANDLERS,
-    alt: str = "",
-    name: str = "",
-    footer: str = "",
-    columns: PointColumns | None = None,
-    window: tuple[float, ...] | None = None,
+    alt: str = "",  # for screen readers; the figure's title if empty
+    name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
+    footer: str = "",  # below the pictures: how they were made
+    columns: PointColumns | None = None,  # points that traces refer to; sent when they change
+    window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
 ) -> dict[str, Any] | None:
-    """Draw ``figure``, or bring the one drawn under ``key`` up to date.
+    """Draw ``figure``, or update the one drawn under ``key``; return the click that caused the run.
 
-    Zoom, hover and hidden legend entries stay while the data change; give the figure a
-    ``layout.uirevision`` of its own that changes when they should be reset. A figure that is the
-    same as before is not drawn again. The figure has the colours of the page, light or dark, and
-    changes them with it. Works in fragments.
-
-    Args:
-        key: names the figure on the page; neither empty nor with two underscores in a row.
-        height: px, kept from the first moment.
-        handlers: of clicks, selections and hovering.
-        alt: what a screen reader says; the figure's title if empty.
-        name: names the pictures, without ending; ``key`` if empty. See `file_name`.
-        footer: how it was made, for below the pictures.
-        columns: points of the figure that its traces refer to; they are sent again only when they
-            have changed.
-        window: what is seen when the figure is first drawn, as of `Handlers`; all if None.
-
-    Returns:
-        The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
-        else None. Of a heatmap, ``point`` is ``[row, column]``.
+    The click is ``{"x", "y", "z", "curve", "point", "customdata"}``; a heatmap's ``point`` is
+    ``[row, column]``. Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
     """
     drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
     layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
@@ -181,6 +157,6 @@ def draw_live_figure(
 
 
 def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
-    """The browser's lassos and boxes as arrays; invalid ones are left out."""
+    """The browser's lassos and boxes as arrays, without invalid ones."""
     areas = [np.array([area["x"], area["y"]], dtype=float).T for area in sent[:MOST_AREAS]]
     return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]

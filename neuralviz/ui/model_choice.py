@@ -1,4 +1,4 @@
-"""The widgets that choose a model, which is loaded when it is first needed, and methods."""
+"""The widgets that choose models, loaded when first needed, and methods."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def show_model_sidebar() -> None:
 
 
 def trained_names(kind: ModelKind) -> list[str]:
-    """Names of the encoders trained here that serve as models of a kind."""
+    """Encoders trained here that serve as models of a kind."""
     if kind == "masked":
         return []
     with_tables = kind == "sentence-transformer"
@@ -88,13 +88,13 @@ def trained_names(kind: ModelKind) -> list[str]:
 
 
 def offline_models(kind: ModelKind) -> list[str]:
-    """The models of a kind that need no network."""
+    """Models of a kind that need no network."""
     shipped = {"masked": [BUNDLED], "text": [BUNDLED, MINILM], "sentence-transformer": [MINILM]}
     return [*shipped[kind], *trained_names(kind)]
 
 
 def chosen_model_id() -> str:
-    """``bundled``, a trained encoder, a Hub ID or a folder, as chosen in the sidebar."""
+    """The sidebar's choice: ``bundled``, a trained encoder, a Hub ID or a folder."""
     return st.session_state.get("model") or BUNDLED
 
 
@@ -105,7 +105,7 @@ def choose_text_model(
         "model in the sidebar is the one used for micro-tuning."
     ),
 ) -> str:
-    """A box with encoders and the sidebar's model; the id of the chosen model."""
+    """Ask for an encoder or the sidebar's model; return its id."""
     choice = st.selectbox(
         "Model",
         [MINILM, *trained_names("text"), OF_SIDEBAR],
@@ -119,7 +119,7 @@ def choose_text_model(
 
 
 def load_model_or_stop(model_id: str, load: Callable[[str], M]) -> M:
-    """The model for a page; where it is not available, the page says why and ends there."""
+    """Load a page's model; where it is not available, say why and end the page."""
     model = load_model_or_none(model_id, load)
     if model is None:
         st.stop()
@@ -127,11 +127,8 @@ def load_model_or_stop(model_id: str, load: Callable[[str], M]) -> M:
 
 
 def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
-    """The model for a page, or None: then the page has said why, or offered to load it.
-
-    Nothing but what comes with neuralviz is loaded without being asked for: an address can name
-    any model. ``load`` is `shared_model`, or `shared_text_model` for any model that reads texts.
-    """
+    """Load a page's model; None where the page says why not, or offers to load it."""
+    # an address can name any model: only neuralviz's own are loaded without being asked for
     was_available = _is_available(model_id)
     if not _is_wanted(model_id):
         return None
@@ -147,10 +144,7 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
 
 
 def may_load(model_id: str) -> bool:
-    """Whether a run of the page may load the model; where it may not, the page asks for it.
-
-    Once the user has said yes, this session does not ask again.
-    """
+    """Whether the page may load the model; else it asks the user, once a session."""
     agreed: set[str] = st.session_state.setdefault("models-to-load", set())
     if model_id not in agreed:
         if not _is_wanted(model_id):
@@ -165,7 +159,7 @@ def _is_available(model_id: str) -> bool:
 
 
 def _is_wanted(model_id: str) -> bool:
-    """Whether a model is at hand, or its *Load* was pressed just now."""
+    """Whether a model is available, or its *Load* was pressed just now."""
     try:
         check_may_load(model_id)
     except NeuralvizError as error:
@@ -194,12 +188,7 @@ def _describe_source(model_id: str) -> str:
 
 
 def _freeze_loaded() -> None:
-    """Exclude the objects of loaded models from Python's garbage collection.
-
-    Streamlit collects garbage after every script run, and every tick of a live figure is one. With
-    torch in the process each collection goes through hundreds of thousands of objects and holds
-    Python's lock for longer than a step of tuning takes.
-    """
+    """Exclude models from garbage collection, which delays tuning after every script run."""
     gc.collect()
     gc.freeze()
 
@@ -219,27 +208,19 @@ def load_bundled() -> None:
 
 
 def choose_method(
-    key: str,
+    key: str,  # begins the keys of all widgets
     label: str,
-    first: str,
-    defaults: Mapping[str, str],
+    first: str,  # the method at the start; with ``extra_methods`` it heads the list
+    defaults: Mapping[str, str],  # of options; see `embedder_spec`
     *,
-    optional: bool = False,
-    extra_methods: Mapping[str, EmbedderSpec] | None = None,
+    optional: bool = False,  # offers ``none``, for which None is returned
+    extra_methods: Mapping[str, EmbedderSpec] | None = None,  # by name
 ) -> EmbedderSpec | None:
-    """Widgets for a method, its settings and its model; a link restores them all.
-
-    Args:
-        key: begins the keys of all its widgets.
-        first: the method at the start.
-        defaults: of options, as of `embedder_spec`.
-        optional: whether ``none`` can be chosen, for which None is returned.
-        extra_methods: further choices, by name. With them, ``first`` heads the list, so that the
-            session may choose it anew.
+    """Ask for a method, its settings and its model, all of which a link restores.
 
     Raises:
-        SettingsError: a method or a value that was typed makes no sense.
-        ModelError: as of `check_may_load`.
+        SettingsError: a method or a value that was typed is not valid.
+        ModelError: see `check_may_load`.
     """
     options = [*METHODS, *JOINED]
     if optional:
@@ -279,7 +260,7 @@ def choose_method(
 def _ask_settings(
     key: str, method: str, fixed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """Widgets for the options and the model of a method, but for those in ``fixed``."""
+    """Ask for a method's options and model, except those in ``fixed``."""
     typed: dict[str, str] = {}
     precision = fixed.get("precision", "")
     method_defaults = select_defaults(method, defaults)
@@ -329,5 +310,5 @@ def _ask_option(key: str, option: Option, default: str) -> str:
 
 
 def needs_asking(specs: Iterable[EmbedderSpec]) -> bool:
-    """Whether loading a model needs the user's consent: it is neither at hand nor loaded."""
+    """Whether loading a model needs the user's consent: it is neither available nor loaded."""
     return not all(_is_available(part.model_id) for spec in specs for part in spec.singles)

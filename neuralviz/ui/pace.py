@@ -1,8 +1,4 @@
-"""Who draws when: pages take turns, live runs are drawn less often the more there are, and what is
-prepared in the background waits until no page is drawn.
-
-All pages of all sessions are drawn by one process, whose work is done by one core at a time.
-"""
+"""Who draws when: one process, and so one core at a time, draws the pages of all sessions."""
 
 from __future__ import annotations
 
@@ -45,8 +41,6 @@ _log = logging.getLogger(__name__)
 
 
 class DrawingTracker:
-    """Tracks whether pages are being drawn."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._n_drawn = 0
@@ -55,7 +49,6 @@ class DrawingTracker:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """A context in which a page is drawn."""
         with self._lock:
             self._n_drawn += 1
         try:
@@ -67,14 +60,14 @@ class DrawingTracker:
             self._first.set()
 
     def wait_for_first(self, seconds: float) -> bool:
-        """Return when a page was drawn for the first time; False if nobody opens one so long."""
+        """Wait until a page is drawn for the first time; False if none is within ``seconds``."""
         while not self._first.wait(seconds):
             if not self._n_drawn:
                 return False
         return True
 
     def wait(self, should_stop: ShouldStop = never) -> None:
-        """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`."""
+        """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""
         end = time.monotonic() + LONGEST_CALM
         while (clock := time.monotonic()) < end and not should_stop():
             with self._lock:
@@ -95,10 +88,7 @@ _drawing = threading.local()
 
 @contextmanager
 def slot() -> Iterator[None]:
-    """One of the few places for drawing: more pages at once would only slow each other.
-
-    After `SLOT_SECONDS`, the page is drawn without a place.
-    """
+    """Hold one of the few places for drawing; after `SLOT_SECONDS`, draw without one."""
     if getattr(_drawing, "has_slot", False):  # a part of a page that is drawn
         yield
         return
@@ -132,12 +122,12 @@ def pause(seconds: float) -> None:
 
 # --- live runs -----------------------------------------------------------------------------------
 
-_mean_seconds = 0.03  # that a core takes to draw a live run
+_mean_seconds = 0.03  # of a core, to draw a live run
 
 
 @contextmanager
 def draw_live() -> Iterator[None]:
-    """A context in which a live run is drawn, which is timed."""
+    """Time the drawing of a live run."""
     global _mean_seconds
     with slot():
         began = time.thread_time()
@@ -146,15 +136,8 @@ def draw_live() -> Iterator[None]:
 
 
 def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
-    """Return when a live run that was just drawn needs a redraw; at once if there are few runs.
-
-    What was drawn reaches the browser meanwhile: Streamlit throws away what it has not sent yet
-    when the same part of a page is drawn again.
-
-    Args:
-        run: is looked at, and had ``n_events`` when it was drawn.
-        interval: seconds after which the browser asks for the next drawing.
-    """
+    """Return when a live run needs a redraw; at once if there are few runs."""
+    # meanwhile the last drawing, of ``n_events``, reaches the browser; a redraw would discard it
     began = time.monotonic()
     while (pace := run_queue().n_unfinished() * _mean_seconds / SHARE) > interval:
         if _is_due(run, n_events, time.monotonic() - began, pace):
@@ -185,7 +168,7 @@ class Warming:
         atexit.register(self.end)
 
     def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
-        """Call a function in the background, once a process, or before those that wait."""
+        """Call a function in the background, once a process; ``first``: before those that wait."""
         with self._lock:
             if work in self._asked or self._is_ending.is_set():
                 return
@@ -196,9 +179,7 @@ class Warming:
                 self._thread.start()
 
     def end(self) -> None:
-        """Wait a while for what is under way: a thread that is still inside torch, or compiles,
-        crashes a process that ends.
-        """
+        """Wait for work under way: a thread inside torch crashes a process that ends."""
         self._is_ending.set()
         with self._lock:
             thread = self._thread
@@ -227,11 +208,8 @@ PAGE_DEPTH = 2  # dots in the name of a page's package; its modules have more
 
 @cache
 def import_pages_soon() -> None:
-    """Import the pages in the background, and the database that some of them read.
-
-    Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
-    browsers only there.
-    """
+    """Import the pages in the background, and the database that some of them read."""
+    # `live_figure` comes first, in a script run: only there are its files made known to browsers
     modules = pkgutil.walk_packages(ui.__path__, f"{ui.__name__}.")
     parts = [module.name for module in modules if module.name.count(".") > PAGE_DEPTH]
     for name in ("lancedb", *parts):
@@ -239,5 +217,5 @@ def import_pages_soon() -> None:
 
 
 def open_large_map() -> None:
-    """Read a large map ahead: see `neuralviz.ui.corpus.opened.open_ahead`."""
+    """Read a large map ahead; see `neuralviz.ui.corpus.opened.open_ahead`."""
     import_module(f"{ui.__name__}.corpus.opened").open_ahead()

@@ -1,4 +1,4 @@
-"""The parts that all pages share: header, columns, errors, and users' text as markdown."""
+"""What all pages share: header, columns, errors, and users' text as markdown."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.tour import show_card
 
-_JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
+_JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
-WORD_JOINER = "\u2060"  # invisible
+WORD_JOINER = "\u2060"  # invisible; prevents links and arrows, which escapes do not
 
 
 def show_page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Draw the title, a line on the page, and a popover on how to read it.
-
-    Args:
-        title: name of the page.
-        line: one sentence in markdown.
-        formula_md: markdown with the formula between ``$$``.
-        reading_md: markdown; how the pictures are read.
-        source: paper and section, e.g. "Neural Embeddings for Text, section 2".
-    """
+    """Draw the title, a line below it, and a popover on how to read the page, all in markdown."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.popover(
@@ -57,11 +49,7 @@ def dim_old_results(key: str, is_old: bool) -> Iterator[None]:
 
 
 def plain(text: str) -> str:
-    """A user's text as markdown that shows it as it is.
-
-    Streamlit makes links of what looks like an address, and arrows of dashes, whatever is escaped
-    in them: an invisible mark keeps it from that.
-    """
+    """A user's text as markdown that shows it as it is, without links and arrows."""
     apart = _JOINED.sub(rf"\g<0>{WORD_JOINER}", text)
     return _AT_START.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", apart))
 

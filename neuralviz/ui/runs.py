@@ -1,9 +1,4 @@
-"""The runs of a browser session, and how each is shown on every page.
-
-A page says what is to be done (a task) and how a result is drawn. What lies between is here: one
-run replaces another, a double click starts only one, the address leads back to a run; its place in
-the queue, *Stop*, the time left, *Run again*, and drawing anew while the run goes on.
-"""
+"""The runs of a browser session, and the panel in which every page shows them."""
 
 from __future__ import annotations
 
@@ -42,22 +37,17 @@ _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 @dataclass(frozen=True)
 class SessionRuns:
-    """The runs of one kind that a browser session has started.
+    """A session's runs of one kind; where one is allowed at once, a new run stops the former."""
 
-    One more than ``at_once`` is refused; where that is 1, a new run replaces the former, which is
-    stopped.
-    """
-
-    kind: str  # names them; begins the keys of their widgets
-    at_once: int = 1  # queued or running
-    kept: int = 4  # how many are remembered with their results
+    kind: str  # begins the keys of their widgets
+    at_once: int = 1  # queued or running; more are refused
+    kept: int = 4  # number remembered with their results
 
     def list_runs(self) -> list[Run[Any]]:
         """The runs of this kind, the last requested one at the end."""
         return list(st.session_state.get(self._key, ()))
 
     def last(self) -> Run[Any] | None:
-        """The run that was requested last."""
         runs = self.list_runs()
         return runs[-1] if runs else None
 
@@ -66,15 +56,11 @@ class SessionRuns:
         return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
 
     def find(self, task: Task[Any, R]) -> Run[R] | None:
-        """The last run of this very task, if it is remembered."""
+        """The last remembered run of exactly this task."""
         return next((run for run in reversed(self.list_runs()) if run.task == task), None)
 
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
-        """Find the run of this very task, and make it the last one.
-
-        It is remembered, or the one that the address names: under way in another tab, kept under a
-        view's id, or known to have ended.
-        """
+        """Find the task's run, remembered or named by the address, and make it the last one."""
         run = self.find(task)
         if run is None and view:
             run = _find_in_address(task, view, self._next_number())
@@ -83,10 +69,7 @@ class SessionRuns:
         return run
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
-        """The session's last run if its task is wanted, else the one that the address names.
-
-        With ``unnamed``, any that is under way will do where the address names none.
-        """
+        """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""
         last = self.last()
         if last is not None and is_wanted(last.task):
             return last
@@ -100,17 +83,10 @@ class SessionRuns:
     def start(
         self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""
     ) -> Run[R]:
-        """The run of a task, started unless it is under way or remembered.
+        """The run of a task, started unless it is under way or remembered, or anew if ``again``.
 
-        Args:
-            task: what is to be done.
-            again: start it anew when it is over; the second click of a double click starts nothing.
-            view: id under which the result is kept; by default that of the run started anew.
-            work: names the work of a run that the address leads back to, and that keeps its result
-                itself.
-
-        Raises:
-            SettingsError: too many runs of this kind are not over yet.
+        ``view`` is the id under which the result is kept, ``work`` the name of work that keeps its
+        result itself. Raises SettingsError when too many runs of this kind are under way.
         """
         run = self.find(task)
         if run is None or (again and run.is_over):
@@ -121,7 +97,7 @@ class SessionRuns:
         return run
 
     def _make_room(self) -> None:
-        """Stop the session's unfinished run where there may be only one; else refuse too many."""
+        """Stop the unfinished run where there may be only one; else refuse too many."""
         unfinished = [run for run in self.list_runs() if not run.is_over]
         if self.at_once == 1:
             for run in unfinished:
@@ -151,17 +127,16 @@ class SessionRuns:
 
 
 def is_of_others(run: Run[Any]) -> bool:
-    """Whether another session has started the run."""
     return run.owner != session_id()
 
 
 def find_status(work: str) -> RunStatus | None:
-    """What became of the run that the address names; None unless it did this work."""
+    """The status of the run that the address names, if it did this work."""
     return run_results.find_status(st.query_params.get(RUN, ""), work)
 
 
 def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
-    """Start a run; the address keeps its id where it is worth coming back to."""
+    """Start a run; the address names it if its result is kept."""
     session = session_id()
     if view and isinstance(task, KeptTask):
         work = result_key(task)
@@ -173,7 +148,7 @@ def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
 
 
 def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[Any] | None:
-    """The run under way that has an id, or the last one, if it is wanted; with one more watcher."""
+    """Watch the run under way that has an id, or the last one, if it is wanted."""
     run = run_queue().find(lambda run: run_id in (None, run.id) and is_wanted(run.task))
     if run is not None:
         run.watch(connection_check(session_id()))
@@ -195,7 +170,7 @@ def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] |
 
 
 def session_id() -> str:
-    """Id of the browser session that runs the script; empty outside a script run."""
+    """The id of this browser session; empty outside a script run."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context else ""
 
@@ -213,36 +188,23 @@ def connection_check(session: str) -> Callable[[], bool]:
 
 @dataclass(frozen=True)
 class RunSentences:
-    """A page's own sentences on a run, in place of the panel's.
+    """A page's own sentences on a run, in place of the panel's."""
 
-    With an ``error_advice``, which follows the error of a failed run, the panel draws even a run
-    that failed before its first result.
-    """
-
-    start: str = "Starting …"  # shown until the first counts come
-    error_advice: str = ""
-    describe_stopped: Callable[[Any], str] | None = None  # by its result
-    describe_done: Callable[[Any], str] | None = None  # likewise; nothing is shown if it is empty
+    start: str = "Starting …"  # until the first counts come
+    error_advice: str = ""  # follows an error; the panel then draws even a run without a result
+    describe_stopped: Callable[[Any], str] | None = None  # of the result
+    describe_done: Callable[[Any], str] | None = None  # of the result; nothing is shown if empty
 
 
 def show_run_panel(
     runs: SessionRuns,
     run: Run[R],
-    show: Callable[[R, bool], None],
+    show: Callable[[R, bool], None],  # draws a result; whether the run still goes on
     *,
-    sentences: RunSentences | None = None,
-    patience: float = 0.0,
+    sentences: RunSentences | None = None,  # plain text
+    patience: float = 0.0,  # seconds before anything is drawn, in which short runs end
 ) -> None:
-    """Show the progress and the result of a run, redrawn until it is over; then the page runs.
-
-    Args:
-        runs: the session's runs of this kind.
-        run: the run to show.
-        show: draws a result; its second argument is whether the run still goes on.
-        sentences: plain text: it is escaped here.
-        patience: seconds that the page waits before it draws anything: a run that is over by then
-            shows its result at once.
-    """
+    """Show the progress and the result of a run, redrawn until it is over; then the page runs."""
     with let_others_draw():
         live = not run.wait(patience)
     panel = _Panel(runs, run, show, sentences or RunSentences())
@@ -256,8 +218,6 @@ def show_run_panel(
 
 @dataclass(frozen=True)
 class _Panel:
-    """The panel of a run; see `show_run_panel`."""
-
     runs: SessionRuns
     run: Run[Any]
     show: Callable[[Any, bool], None]
@@ -265,18 +225,15 @@ class _Panel:
 
     @property
     def page_draws_key(self) -> str:
-        """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
+        """Key of a flag: the whole page is being drawn, which nothing may interrupt."""
         return self._key("page-draws")
 
     def _key(self, name: str) -> str:
         return f"{self.runs.kind}-{name}-{self.run.id}"
 
     def draw_live(self) -> None:
-        """Draw the panel of a run that goes on.
-
-        For a moment after the run is over, the browser still asks for this fragment, and Streamlit
-        takes back what it has drawn: were it that of a run that is over, the result would vanish.
-        """
+        """Draw the panel of a run that goes on."""
+        # never that of a run that is over: Streamlit takes back what a last tick draws
         is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
         if is_drawn_alone and self.run.is_over:
             st.rerun()
@@ -288,7 +245,6 @@ class _Panel:
                 st.rerun()
 
     def draw_over(self) -> None:
-        """Draw the panel of a run that is over."""
         self._is_drawn_alone()
         self._draw(live=False)
 
@@ -300,7 +256,6 @@ class _Panel:
         return is_drawn_alone
 
     def _draw(self, *, live: bool) -> None:
-        """Draw the progress and the result."""
         with st.container(key=self._key("state")):
             self._show_state()
         if not self.run.has_nothing or self.sentences.error_advice:  # figures would be empty
@@ -356,12 +311,9 @@ def _row() -> DeltaGenerator:
 
 @contextmanager
 def send_whole_elements() -> Iterator[None]:
-    """Send elements whole, even those of which the browser says that it has them.
-
-    Streamlit 1.67 would send a reference in their place. If a clock runs a fragment again before
-    the browser has got what it drew last, Streamlit takes that back, but not the references; on
-    these the browser fails, and shows an empty page.
-    """
+    """Send elements whole, even those of which the browser says that it has them."""
+    # Streamlit 1.67 takes back a drawing that the browser has not got when a clock runs the
+    # fragment again, but still sends references to it, on which the browser fails
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
         yield
@@ -395,7 +347,7 @@ def _describe_done(run: Run[Any]) -> str:
 
 
 def describe_finish(run: Run[Any]) -> str:
-    """A sentence on how long a run took; of a result from an earlier visit, on its time."""
+    """How long a run took, as a sentence; for a result from an earlier visit, its time."""
     return describe_time(run) or f"Done in {_describe_duration(run)}."
 
 
@@ -426,29 +378,20 @@ def describe_time_left(run: Run[Any]) -> str:
 
 @dataclass(frozen=True)
 class VisibleRun:
-    """A run to show."""
-
     run: Run[Any]
-    is_current: bool  # whether it is what the widgets ask for
-    is_recorded: bool  # whether it comes with neuralviz
+    is_current: bool  # is what the widgets ask for
+    is_recorded: bool  # comes with neuralviz
 
 
 def find_visible_run(
     runs: SessionRuns,
-    task: KeptTask[Any, Any] | None,
-    view: str,
+    task: KeptTask[Any, Any] | None,  # None while something is missing
+    view: str,  # id under which the result is saved
     *,
-    pressed: bool,
-    recorded: Run[Any] | None = None,
+    pressed: bool,  # starts it, and again if it was stopped or has failed
+    recorded: Run[Any] | None = None,  # what the page opens with
 ) -> VisibleRun | None:
-    """The run of a task: started, remembered, saved or recorded; else the last run that there is.
-
-    Args:
-        task: what the widgets ask for; None while something is missing.
-        view: id under which its result is saved.
-        pressed: whether to start it, and again if it was stopped or has failed.
-        recorded: what the page opens with.
-    """
+    """The run of a task: started, remembered, saved or recorded; else the last run."""
     run = None if task is None else runs.recall(task, view)
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
@@ -467,14 +410,11 @@ def find_visible_run(
 def show_visible_run(
     runs: SessionRuns,
     visible: VisibleRun,
-    button: str,
+    button: str,  # label of the button that starts a run
     draw: Callable[[Any, bool], None],
     sentences: RunSentences | None = None,
 ) -> None:
-    """Show a run in its panel, faded where it is of other data or settings.
-
-    ``button`` is the label of what starts one; else as of `show_run_panel`.
-    """
+    """Show a run in its panel, faded where it is of other data or settings."""
     sentences = sentences or RunSentences()
     if not visible.is_current:
         st.caption(

@@ -1,9 +1,4 @@
-"""The server around the pages: its start and end, and its answers to machines.
-
-GET /livez     whether the process serves
-GET /readyz    whether it can work: the model is loaded and a worker answers
-GET /metrics   counts for Prometheus
-"""
+"""The server around the pages: its start and end, ``/livez``, ``/readyz`` and ``/metrics``."""
 
 from __future__ import annotations
 
@@ -113,7 +108,6 @@ def _server() -> Server:
 
 
 def routes() -> list[Route]:
-    """The routes beside the pages."""
     return [
         Route("/livez", _answer_live),
         Route("/readyz", _answer_ready),
@@ -122,7 +116,6 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    """The middleware that every request passes."""
     return [Middleware(BrowserCookie)] if effective_settings().private else []
 
 
@@ -150,10 +143,8 @@ def _answer_metrics(_request: Request) -> Response:
 
 
 def _heed_signals(server: Server) -> set[int]:
-    """Make the first signal end the server in good order; the set of signals received.
-
-    uvicorn raises a signal again once it has ended, which then looks like an abort.
-    """
+    """Make the first signal end the server in good order; return the set of signals received."""
+    # uvicorn raises a signal again once it has ended, which then looks like an abort
     received: set[int] = set()
 
     def heed(number: int, before: Handler) -> Handler:
@@ -187,7 +178,7 @@ class BrowserCookie:
     async def __call__(
         self, scope: MutableMapping[str, Any], receive: Any, send: Callable[[Any], Awaitable[None]]
     ) -> None:
-        """Pass a request on; its answer brings the cookie where there is none."""
+        """Pass a request on; its answer sets the cookie where there is none."""
         if scope["type"] != "http" or BROWSER in HTTPConnection(scope).cookies:
             await self._app(scope, receive, send)
             return
@@ -214,7 +205,7 @@ def _cookie(scope: MutableMapping[str, Any]) -> str:
 
 
 def check_settings() -> None:
-    """End the process with a sentence where a setting is not valid, before anything is served."""
+    """End the process with a sentence where a setting is invalid, before anything is served."""
     try:
         settings = begin_serving()
     except SettingsError as error:

@@ -1,9 +1,4 @@
-"""Starts the app under Streamlit, once all options are known to be Streamlit's.
-
-    python -m neuralviz.ui.start --server.port=8501
-
-Streamlit itself answers an option that it does not know with the usage of its own command.
-"""
+"""Starts the app with ``python -m neuralviz.ui.start``, once Streamlit knows all its options."""
 
 from __future__ import annotations
 
@@ -29,7 +24,7 @@ def main() -> None:
 
 
 def refusal(arguments: list[str]) -> str:
-    """Why Streamlit would not take some arguments of ``streamlit run``; empty where it would."""
+    """Why ``streamlit run`` would not take some arguments; empty where it would."""
     try:
         surplus = cli.main_run.make_context("neuralviz app", list(arguments)).params["args"]
     except click.NoSuchOption as error:

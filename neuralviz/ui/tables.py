@@ -51,11 +51,7 @@ read_uploaded = _cache()(read_table)
 def choose_pairs(
     key: str, example: Callable[[], tuple[str, ScoredPairs]]
 ) -> tuple[str, ScoredPairs, bool] | None:
-    """Ask for pairs: those that ``example`` returns with their name, or a table's.
-
-    Returns:
-        A name, the pairs, and whether they are the example's; None, with a message, without pairs.
-    """
+    """Ask for pairs: a name, the pairs, and whether they are the example's; None without pairs."""
     open_upload(key)
     source = choose_one(
         st.segmented_control,
@@ -82,21 +78,12 @@ def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredP
 
 
 def upload_table(
-    key: str, columns: str, max_rows: int, kinds: Mapping[Kind, str] = KINDS
+    key: str,
+    columns: str,  # the expected ones, in words
+    max_rows: int,  # that are read
+    kinds: Mapping[Kind, str] = KINDS,  # that the table may hold, and their names
 ) -> tuple[Source, dict[str, str]] | None:
-    """Ask for a table and the column of each role; the session keeps both.
-
-    Args:
-        columns: the expected columns, in words.
-        max_rows: the most rows that are read.
-        kinds: the kinds of data that the table may hold, and their names.
-
-    Returns:
-        The file and the column of each role; None, with a message, while one is missing.
-
-    Raises:
-        NeuralvizError: the table cannot be read.
-    """
+    """Ask for a table and the column of each role; None, with a message, while one is missing."""
     # The uploader takes any type: reading says what a file is not.
     source = upload_file(key, label="Table", label_visibility="collapsed")
     if source is None:
@@ -115,7 +102,7 @@ def upload_table(
 
 
 def open_upload(key: str) -> None:
-    """Fill the widgets with the table of an opened link, and the roles of its columns."""
+    """Fill the widgets with the table of an opened link and the roles of its columns."""
     view = open_view(key)
     if view is not None and view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
@@ -124,7 +111,7 @@ def open_upload(key: str) -> None:
 
 
 def put_upload_in_address(key: str) -> None:
-    """Let the address bring an uploaded table back, with the roles of its columns."""
+    """Let the address restore an uploaded table and the roles of its columns."""
     if st.session_state.get(f"{key}-source") != "Upload" or f"{key}-kept" not in st.session_state:
         return
     begin = tuple(f"{key}-{setting}-" for setting in ("kind", "role", "header"))

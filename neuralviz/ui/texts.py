@@ -1,7 +1,4 @@
-"""The text inputs that pages share: examples, pasted texts, files, and fields side by side.
-
-A link brings them back: the address holds an id, never the texts.
-"""
+"""The text inputs that pages share: examples, pasted texts, files, and fields side by side."""
 
 from __future__ import annotations
 
@@ -44,22 +41,16 @@ _read = st.cache_data(max_entries=8, ttl=600, show_spinner="Reading …", hash_f
 
 
 def ask_texts(
-    key: str,
-    examples: Mapping[str, Sequence[str] | ReadTexts],
+    key: str,  # shared by pages that share the texts
+    examples: Mapping[str, Sequence[str] | ReadTexts],  # by the name they are offered under
     max_texts: int = 1000,
     *,
-    height: int = 140,
+    height: int = 140,  # px of the field
 ) -> ReadTexts:
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
-    What was typed or uploaded stays when another source is chosen or another page is visited. A
-    ``view`` in the address brings the texts that were kept under it (see ``links``). The first
-    ``max_texts`` are used, without blanks and control characters; the page says what was left out.
-
-    Args:
-        key: names the input; shared by pages that should share the texts.
-        examples: texts, with labels or without, by the name they are offered under.
-        height: px of the field to type in.
+    A ``view`` in the address restores them (see ``links``). Blanks, control characters and texts
+    beyond ``max_texts`` are left out, which the page says.
     """
     kept = open_view(key)
     if kept is not None:
@@ -97,7 +88,6 @@ def ask_texts(
 
 
 def _restore(key: str, view: View) -> None:
-    """Fill the widgets from a saved view."""
     if view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
         st.session_state[f"{key}-kept"] = view.file
@@ -144,7 +134,7 @@ def _show_example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -
 
 
 def ask_pasted(key: str, modes: Sequence[Mode] = tuple(_MODES), **settings: Any) -> ReadTexts:
-    """A field for texts, and how they are separated in it; ``settings`` are those of the field."""
+    """A field for texts, and how they are separated in it; ``settings`` are the field's."""
     mode = _ask_mode(f"{key}-mode", modes)
     pasted = st.text_area(
         "Your texts", placeholder="Type or paste your texts here", key=f"{key}-pasted", **settings
@@ -177,11 +167,7 @@ def _ask_upload(key: str) -> ReadTexts:
 
 
 def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> ReadTexts:
-    """The texts of a file, with widgets for how they are separated, or for header and columns.
-
-    Raises:
-        NeuralvizError: it cannot be read so.
-    """
+    """Ask how a file's texts are separated, or for header and columns; return the texts."""
     if not source.is_table:
         return _read(source, mode=_ask_mode(f"{key}-file-mode"))
     column_box, *id_box, header_box = st.columns(3 if with_ids else 2)
@@ -204,20 +190,13 @@ def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> Re
 
 
 def ask_text_fields(
-    page: str,
-    fields: Mapping[str, str],
-    examples: Mapping[str, Mapping[str, str]] | None = None,
+    page: str,  # begins the fields' keys: ``page-label`` in lower case
+    fields: Mapping[str, str],  # label to initial text
+    examples: Mapping[str, Mapping[str, str]] | None = None,  # by name: texts by widget key
     *,
     height: int = 68,
 ) -> list[str]:
-    """A text area for each field, side by side; typed text outlives a visit to another page.
-
-    Args:
-        page: names the page; the key of a field is ``page-label`` in lower case.
-        fields: label to the text that is in it at first.
-        examples: by name, what they put into widgets, by key; offered above the fields.
-        height: px.
-    """
+    """A text area for each field, side by side; typed text outlives a visit to another page."""
     keys = [f"{page}-{label}".lower() for label in fields]
     if (view := open_view(page)) is not None:
         st.session_state.update(zip(keys, view.texts, strict=False))
@@ -242,7 +221,7 @@ def ask_text_fields(
 
 
 def _show_examples(page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]) -> None:
-    """Examples that fill a page's widgets; the example that they hold is marked."""
+    """Examples that fill a page's widgets; the one that they hold is marked."""
     key = f"{page}-example"
     st.session_state[key] = None
     for name, values in examples.items():
@@ -261,6 +240,6 @@ def _show_examples(page: str, examples: Mapping[str, Mapping[str, str]], keys: l
 
 
 def _keep_texts(page: str, keys: list[str]) -> None:
-    """Save the fields' texts on this machine and put their id into the address."""
+    """Save the fields' texts and put their id into the address."""
     texts = tuple(st.session_state.get(key, "") for key in keys)
     put_in_address(page, View(texts), overwrite=True)

@@ -1,4 +1,4 @@
-"""Cards at the top of pages: the five stops of the tour, and the answers to ten questions."""
+"""Cards at the top of pages: the stops of the tour, and the answers to questions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Card:
     page: str  # its title
     question: str
     text: str  # markdown
-    address: Mapping[str, str] = field(default_factory=dict)  # the page opens with it
+    address: Mapping[str, str] = field(default_factory=dict)  # query parameters
     session: Mapping[str, str | bool | int] = field(default_factory=dict)  # of widgets, by key
     selectors: Sequence[str] = ()  # CSS of the answer: at first, and once the text is followed
 
@@ -38,13 +38,12 @@ QUESTIONS = [Card(**card) for card in _CARDS["questions"]]
 
 
 def find_page(title: str) -> Path:
-    """The file of the page with a title."""
     name = "layers" if title == "Layer dynamics" else re.sub("[ -]", "_", title.lower())
     return app_folder() / f"pages/{name}.py"
 
 
 def show_card(title: str) -> bool:
-    """Show the tour's card, or the question that the address names, on the page with this title."""
+    """Show the tour's card, or the question that the address names, if it belongs to this page."""
     return _show_tour_card(title) or _show_question_card(title)
 
 
@@ -79,13 +78,11 @@ def _show_tour_card(title: str) -> bool:
 
 
 def is_tour_at(title: str) -> bool:
-    """Whether the tour is at the page with this title."""
     number = _number(title)
     return number is not None and st.query_params.get(_STOP) == str(number)
 
 
 def show_start_button() -> None:
-    """A button that begins the tour."""
     if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
         open_tour_stop(1)
 
@@ -110,10 +107,8 @@ def _prepare(number: int) -> dict[str, str]:
 
 
 def _example_corpus() -> str:
-    """Id of the example corpus on this machine; empty before it exists.
-
-    Imported here: every page asks for its stop, and the database takes its time to load.
-    """
+    """The id of the example corpus on this machine; empty before it exists."""
+    # imported here: every page asks for its stop, and the database loads slowly
     from neuralviz.maps.example import NAME
     from neuralviz.store.corpora import CorpusStore
 
@@ -121,11 +116,8 @@ def _example_corpus() -> str:
 
 
 def _number(title: str) -> int | None:
-    """The number of the stop whose page has this title; None outside the tour.
-
-    Any stop's number in the address says that it does: behind *Back* of the browser, a page has the
-    number of the stop that it led to.
-    """
+    """The number of the stop at the page with this title; None outside the tour."""
+    # any stop's number will do: after the browser's *Back*, a page has that of the next stop
     numbers = {str(number): stop.page for number, stop in enumerate(STOPS, 1)}
     if st.query_params.get(_STOP) not in numbers:
         return None
@@ -136,7 +128,6 @@ def _number(title: str) -> int | None:
 
 
 def show_questions() -> None:
-    """A popover with all questions, each with a link to its answer."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
             if st.button(
@@ -149,11 +140,7 @@ def show_questions() -> None:
 
 
 def _show_question_card(title: str) -> bool:
-    """Show the question that the address names, and point to its answer, if this page has it.
-
-    The card stays in sight until it is closed or another page is opened; what answers is framed,
-    and the page scrolls to it, also when it comes later.
-    """
+    """Show the question that the address names if this page has its answer, and point to it."""
     typed = st.query_params.get(_QUESTION, "")
     number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
     if number is None or QUESTIONS[number - 1].page != title:
@@ -179,7 +166,6 @@ def _show_question_card(title: str) -> bool:
 
 
 def _open_answer(number: int, question: Card) -> None:
-    """Open the page that answers a question, with the question."""
     if question.page == _HOW_IT_WORKS:  # the list is on this page
         st.query_params[_QUESTION] = str(number)
         st.rerun()

@@ -38,7 +38,7 @@ RUNS = SessionRuns("corpus-maps")
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
 CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
-_TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
+_TIMES_ADDED = "corpus-times-added"  # in widgets' keys, so that the dialog opens empty
 _IN_ADDRESS = "corpus-in-address"  # that the page put there
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page
 _UPLOADS = "corpus-uploads"  # sources of files by id
@@ -51,7 +51,7 @@ _read_files = st.cache_data(max_entries=1, ttl=600, show_spinner="Reading …", 
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
-    """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none."""
+    """Ask for a corpus, with widgets to add and manage one; None where there is none."""
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     linked = st.query_params.get(CORPUS, "")
@@ -95,16 +95,13 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
 
 @dataclass(frozen=True, eq=False)
 class _NewCorpus:
-    """The texts of a new corpus, its name, and the file with their vectors, if there is one."""
-
     read: ReadTexts
     name: str = ""
-    vectors: Source | None = None
+    vectors: Source | None = None  # a file with the texts' vectors
 
 
 @st.dialog("Add a corpus", width="large")
 def _show_add_dialog() -> None:
-    """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
     source = st.segmented_control(
         "Source", list(_READERS), default="Files", required=True, key="corpus-add-source"
     )
@@ -140,7 +137,7 @@ def _show_add_dialog() -> None:
 
 
 def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
-    """Save a corpus; it is deleted again where the vectors do not belong to its texts."""
+    """Save a corpus; delete it again if the vectors do not match its texts."""
     check_within_limits(read.texts)
     read_of_file = read_vectors(vectors) if vectors else None
     corpus = corpus_store().add(name, read)
@@ -215,14 +212,13 @@ def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
 
 
 def _read_single(source: Source, arrays: Sequence[Source]) -> _NewCorpus:
-    """The texts of one file, with the columns that are chosen for them."""
     vectors = arrays[0] if arrays else source if has_vectors(source) else None
     read = ask_texts_of_file(f"corpus-{source.digest}", source, with_ids=True)
     return _NewCorpus(read, PurePosixPath(source.name).stem, vectors)
 
 
 def _read_several(sources: Sequence[Source], name: str) -> _NewCorpus:
-    """The texts of several files; one choice of the header line counts for all tables."""
+    """The texts of several files; one choice of header applies to all tables."""
     tables = [source for source in sources if source.ending in WITHOUT_NAMES]
     key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
     header = choose_header(tables[0], key).header if tables else None
@@ -245,7 +241,7 @@ def _preview(read: ReadTexts) -> None:
 
 @contextmanager
 def _run_page_after_change() -> Iterator[None]:
-    """A change of a corpus, after which the page runs again; it shows the change's error."""
+    """Run the page again after the change of a corpus; show an error of the change."""
     try:
         yield
     except NeuralvizError as error:
@@ -255,7 +251,6 @@ def _run_page_after_change() -> Iterator[None]:
 
 
 def _manage(corpus: Corpus) -> None:
-    """Widgets that rename, download, extend and delete a corpus."""
     if may_change(corpus):
         _rename(corpus)
     if is_large(corpus.n_texts):
@@ -289,7 +284,6 @@ def _rename(corpus: Corpus) -> None:
 
 
 def _show_import_form(corpus: Corpus) -> None:
-    """Widgets that import a file of vectors for a saved corpus."""
     file = st.file_uploader(
         "Import embeddings",
         type=[ending[1:] for ending in ENDINGS],
@@ -347,10 +341,7 @@ def _delete(corpus: Corpus) -> None:
 
 
 def current_run(corpus: Corpus) -> Run[MapsState] | None:
-    """The run on this corpus: the session's last, else one under way that the address names.
-
-    Where users do not share corpora, the last one under way counts without being named.
-    """
+    """This session's last run on the corpus, else the one under way that the address names."""
     return RUNS.meet(
         lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
         unnamed=effective_settings().private or not effective_settings().open,

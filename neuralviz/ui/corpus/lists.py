@@ -1,4 +1,4 @@
-"""What the page says of the maps: their headline, lists of texts and clusters, k-NN accuracy."""
+"""What the page says about its maps: the headline, lists of texts and clusters, k-NN accuracy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CARD_HEIGHT = 260  # px
 
 
 def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
-    """The texts that a map is measured by; None while those of a large corpus are not known."""
+    """The texts that a map is measured by; None until a large corpus has been sampled."""
     sample = open_map.sample()
     if sample is not None:
         return sample
@@ -82,16 +82,13 @@ def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
 
 
 def _find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
-    """The same texts and their neighbours by each map; None until all are known."""
+    """The same texts with their neighbours by each map; None until all are known."""
     samples = [sample for open_map in maps if (sample := _find_sample(open_map)) is not None]
     return samples if len(samples) == len(maps) else None
 
 
 def search_samples(maps: Sequence[OpenMap]) -> None:
-    """Start finding the neighbours of a sample of a large corpus, and show the progress.
-
-    When they are found, the page runs again: figures above this place use them.
-    """
+    """Start finding neighbours of a sample of a large corpus; then the page runs again."""
     missing = [open_map for open_map in maps if _find_sample(open_map) is None]
     for open_map in missing:
         runs, task = _sample_run(open_map)
@@ -107,10 +104,7 @@ def _sample_run(open_map: OpenMap) -> tuple[SessionRuns, FindNeighbours]:
 
 
 def _find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
-    """The neighbours of a text by a map; None while they are not known.
-
-    Where finding them compares all vectors, a button starts a run, which can be stopped.
-    """
+    """A text's neighbours by a map; None until a run, started by a button, finds them."""
     near = open_map.near(row, K)
     if near is not None:
         return near
@@ -140,20 +134,17 @@ def _find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """How many neighbours of a text two maps have in common."""
+    """How many neighbours of each text two maps share."""
 
-    rows: np.ndarray  # [text] row numbers
-    first: Neighbours  # of these texts on the first map
+    rows: np.ndarray  # [text]
+    first: Neighbours  # of these texts, by the first map
     second: Neighbours
-    k: int  # neighbours that are compared
-    shares: np.ndarray  # [text] of them that are shared, 0 … 1
+    k: int  # neighbours of each text that are compared
+    shares: np.ndarray  # [text] share of these that the maps have in common, 0 … 1
 
 
 def share_neighbours(view: MapView) -> Shared | None:
-    """Compare two maps: by the vectors, or on the maps where the vectors are the same.
-
-    None for maps of a large corpus until their neighbours are known, or by the same vectors.
-    """
+    """Compare two maps by their vectors, or by their points where the vectors are the same."""
     samples, is_same = _find_samples(view.maps), len(view.methods) == 1
     if samples is None or (is_same and view.corpus.is_large):
         return None
@@ -168,12 +159,11 @@ def share_neighbours(view: MapView) -> Shared | None:
 
 
 def _spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """The names of the maps' methods as a sentence uses them, as markdown."""
+    """Names of the maps' methods for a sentence of markdown."""
     return list(map(plain, short_method_labels(maps)))
 
 
 def _describe_themes(open_map: OpenMap) -> str:
-    """The themes of a corpus by one map, as a sentence of markdown."""
     names = [plain(name) for name, _ in open_map.named_clusters]
     (method,) = _spoken_labels([open_map])
     sizes = open_map.cluster_sizes.tolist()
@@ -181,11 +171,7 @@ def _describe_themes(open_map: OpenMap) -> str:
 
 
 def describe_maps(view: MapView) -> str:
-    """What the maps show, in one or two sentences of markdown.
-
-    With labels: how often neighbours guess them. Without: how far two maps agree, or the themes of
-    one map. All texts count, whatever the filter; of a large corpus, a sample.
-    """
+    """The headline: how often neighbours guess labels, else how far maps agree, else themes."""
     corpus, methods = view.corpus, view.methods
     samples = _find_samples(methods)
     if samples is None:
@@ -209,7 +195,7 @@ def describe_maps(view: MapView) -> str:
 
 
 def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> list[str]:
-    """The first columns of labels that at least two of the texts that are measured have."""
+    """The first columns in which at least two of the measured texts have a label."""
     return [
         name
         for name in corpus.label_names[:limit]
@@ -219,16 +205,16 @@ def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> l
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """How often neighbours vote for a text's own label."""
+    """How often a text's neighbours vote for its own label."""
 
     methods: Sequence[OpenMap]
     k: int  # neighbours that vote
-    # by column of labels and by method: [labelled text] whether they do
+    # by column of labels and by method: [labelled text] whether the vote is right
     hits: dict[str, list[np.ndarray]]
     baselines: dict[str, float]  # by column, the share of all texts with the most frequent label
 
     def describe(self, texts: str = "", origin: str = "") -> str:
-        """The headline on the first columns, as of `describe_labels`."""
+        """The headline on the first columns; see `describe_labels`."""
         hits = {plain(name): self.hits[name] for name in list(self.hits)[:IN_SENTENCE]}
         baselines = {plain(name): share for name, share in self.baselines.items()}
         labels = _spoken_labels(self.methods)
@@ -244,7 +230,7 @@ def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
 
 
 def show_accuracy(view: MapView) -> None:
-    """How often neighbours share labels: all methods on one scale, those of the maps first."""
+    """Draw how often neighbours share labels, for all methods on one scale."""
     corpus, methods = view.corpus, view.methods
     samples = _find_samples(methods)
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
@@ -307,7 +293,7 @@ def show_accuracy(view: MapView) -> None:
 
 
 def describe_view(view: MapView, maps: Sequence[OpenMap], n_drawn: int) -> About:
-    """Title and settings of some of the maps, for what is downloaded."""
+    """Title and settings of some of the maps, for downloads."""
     corpus = view.corpus.corpus
     settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
     if n_drawn < corpus.n_texts:
@@ -335,7 +321,7 @@ def _describe_projection(open_map: OpenMap) -> str:
 
 
 def show_lists(view: MapView) -> None:
-    """Show one list at a time: the list of the user's last action comes first."""
+    """Show one list at a time, first the one that the user's last action asks for."""
     lists: dict[str, Callable[[MapView], None]] = {}
     if len(view.maps) > 1:
         lists[DIFFERENT] = _show_disagreement
@@ -380,7 +366,6 @@ def _show_text(view: MapView) -> None:
 
 
 def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) -> None:
-    """A table of the neighbours of something, with how near they are."""
     rows, values = near.indices[0], near.distances[0]
     if view.within is not None:
         is_shown = view.within[rows]
@@ -394,7 +379,7 @@ def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) ->
 
 
 def _show_nearest(view: MapView) -> None:
-    """The texts nearest to the sentence that was searched for."""
+    """The texts nearest to the searched sentence."""
     corpus, sentence = view.corpus, st.session_state[SENTENCE]
     maps = [open_map for open_map in view.maps if open_map.kept.id in view.placed]
     near = [view.placed[open_map.kept.id].near for open_map in maps]
@@ -422,7 +407,7 @@ def _show_nearest(view: MapView) -> None:
 
 
 def _show_first(open_map: OpenMap, rows: np.ndarray) -> None:
-    """The first neighbours of a sentence by one method, readable on the stage."""
+    """A sentence's first neighbours by one method, readable on the stage."""
     if not len(rows):
         st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
         return
@@ -436,7 +421,6 @@ def _show_first(open_map: OpenMap, rows: np.ndarray) -> None:
 
 
 def _show_selected(view: MapView) -> None:
-    """The selected texts."""
     corpus, chosen = view.corpus.corpus, view.selection
     if chosen is None:
         st.caption(
@@ -463,7 +447,6 @@ def _show_selected(view: MapView) -> None:
 
 
 def _show_clusters(view: MapView) -> None:
-    """The clusters of each map, with their words."""
     if not any(open_map.clusters.n for open_map in view.maps):
         st.caption("There are no clusters to list.")
         return
@@ -502,7 +485,7 @@ def _show_clusters_table(open_map: OpenMap, key: str) -> None:
 
 
 def _show_disagreement(view: MapView) -> None:
-    """The texts whose neighbours on two maps differ most, and those of the chosen one."""
+    """The texts whose neighbours differ most between two maps."""
     first, second = view.maps
     is_same = len(view.methods) == 1
     if is_same and view.corpus.is_large:
@@ -546,7 +529,7 @@ def _show_disagreement(view: MapView) -> None:
 
 
 def _compare_neighbours(view: MapView, row: int, near: Sequence[np.ndarray]) -> None:
-    """The neighbours of one text on both maps, with shared neighbours marked."""
+    """A text's neighbours on both maps, with shared ones marked."""
     common = np.intersect1d(near[0][:K], near[1][:K])
     st.text(view.corpus.texts_at([row])[0])
     for (column, open_map), rows in zip(view.columns(), near, strict=True):
@@ -568,7 +551,7 @@ def _show_table(
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
 ) -> None:
-    """A table of texts with their labels, in the given order; ticking a row chooses its text."""
+    """A table of texts with their labels; ticking a row chooses its text."""
     listed = rows[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
     table["text"] = [shorten(text, 240) for text in corpus.texts_at(listed)]

@@ -1,4 +1,4 @@
-"""The page of the corpus map below its title: the chosen maps, what is saved of them, the rest."""
+"""The page of the corpus map below its title: choosing, finding and making the maps."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ _OUTDATED = " (the model has changed since the saved map was made)"
 
 
 def show() -> None:
-    """Draw the page: a corpus, its maps, search and lists."""
     try:
         add_example_once(CorpusStore())
         ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
@@ -112,7 +111,6 @@ def show() -> None:
 
 
 def _show_corpus(corpus: Corpus) -> None:
-    """The widgets for the maps of a corpus, those that are missing, and those that are there."""
     if st.session_state.get(_LAST_CORPUS, corpus.id) != corpus.id:
         forget_selection()
     st.session_state[_LAST_CORPUS] = corpus.id
@@ -172,19 +170,13 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A place for a map: the key of its widgets, the map chosen for it, and the widgets' row."""
-
-    key: str
+    key: str  # of its widgets
     choice: MapChoice
-    row: DeltaGenerator
+    row: DeltaGenerator  # holds its widgets
 
 
 def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
-    """Widgets for one map or two; None where a setting is not valid, which the page shows.
-
-    Vectors that were ``imported``, by label, can be chosen beside the methods; those that came last
-    are the first map at the start.
-    """
+    """Ask for one map or two, also of ``imported`` vectors; None if a setting is invalid."""
     chosen: list[Place] = []
     is_valid = True
     for column, (key, label, method) in zip(st.columns(len(PLACES)), PLACES, strict=True):
@@ -217,7 +209,7 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
 
 
 def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
-    """Choose the first method after an import, and in place of another corpus's file."""
+    """Choose the first method after an import, and where another corpus's file was chosen."""
     current = st.session_state.get(key, "")
     is_gone = str(current).startswith(FILE) and current not in imported
     if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
@@ -225,7 +217,7 @@ def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) ->
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
-    """The colours of a map's points, as of `list_colours`; at first, those of the first label."""
+    """Ask for the colour of a map's points, at first the first label; see `list_colours`."""
     key, keys = f"colour-{place.key}", list(options)
     first = next((option for option in keys if option.startswith("label:")), keys[0])
     if st.session_state.get(key, first) not in options:
@@ -292,17 +284,15 @@ def _choose_projection(place: str) -> ProjectionSettings:
 
 @dataclass(frozen=True)
 class Saved:
-    """The saved map for chosen settings."""
-
-    # None where there is none; the last one where no model is in memory to compare with
+    # None where there is none; the newest where no model is in memory to compare with
     map: KeptMap | None
-    is_outdated: bool = False  # there is only a map by a model that has changed since
-    # by a model of a folder or the Hub that is not loaded: nobody knows whether it has changed
+    is_outdated: bool = False  # the only map is by a model that has changed since
+    # by a model of a folder or the Hub, which may have changed and is not loaded
     may_be_outdated: bool = False
 
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
-    """The saved map for a choice of settings, found without loading a model."""
+    """Find the saved map for a choice of settings without loading a model."""
     store, spec_json = CorpusStore(), choice.spec.to_json()
     embedders = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
     found = [KeptMaps(store).find(corpus, embedder, choice.settings) for embedder in embedders]
@@ -328,10 +318,7 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
 
 
 def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
-    """Offer to make the missing maps, or show their progress.
-
-    The first map of a new corpus is made without a press of the button.
-    """
+    """Offer to make missing maps, or show progress; a new corpus's first map starts by itself."""
     missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
     makeable = _find_makeable(run, missing)
@@ -371,10 +358,7 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
 
 
 def _find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
-    """The missing maps that a new run may make now.
-
-    Empty while this session's run is under way; while another session's is, those that it leaves.
-    """
+    """Missing maps that a run may make now: none during the session's own run."""
     if run is None or run.is_over:
         return list(missing)
     under_way = _get_task(run).choices

@@ -41,7 +41,7 @@ CENTRE = 2000  # texts that place the name of a cluster
 
 
 def shared(compute: F) -> F:
-    """A method that computes a value once, for all sessions, when the first of them needs it."""
+    """A method that computes a value once for all sessions, when it is first needed."""
 
     @wraps(compute)
     def find(opened: Any, *arguments: Any) -> Any:
@@ -53,11 +53,9 @@ def shared(compute: F) -> F:
 
 @dataclass(frozen=True)
 class Span:
-    """The lowest and the highest of a column's numbers, and whether all are whole."""
-
     low: float
     high: float
-    is_whole: bool
+    is_whole: bool  # whether all numbers are
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,7 @@ class OpenCorpus:
     @property
     @shared
     def texts(self) -> tuple[str, ...]:
-        """All texts; not of a large corpus."""
+        """All texts; not for a large corpus."""
         return tuple(self.store.texts(self.corpus))
 
     def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
@@ -90,7 +88,7 @@ class OpenCorpus:
         return [self.texts[row] for row in rows]
 
     def numbers(self, name: str) -> np.ndarray:
-        """[text] a column of numbers."""
+        """[text] values of a column of numbers."""
         return self.columns.get(("numbers", name), lambda: self.store.labels(self.corpus, name))
 
     @property
@@ -100,28 +98,27 @@ class OpenCorpus:
     @property
     @shared
     def label_names(self) -> tuple[str, ...]:
-        """Names of the columns that tell texts apart; of a large corpus found by a sample."""
+        """Columns that tell texts apart; in a large corpus, as judged by a sample."""
         return category_names(self.store, self.corpus)
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """[text] which of some names each text has in a column, -1 for none; and the names."""
+        """[text] index of each text's value among the names returned with it, -1 for none."""
         return self.columns.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
 
     def labels_at(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """[row] the values of a column that tells texts apart, blank where there is none."""
+        """[row] values of a column of labels, blank where there is none."""
         codes, names = self.codes(name)
         return np.array([*names, ""], dtype=object)[codes[rows]]
 
     @shared
     def sizes(self, name: str) -> Mapping[str, int]:
-        """How many texts have each name of `codes`, in their order."""
+        """The number of texts by name, in the order of `codes`."""
         codes, names = self.codes(name)
         sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
         return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
     @shared
     def span(self, name: str) -> Span | None:
-        """The range of a column of numbers; None where it has no number."""
         values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
         finite = values[np.isfinite(values)]
         if not len(finite):
@@ -130,13 +127,13 @@ class OpenCorpus:
 
     @property
     def filters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the columns that texts can be filtered by: of labels, and of numbers."""
+        """Columns that texts can be filtered by: of labels, and of numbers."""
         labels = self.label_names
         numbers = tuple(name for name in self.number_names if name not in labels)
         return labels[:MOST_FILTERS], numbers[:MOST_FILTERS]
 
     def read_colours(self) -> None:
-        """Read the labels that a map is coloured by at first."""
+        """Read the labels that colour a map at first."""
         with suppress(NeuralvizError):  # raised again where the labels are used
             for name in self.label_names[:1]:
                 self.codes(name)
@@ -153,11 +150,9 @@ class OpenCorpus:
 
 @dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A saved map in memory; ``label`` tells its method apart from those of maps beside it."""
-
     corpus: OpenCorpus
     kept: KeptMap
-    label: str = ""
+    label: str = ""  # tells its method apart from those of maps beside it
     parts: Lazy = field(default_factory=Lazy, repr=False)
     recent: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
@@ -168,7 +163,7 @@ class OpenMap:
     @property
     @shared
     def points(self) -> tuple[np.ndarray, Clusters]:
-        """[text, dimensions] the points; and which cluster each text is in."""
+        """[text, dimensions] the points, and the cluster of each text."""
         return self.maps.points(self.kept)
 
     @property
@@ -178,24 +173,23 @@ class OpenMap:
 
     @property
     def clusters(self) -> Clusters:
-        """Which cluster each text is in."""
         return self.points[1]
 
     @property
     def is_drawn_by_parts(self) -> bool:
-        """Whether the browser gets a sample of the visible points, and the density of all."""
+        """Whether the browser gets a sample of the visible points and the density of all."""
         return self.corpus.is_large and self.coordinates.shape[1] == 2
 
     @property
     @shared
     def plane(self) -> MapPoints:
-        """The points of a map in two dimensions, for questions about parts of it."""
+        """The points of a two-dimensional map, for queries of parts of it."""
         return MapPoints.from_coordinates(self.coordinates)
 
     @property
     @shared
     def grouped(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows by cluster, the largest first and none last; and where each cluster begins."""
+        """Rows by cluster, the largest first, then those in none; and where each cluster begins."""
         labels, n = self.clusters.labels, self.clusters.n
         return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
@@ -205,13 +199,13 @@ class OpenMap:
 
     @property
     def cluster_sizes(self) -> np.ndarray:
-        """[cluster] texts."""
+        """[cluster] number of texts."""
         return np.diff(self.grouped[1])[:-1]
 
     @property
     @shared
     def named_clusters(self) -> tuple[tuple[str, np.ndarray], ...]:
-        """The name of each cluster, the largest first, and its place on the map."""
+        """The name and place of each cluster, the largest first."""
         points, clusters = self.points
         samples = [self.cluster_rows(cluster) for cluster in range(clusters.n)]
         samples = [rows[:: 1 + len(rows) // CENTRE] for rows in samples]
@@ -223,20 +217,17 @@ class OpenMap:
     @property
     @shared
     def neighbours(self) -> Neighbours:
-        """The neighbours of every text in the space that was projected; not of a large map."""
+        """Neighbours of every text by the vectors; not for a large map."""
         return self.maps.neighbours(self.kept)
 
     @property
     @shared
     def neighbours_on_map(self) -> Neighbours:
-        """The neighbours of every text on the map itself; not of a large map."""
+        """Neighbours of every text among the points; not for a large map."""
         return neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
 
     def sample(self, found: SampledNeighbours | None = None) -> SampledNeighbours | None:
-        """The texts that the map is measured by: all, or some of a large corpus.
-
-        None for a large map until somebody has ``found`` their neighbours.
-        """
+        """Texts that measure the map: all, or ``found`` ones of a large corpus, None until then."""
         if not self.corpus.is_large:
             return SampledNeighbours(np.arange(self.corpus.n_texts), self.neighbours)
         if found is not None:
@@ -244,10 +235,7 @@ class OpenMap:
         return self.parts.peek("sample")
 
     def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts of one text; the index of a large map may miss a few.
-
-        None where finding them compares all vectors, until somebody has ``found`` them.
-        """
+        """The ``k`` nearest texts, ``found`` or by an index, which may miss a few; else None."""
         sample = self.sample()
         if sample is not None and sample.near.k >= min(k, self.corpus.n_texts - 1):
             place = int(np.searchsorted(sample.rows, row))
@@ -270,13 +258,13 @@ class OpenMap:
     @property
     @shared
     def embedder(self) -> KeptEmbedder:
-        """The embedder of the vectors; a StoreError where these are gone."""
+        """The embedder of the vectors; raises StoreError where these are gone."""
         return find_embedder(self.corpus.store, self.kept)
 
     @property
     @shared
     def spec(self) -> EmbedderSpec:
-        """The settings that make the embedder again."""
+        """The settings from which the embedder can be made again."""
         return EmbedderSpec.from_json(self.embedder.spec)
 
     @property
@@ -315,13 +303,12 @@ def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
-    """A saved corpus in memory."""
     opened = _open_corpus(CorpusStore().folder, corpus.id)
     return replace(opened, corpus=corpus)  # it may have another name now
 
 
 def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
-    """Saved maps in memory, no two methods with one name; a StoreError where a map is gone."""
+    """Open saved maps and give each method its own name; raises StoreError where one is gone."""
     opened = open_corpus(corpus)
     maps = [_open_map(opened.store.folder, corpus.id, kept_map.id) for kept_map in kept]
     labels = labels_by_spec(saved.spec for saved in maps)
@@ -329,7 +316,7 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
 
 
 def open_other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> list[OpenMap]:
-    """One saved map of the corpus for every method that ``maps`` do not show."""
+    """One saved map for every method that ``maps`` do not show."""
     shown = {opened.kept.embedder for opened in maps}
     embedders = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
     first_maps: dict[str, KeptMap] = {}

@@ -1,4 +1,4 @@
-"""What a visitor searches for, filters, clicks and selects; the address brings it back."""
+"""What a visitor searches for, filters, clicks and selects; the address restores it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from neuralviz.words import joined, many, search_terms
 ROW, HOVERED = "corpus-row", "corpus-hovered"  # the clicked text; the one under the pointer
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # the box; the search that was made last
-SENTENCE = "corpus-sentence"  # that is placed on the maps
+SENTENCE = "corpus-sentence"  # the one placed on the maps
 LIST = "corpus-list"  # the list below the maps
-_WRITTEN = "corpus-written"  # the last two values of TEXT that the page wrote
+_WRITTEN = "corpus-written"  # the page's last two values of TEXT: a late click has the old one
 
 TEXT = "text"  # in the address: the number of the chosen text, from 1
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -47,12 +47,12 @@ MOST_VALUES = 1000  # of a column, in a filter
 
 @dataclass(frozen=True, eq=False)
 class MapView:
-    """The maps of a corpus as the page shows them: their colours, what is selected and found."""
+    """The maps of a corpus as the page shows them: colours, filter and placed sentence."""
 
     maps: Sequence[OpenMap]  # one or two
-    colours: Sequence[str]  # of each map, as of `list_colours`
-    within: np.ndarray | None = None  # [text] whether the filter shows a text; None where all are
-    # where the sentence that was searched for lands, by the id of a map
+    colours: Sequence[str]  # of each map; see `list_colours`
+    within: np.ndarray | None = None  # [text] whether the filter shows it; None without a filter
+    # where the searched sentence lands, by map id
     placed: Mapping[str, PlacedSentence] = field(default_factory=dict)
 
     @property
@@ -61,7 +61,7 @@ class MapView:
 
     @property
     def methods(self) -> list[OpenMap]:
-        """One map of each method: two maps of the same vectors have the same neighbours."""
+        """One map per method: two maps of the same vectors have the same neighbours."""
         return list({open_map.kept.embedder: open_map for open_map in self.maps}.values())
 
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
@@ -69,7 +69,7 @@ class MapView:
         return zip(st.columns(len(self.maps)), self.maps, strict=True)
 
     def filter_rows(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of texts that the filter shows, in their order."""
+        """The rows that the filter shows, in their order."""
         return rows if self.within is None else rows[self.within[rows]]
 
     @property
@@ -96,12 +96,12 @@ class MapView:
 
 
 def short_method_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """The names of the maps' methods as a sentence uses them."""
+    """Names of the maps' methods as sentences use them."""
     return list(short_labels(method_labels([open_map.spec for open_map in maps])))
 
 
 def choose_row(row: int, *, show: bool = True) -> None:
-    """Choose a text to read, and show it below the maps."""
+    """Choose a text to read; with ``show``, open its list below the maps."""
     st.session_state[ROW] = int(row)
     st.session_state.pop(HOVERED, None)
     if show:
@@ -109,37 +109,32 @@ def choose_row(row: int, *, show: bool = True) -> None:
 
 
 def hover_row(row: int) -> None:
-    """Show the text under the pointer, unless that rests on the chosen one."""
+    """Show the text under the pointer, unless it is the chosen one."""
     if row != st.session_state.get(ROW):
         st.session_state[HOVERED] = int(row)
         st.session_state[LIST] = CHOSEN_TEXT
 
 
 def select(chosen: Selection, reason: str, *, show: bool = True) -> None:
-    """Select texts on all maps, with ``reason`` to show, such as ``in cluster ice, snow``."""
+    """Select texts on all maps; ``reason`` is shown, such as ``in cluster ice, snow``."""
     st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, reason
     if show and len(chosen):
         st.session_state[LIST] = SELECTION
 
 
 def forget_selection() -> None:
-    """Forget the selection and the chosen text; the search is made anew."""
+    """Forget the selection and the chosen text, and repeat the search."""
     for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, LAST_SEARCH):
         st.session_state.pop(key, None)
 
 
 def clear_selection() -> None:
-    """Forget the selection, the chosen text and the search."""
     forget_selection()
     st.session_state[SEARCH] = ""
 
 
 def read_chosen_text(n_texts: int) -> None:
-    """Choose the text that an address names which was just opened.
-
-    The last two that the page wrote are not new: a click that was on its way when the address
-    changed comes with the old one.
-    """
+    """Choose the text of a newly opened address, but not of one that the page wrote."""
     linked = st.query_params.get(TEXT, "")
     is_new = linked not in st.session_state.get(_WRITTEN, ())
     if is_new and _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
@@ -147,7 +142,7 @@ def read_chosen_text(n_texts: int) -> None:
 
 
 def write_chosen_text(view: MapView) -> None:
-    """Let the address name the chosen text."""
+    """Name the chosen text in the address."""
     row = view.chosen_row
     value = "" if row is None else str(row + 1)
     last = st.session_state.get(_WRITTEN, ("",))[0]
@@ -163,10 +158,7 @@ def write_chosen_text(view: MapView) -> None:
 
 
 def show_search(view: MapView) -> tuple[MapView, bool]:
-    """Widgets for a search and a filter, with which the view is returned; all in the address.
-
-    The second value is whether the clusters' names stand on the maps.
-    """
+    """Widgets for search and filter; returns the view with both, and whether to name clusters."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
     st.html(f"<style>:has(> .st-key-{SEARCH}-box) {{ min-width: min(100%, 24rem) }}</style>")
@@ -202,7 +194,7 @@ def show_search(view: MapView) -> tuple[MapView, bool]:
 
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
-    """Select the texts that contain the words, or have the sentence placed; once a search."""
+    """Select the texts with the words, or have the sentence placed; once per search."""
     before = st.session_state.get(LAST_SEARCH, (WORDS, ""))
     if (mode, query) == before:
         return
@@ -220,7 +212,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
 
 
 def _quote_query(query: str) -> str:
-    """The words of a search in quotation marks, such as ``containing “ice” and “snow”``."""
+    """The words in quotation marks, such as ``containing “ice” and “snow”``."""
     terms = list(dict.fromkeys(search_terms(query))) or [query]
     quoted = [f"“{shorten(term, 40)}”" for term in terms[:MOST_TERMS]]
     if len(terms) > MOST_TERMS:
@@ -245,10 +237,7 @@ def _describe_search(view: MapView, query: str) -> str:
 
 
 def _choose_filter(corpus: OpenCorpus) -> TextFilter | None:
-    """The filter that is chosen, if any.
-
-    What a large corpus has to offer takes seconds to find: only once the filter is opened.
-    """
+    """Ask for a filter; a large corpus's options, slow to find, wait until it is opened."""
     names = [column.name for column in corpus.corpus.columns]
     keys = {name: f"only-{place}-{corpus.corpus.id}" for place, name in enumerate(names)}
     labels, numbers = corpus.filters
@@ -274,7 +263,7 @@ def _choose_filter(corpus: OpenCorpus) -> TextFilter | None:
 
 
 def _choose_values(corpus: OpenCorpus, name: str, key: str) -> tuple[str, ...]:
-    """The chosen values of a column, of which the most frequent come first; ``""`` is none."""
+    """Ask for values of a column, the most frequent first; ``""`` is none."""
     sizes = corpus.sizes(name)
     values = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
     if sum(sizes.values()) < corpus.n_texts:
@@ -291,7 +280,7 @@ def _choose_values(corpus: OpenCorpus, name: str, key: str) -> tuple[str, ...]:
 
 
 def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float] | None:
-    """The chosen range of a column of numbers; None for all of them."""
+    """Ask for a range of a column of numbers; None for all of them."""
     span = corpus.span(name)
     if span is None or span.low == span.high:
         return None
@@ -317,7 +306,7 @@ def show_background_run(
 
 
 def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
-    """Where the sentence lands, by the id of a map; panels for maps still at work."""
+    """Where the sentence lands, by map id; panels for maps still at work."""
     sentence: str = st.session_state.get(SENTENCE, "")
     placements: dict[str, PlacedSentence] = {}
     for open_map in maps if sentence else ():

@@ -62,10 +62,7 @@ Sides = tuple[float, float, float, float]
 
 
 def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
-    """Ways to colour the points, by key, with their names; labels come first.
-
-    A large corpus has none that needs all texts or the neighbours of all texts.
-    """
+    """Names of ways to colour points, by key, labels first; fewer for a large corpus."""
     corpus = maps[0].corpus
     options = {f"label:{name}": name for name in corpus.label_names}
     options[CLUSTERS] = "Clusters"
@@ -86,7 +83,6 @@ def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
 
 
 def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
-    """The colours of the points of one of the maps."""
     key = (option, *(drawn_map.kept.id for drawn_map in view.maps if option == COMMON))
     return open_map.recent.get(key, lambda: _make_colour(view, option, open_map))
 
@@ -121,27 +117,20 @@ def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 class LargeView:
     """What is drawn of a large map: some points in a window, and the density of all."""
 
-    points: LargePoints  # some of those in the window that a filter lets through
-    n: int  # of which they are some
-    sides: Sides | None  # of the window: left, right, bottom, top; None for the whole map
+    points: LargePoints  # a sample of those in the window that the filter shows
+    n: int  # number of points sampled from
+    sides: Sides | None  # left, right, bottom, top of the window; None for the whole map
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """A map as it is drawn: the figure, the rows of its points, what is drawn of a large map."""
-
     figure: go.Figure
-    rows: np.ndarray
+    rows: np.ndarray  # of its points
     large: LargeView | None = None
 
 
 def show_maps(view: MapView, *, named: bool) -> None:
-    """Show the maps side by side, with one selection on all of them.
-
-    Args:
-        view: one map or two.
-        named: whether the clusters' names stand on the maps.
-    """
+    """Show the maps side by side with one selection on all; ``named``: with clusters' names."""
     n = view.corpus.n_texts
     drawn = drawn_rows(n)
     if view.corpus.is_large:
@@ -217,7 +206,7 @@ def _draw(
 
 
 def _select_points(view: MapView, open_map: OpenMap, option: str, colour: PointColour) -> LargeView:
-    """What is drawn of the visible part of a large map; ``option`` names the colour."""
+    """What to draw of the visible part of a large map; ``option`` names the colour."""
     window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
     def make() -> LargeView:
@@ -280,7 +269,6 @@ def _draw_large(view: MapView, open_map: OpenMap, large: LargeView, standout: St
 
 
 def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
-    """A map with its handlers, downloads and captions."""
     corpus, large = view.corpus, drawing.large
     store, kept, n = corpus.store, corpus.corpus, corpus.n_texts
 
@@ -332,7 +320,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
 
 
 def _make_page(view: MapView, drawn: np.ndarray) -> str:
-    """A standalone page with all shown maps, each with its chosen colours at first."""
+    """A standalone page of all shown maps, which opens with their chosen colours."""
     options = list_colours(view.maps)
     pages = []
     for first, open_map in zip(view.colours, view.maps, strict=True):
@@ -347,7 +335,7 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
 
 
 def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
-    """Explain it where a sentence's star lies far from its nearest texts."""
+    """Explain why a sentence's star lies far from its nearest texts, where it does."""
     if placement.position is None:
         return
     points, near = open_map.coordinates, placement.near.first(K).indices[0]
@@ -362,7 +350,7 @@ def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
 
 
 def _describe_fit(open_map: OpenMap) -> str:
-    """How many texts a large map was fitted on, and the recall of its neighbours; plain text."""
+    """How many texts a large map was fitted on, and the recall of its neighbours."""
     n, fitted, recall = open_map.corpus.n_texts, open_map.kept.n_fitted, open_map.kept.recall
     facts = []
     if fitted is not None and fitted < n:

@@ -74,7 +74,7 @@ _TABLE_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class DataChoice:
-    """The data that are chosen, and of a saved corpus its id and the embeddings that it has."""
+    """The chosen data, and for a saved corpus its id and saved embeddings."""
 
     data: DataSet
     corpus: str = ""
@@ -82,10 +82,7 @@ class DataChoice:
 
 
 def choose_evaluation() -> tuple[Evaluate | None, bool]:
-    """Ask for data and methods; also whether *Evaluate* was pressed.
-
-    The task is None, with a message, while something is missing or not valid.
-    """
+    """Ask for an evaluation, None while it is incomplete; also whether *Evaluate* was pressed."""
     left_column, right_column = wide_columns(2, "evaluation-given")
     choice: DataChoice | None = None
     measures: tuple[Measure, ...] = ()
@@ -127,11 +124,7 @@ def _is_example() -> bool:
 
 
 def _choose_data() -> DataChoice | None:
-    """Ask for the data; None, with a message, while something is missing.
-
-    Raises:
-        NeuralvizError: the data cannot be read.
-    """
+    """Ask for the data; None, with a message, while something is missing."""
     open_upload(KEY)
     st.session_state.setdefault(f"{KEY}-source", "Example")
     sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
@@ -164,7 +157,6 @@ def _read_example(name: str) -> DataSet:
 
 
 def choose_upload() -> DataSet | None:
-    """Ask for a table; None, with a message, while something is missing."""
     upload = upload_table(KEY, _TABLE_COLUMNS, row_limit(MAX_ROWS))
     return None if upload is None else _read_upload(*upload)
 
@@ -208,7 +200,7 @@ def _choose_corpus() -> DataChoice | None:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> DataSet:
-    """The data of a corpus; its name is in the cache key because it may change."""
+    """The data of a corpus; its name, which may change, is part of the cache key."""
     store = CorpusStore()
     return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=row_limit(MAX_ROWS))
 
@@ -241,11 +233,7 @@ def _load_hub_data(name: str, max_rows: int) -> DataSet:
 
 
 def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
-    """Ask for a probe; the data to probe, and its measures, empty for the default ones.
-
-    Raises:
-        TextError: the task cannot be made from the texts.
-    """
+    """Ask for a probe; returns the data to probe and its measures, none for the default ones."""
     data = choice.data
     is_labelled = isinstance(data, LabelledData)
     task = st.selectbox(
@@ -275,7 +263,7 @@ def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask
 
 
 def _list_specs(table: str, choice: DataChoice | None) -> Mapping[str, EmbedderSpec]:
-    """By label, the embeddings that exist already: of a saved corpus, or imported vectors."""
+    """Embeddings that exist already, by label: those of a saved corpus, or imported vectors."""
     if choice is None:
         return {}
     if table == SAVED_EMBEDDINGS:
@@ -284,7 +272,7 @@ def _list_specs(table: str, choice: DataChoice | None) -> Mapping[str, EmbedderS
 
 
 def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
-    """By label, the imported vectors of all texts that a corpus of this browser has, too."""
+    """Imported vectors, by label, of this browser's corpora that cover all the texts."""
     try:
         store = corpus_store()
         imported = imported_specs(store.vectors, text_keys(data.texts))
@@ -371,11 +359,7 @@ def _build_rows(
     options: str,
     model: str | None,
 ) -> tuple[Row, ...]:
-    """The rows of the plan; none, with a message, while something is missing.
-
-    Raises:
-        NeuralvizError: a method, an option or a model cannot be used.
-    """
+    """The rows of the plan; none, with a message, while something is missing."""
     if table not in EXPERIMENTS and not names:
         st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
         return ()
@@ -410,11 +394,7 @@ def _count_blocks(model_id: str) -> int:
 
 
 def _choose_measuring(choice: DataChoice | None) -> tuple[int, DataSet | None]:
-    """Ask for the voting neighbours and what counts as similar, where the data need it.
-
-    Raises:
-        SettingsError: the dissimilar threshold is above the similar one.
-    """
+    """Ask for the voting neighbours and what counts as similar, where the data need it."""
     if choice is None:
         return K, None
     data = choice.data
@@ -423,7 +403,7 @@ def _choose_measuring(choice: DataChoice | None) -> tuple[int, DataSet | None]:
 
 
 def _choose_k(data: DataSet) -> int:
-    """Ask for the number of voting neighbours: first ten, or fewer for labels with few texts."""
+    """Ask for the number of voting neighbours: at first ten, or fewer for labels with few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
     first = suggest_k([list(Counter(labels).values())])
     chosen = st.number_input(
@@ -456,6 +436,6 @@ def _choose_thresholds(data: ScoredData) -> ScoredData:
     )  # fmt: skip
     if (similar, dissimilar) == (data.similar, data.dissimilar):
         return data
-    range_note = BY_RANGE.note(data.scores)  # they no longer follow the range
+    range_note = BY_RANGE.note(data.scores)  # thresholds no longer follow the range
     notes = tuple(note for note in data.notes if note != range_note)
     return replace(data, similar=similar, dissimilar=dissimilar, notes=notes)

@@ -64,7 +64,6 @@ UNKNOWN = (np.nan, np.nan)  # an interval
 
 
 def show() -> None:
-    """Show data, methods, *Evaluate* and results; at first, the example's recorded results."""
     task, pressed = choose_evaluation()
     view = ""
     if task is None and pressed:
@@ -86,7 +85,7 @@ def show() -> None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _load_recorded_runs() -> dict[str, Run[EvaluationState]]:
-    """The recorded evaluations as runs that are over, by name of the example."""
+    """Recorded evaluations as finished runs, by name of the example."""
     return {
         name.lower(): Run.from_result(
             Evaluate.for_current_models(results.plan), EvaluationState(results)
@@ -96,14 +95,12 @@ def _load_recorded_runs() -> dict[str, Run[EvaluationState]]:
 
 
 def _show_state(
-    state: EvaluationState, live: bool, *, related: Mapping[str, Run[EvaluationState]]
+    state: EvaluationState,
+    live: bool,
+    *,
+    related: Mapping[str, Run[EvaluationState]],  # other tasks on the same texts, by task
 ) -> None:
-    """Show the verdict, its figures, the numbers, the worst cases, and other views.
-
-    Args:
-        live: whether the evaluation still runs; there are no figures then.
-        related: evaluations of other tasks on the same texts, by task.
-    """
+    """Show the verdict, its figures, the numbers, the worst cases, and other views."""
     results = state.results
     if not results.cells:
         return
@@ -140,7 +137,7 @@ def _show_state(
 def _show_verdict(
     results: Results, related_results: Mapping[str, Results], *, live: bool
 ) -> Yardstick | None:
-    """Show the verdict; returns the chosen measure, if there is one."""
+    """Show the verdict; return the chosen measure, if there is one."""
     headline_place = st.container()
     yardsticks = {yardstick.short: yardstick for yardstick in yardsticks_of(results, 0)}
     yardstick = next(iter(yardsticks.values()), None)
@@ -164,12 +161,11 @@ def _show_verdict(
 
 
 def _name_method(label: str) -> str:
-    """The label of a method in a sentence."""
     return f"**{plain(label)}**"
 
 
 def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
-    """Draw each method's result and the lead of the best; whether there is a figure."""
+    """Draw each method's result and the lead of the best; return whether there is a figure."""
     chart = plots.yardstick_figure(results, 0, yardstick)
     if chart is None:
         return False
@@ -192,7 +188,6 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
 
 
 def _tabulate_values(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    """A measure of every method with its interval."""
     rows = [
         (label, value, *(yardstick.interval(measured) or UNKNOWN))
         for _, label, measured in results.finished(0)
@@ -202,7 +197,7 @@ def _tabulate_values(results: Results, yardstick: Yardstick) -> pd.DataFrame:
 
 
 def _tabulate_leads(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    """How far each method is ahead of each that is not better, with intervals."""
+    """Leads of each method over those that are not better, with intervals."""
     rows = [
         (lead.first, lead.second, lead.value, *(lead.interval or UNKNOWN), lead.is_decided)
         for lead in compute_leads(results, 0, yardstick)
@@ -256,14 +251,10 @@ def _pick_method(
     results: Results,
     yardstick: Yardstick,
     key: str,
-    among: Collection[str] | None = None,
+    among: Collection[str] | None = None,  # labels to choose from; all by default
     label: str = "Method",
 ) -> tuple[str, Measured]:
-    """Ask for a method; other results or another measure select the best one again.
-
-    Args:
-        among: labels to choose from, at least one; by default all.
-    """
+    """Ask for a method; other results or another measure select the best one again."""
     measured_by_label = {
         name: measured
         for name, measured in best_first(results, 0, yardstick)
@@ -300,7 +291,7 @@ def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> No
 
 
 def _show_cases(cases: Cases, place: str, label: str, provenance: About) -> None:
-    """The table of one kind of cases, the worst first, and its download."""
+    """Show one kind of cases as a table, the worst first."""
     frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
     st.markdown(f"**{cases.title}**")
     list_worst(frame, f"evaluation-worst-{place}")

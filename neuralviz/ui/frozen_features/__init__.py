@@ -1,1 +1,1 @@
-"""The page on frozen features: small models that learn people's scores from a frozen one."""
+"""The page on frozen features: small models that learn people's scores from frozen vectors."""

@@ -1,4 +1,4 @@
-"""Pairs, model, pooling, rungs and seeds of a ladder."""
+"""The widgets of the page on frozen features: pairs, model, pooling, rungs and seeds."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ _MODEL_HELP = (
 
 
 def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
-    """Ask for a ladder; also the run over its layers, and whether *Train* was pressed.
-
-    The ladder and the run are None, with a message, while something is missing.
-    """
+    """Ask for a ladder; returns it, the run over its layers, and whether *Train* was pressed."""
     left_column, right_column = wide_columns(2, f"{KEY}-given")
     with left_column:
         pairs = choose_scored_pairs()
@@ -67,7 +64,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
 
 
 def choose_scored_pairs() -> ScoredPairs | None:
-    """Ask for pairs: the example's or a table's; None, with a message, without any."""
+    """Ask for pairs, the example's or a table's; None, with a message, without any."""
     choice = choose_pairs(KEY, _load_example)
     if choice is None:
         return None
@@ -86,7 +83,7 @@ def _load_example() -> tuple[str, ScoredPairs]:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def load_recorded_run() -> Run[Ladder] | None:
-    """The recorded ladder as a run that is over, the same one for all sessions."""
+    """The recorded ladder as a finished run, the same one for all sessions."""
     ladder = recorded_ladder()
     return None if ladder is None else Run.from_result(example_ladder(), ladder)
 
@@ -100,11 +97,7 @@ def _look_at_layers(model: ModelRef, pairs: ScoredPairs) -> Run[Ladder]:
 
 
 def _choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
-    """Ask how token vectors become a text's vector at each layer.
-
-    Args:
-        model_poolings: the model's poolings, its default first; empty while it is not loaded.
-    """
+    """Ask for a pooling, at first the model's default; all are offered while it is not loaded."""
     options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
     default = next((name for name in model_poolings[:1] if name in options), options[0])
     chosen = st.selectbox(
@@ -120,11 +113,6 @@ def _choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
 
 
 def _choose_settings(pooling: PoolingName) -> LadderSettings:
-    """Ask for rungs and seeds.
-
-    Raises:
-        SettingsError: no rung is chosen.
-    """
     rungs = st.pills(
         "Rungs",
         RUNGS,

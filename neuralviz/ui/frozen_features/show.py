@@ -55,7 +55,6 @@ _SILENT = RunSentences(start="Loading the model …", describe_done=lambda _: ""
 
 
 def show() -> None:
-    """Show pairs, model, *Train*, ladder and layers; at first, the recorded ladder."""
     task, looking, pressed = choose_ladder()
     if pressed:
         put_upload_in_address(KEY)
@@ -110,7 +109,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
 
 
 def _show_layers(looking: Run[Ladder]) -> None:
-    """Show how well the cosine at each layer follows human scores, before anything is learnt."""
+    """Show how well the cosine at each layer follows human scores before any training."""
     draw_layers = partial(_draw_layers, looking.task.model.id)
     if looking is load_recorded_run():
         draw_layers(looking.result, live=False)
@@ -164,7 +163,6 @@ def _show_numbers(ladder: Ladder) -> None:
 
 
 def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    """A row per baseline and rung."""
     columns = ("name", "dev Spearman", "Spearman", "low", "high", "Pearson", "seeds")
     rows = [
         (
@@ -223,7 +221,7 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
 
 
 def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
-    """Draw predictions against human scores with the worst of them, and their errors."""
+    """Draw predictions against human scores, and list the worst."""
     test = ladder.test
     assert test is not None
     pairs = ladders.worst_predictions(test, result.predicted, len(test.scores))
@@ -252,7 +250,6 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
-    """Ask for a name, and save the rung as a similarity model."""
     if effective_settings().demo:
         st.caption("Similarity models cannot be saved in this demo.")
         return

@@ -1,4 +1,4 @@
-"""The layer dynamics page below its title: one of its views."""
+"""The layer dynamics page below its title, which shows one of its views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ VIEWS = {
 
 
 def show() -> None:
-    """Draw the chosen view."""
     view = choose_one(
         st.segmented_control,
         "View",
@@ -31,5 +30,5 @@ def show() -> None:
 
 
 def _leave_texts() -> None:
-    """Remove the texts of the former view from the address; each view has its own."""
+    """Remove the former view's texts from the address; each view has its own."""
     st.query_params.pop("view", None)

@@ -37,7 +37,6 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
 def show() -> None:
-    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
     run: Run[RunRecord] | None = None
@@ -81,10 +80,7 @@ def show() -> None:
 
 
 def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
-    """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
-
-    None where the last run has another text or other settings than the widgets.
-    """
+    """Ask for a run's settings; *Tune* or a first visit starts it. None if the last run differs."""
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
         kinds = _choose_kinds(layers)
@@ -129,7 +125,6 @@ def _get_task(run: Run[RunRecord]) -> TuneBlocks:
 
 
 def _describe_run(task: TuneBlocks) -> About:
-    """Title and settings of a run, for downloads."""
     settings = task.settings
     return About(
         "What micro-tuning on a text changes, by block",
@@ -189,7 +184,7 @@ def _show_marks(
 
 
 def _show_loss(record: RunRecord) -> None:
-    """Show the last loss, how far it is from the first, and the way between them."""
+    """Show the last loss, how far it is from the first, and its course between them."""
     losses = record.loss[: record.epochs_reached, 0]
     losses = losses[np.isfinite(losses)]
     if not len(losses):
@@ -206,7 +201,6 @@ def _show_loss(record: RunRecord) -> None:
 
 
 def _show_by_epoch(run: Run[RunRecord], measure: str) -> None:
-    """Draw the change of each block, epoch by epoch."""
     task, record = _get_task(run), run.result
     n_epochs, unit, blocks = record.epochs_reached, MEASURES[measure].lower(), task.grid.blocks
     totals = task.grid.totals(record.delta_norm[:, 0], per_value=measure == "per value")

@@ -45,7 +45,6 @@ COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "
 
 
 def show() -> None:
-    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         model_id = choose_text_model()
@@ -75,7 +74,7 @@ def show() -> None:
 
 
 def _choose_pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a table; None without any, which the page explains."""
+    """The example's pairs, or those of a table; None, with a message, without any."""
     chosen = choose_pairs(KEY, _read_example)
     if chosen is None:
         return None
@@ -199,7 +198,7 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
 
 
 def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
-    """How the result depends on one of the two settings."""
+    """Draw how the result depends on one of the two settings."""
     by_variant, first = result.layer_starts, 0
     if setting == "layer window":
         by_variant, first = result.windows, 1

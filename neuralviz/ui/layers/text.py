@@ -79,19 +79,17 @@ EXAMPLES = {
 
 
 def ask_text() -> str:
-    """A field for the text of the views "A text" and "Change by block", and examples."""
     examples = {name: {"followed-text": text} for name, text in EXAMPLES.items()}
     (text,) = ask_text_fields("followed", {"Text": EXAMPLES["Two banks"]}, examples, height=100)
     return text
 
 
 def ask_more_figures() -> bool:
-    """A switch for the further figures of a view; whether it is on."""
+    """A switch for the further figures of a view."""
     return st.toggle("More figures", key="layers-more", **REMEMBERED)
 
 
 def show() -> None:
-    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
@@ -105,22 +103,21 @@ def show() -> None:
     )
     with output:
         show_run_panel(RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
-    shown = _find_last()
-    if shown is not None and ask_more_figures():
-        with dim_old_results(f"{KEY}-more", shown is not run):
-            draw = partial(show_figure, provenance=_describe_run(shown))
-            _show_maps(shown.result.states, draw)
-            _show_layer_weights(shown.result.states, shown.result.weights, draw)
-            _show_sensitivity(shown.result.sensitivity, draw)
+    latest = _find_last()
+    if latest is not None and ask_more_figures():
+        with dim_old_results(f"{KEY}-more", latest is not run):
+            draw = partial(show_figure, provenance=_describe_run(latest))
+            _show_maps(latest.result.states, draw)
+            _show_layer_weights(latest.result.states, latest.result.weights, draw)
+            _show_sensitivity(latest.result.sensitivity, draw)
 
 
 def _find_last() -> Run[FollowedText] | None:
-    """The last run with a result: it is shown while another text is read, or cannot be."""
+    """The last run with a result, shown while another text is read, or cannot be."""
     return next((run for run in reversed(RUNS.list_runs()) if run.result is not None), None)
 
 
 def _choose_settings(model: TextModel) -> SbertWkSettings:
-    """Widgets for SBERT-WK's settings, within the model's number of layers."""
     windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
     with st.expander("SBERT-WK settings", icon=":material/tune:"):
         columns = [*st.columns(2), *st.columns(2)]
@@ -168,7 +165,6 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
 
 
 def _describe_run(run: Run[FollowedText]) -> About:
-    """Title and settings of a result, for downloads."""
     followed, settings = run.result, run.result.weights.settings
     return About(
         "A text, layer by layer",
@@ -188,10 +184,10 @@ def _describe_run(run: Run[FollowedText]) -> About:
 
 def _show_words(result: FollowedText | None, live: bool) -> None:
     """Draw the headline, the text with its important words, and how far the words turn."""
-    shown = _find_last()
-    if shown is None:
+    latest = _find_last()
+    if latest is None:
         return
-    states, weights = shown.result.states, shown.result.weights
+    states, weights = latest.result.states, latest.result.weights
     if states.is_cut:
         st.info(
             f"The text has {len(states.text):,} tokens, more than fit in the model's window, so "
@@ -199,9 +195,9 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
             f"{len(states.tokens):,} tokens, special tokens included.",
             icon=":material/content_cut:",
         )
-    words, provenance = followed_words(states, weights.importance), _describe_run(shown)
+    words, provenance = followed_words(states, weights.importance), _describe_run(latest)
     headline = plain(describe_text(words, weights))
-    with dim_old_results(KEY, shown.result is not result), slide(KEY, headline):
+    with dim_old_results(KEY, latest.result is not result), slide(KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
             _show_turns(words, int(weights.layers[0]), provenance)
@@ -214,7 +210,7 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
 
 
 def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
-    """The words of the text, coloured by their share of the sentence vector."""
+    """Draw the text, its words coloured by their share of the sentence vector."""
     shares = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(shares)]
     highest = max(float(shares.max(initial=0.0)), 1e-12)
@@ -271,7 +267,6 @@ def _tint(strength: float) -> str:
 
 
 def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
-    """A sentence on the importance of the special tokens."""
     shares = zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
     notes = [f"{token} has {share:.1%}" for token, share in shares]
     notes += [f"{token} is not used" for token in states.tokens[states.n_counted :]]
@@ -279,7 +274,7 @@ def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
 
 
 def _show_turns(words: Sequence[FollowedWord], first_layer: int, provenance: About) -> None:
-    """How far the words' vectors turn in every layer."""
+    """Draw how far the words' vectors turn in every layer."""
     cosines = np.array([word.turns for word in words])
     axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
     importance = np.repeat([word.importance for word in words], cosines.shape[1])
@@ -296,7 +291,7 @@ def _show_turns(words: Sequence[FollowedWord], first_layer: int, provenance: Abo
 
 
 def _show_maps(states: TokenStates, draw: Draw) -> None:
-    """The cosine map of a token or of their mean, and its offset diagonals."""
+    """Draw the cosine map of a token or of their mean, and its offset diagonals."""
     st.subheader("How the vectors change direction", anchor=False)
     names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
     names |= {i: f"{i}. {shorten(token, 40)}" for i, token in enumerate(states.tokens)}
@@ -341,7 +336,7 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
 
 
 def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) -> None:
-    """Alignment, novelty and both together, token by token."""
+    """Draw alignment, novelty and both together, token by token."""
     st.subheader("Which layers shape a word's vector", anchor=False)
     kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
     titled = {name.title(): values for name, values in kinds.items()}
@@ -364,7 +359,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 
 def _show_sensitivity(result: Sensitivity, draw: Draw) -> None:
-    """How similar the sentence vector stays at other settings."""
+    """Draw how similar the sentence vector stays at other settings."""
     st.subheader("Effect of the settings", anchor=False)
     windows, starts = result.windows, result.layer_starts
     chosen = (result.settings.window, result.settings.layer_start)

@@ -43,7 +43,6 @@ GROUPS = {"low": "Low: steady change", "middle": "Middle", "high": "High: uneven
 
 
 def show() -> None:
-    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         model_id = choose_text_model()

@@ -35,10 +35,7 @@ SHORT_WORK = 20_000  # characters times epochs: too short to announce its durati
 
 
 def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
-    """1-D parameters and vocabulary size; of the bundled model without loading it.
-
-    None when the model is not available yet; the page has said so.
-    """
+    """1-D parameters and vocabulary size, the bundled model's without loading it."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
@@ -60,7 +57,7 @@ def list_presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[st
 def ask_settings(
     layers: Sequence[Layer], vocab_size: int, texts: Sequence[str]
 ) -> TuningSettings | None:
-    """Widgets for the settings of a run; None where one is not valid, which the page explains."""
+    """Ask for the settings of a run; None, with a message, where one is not valid."""
     with st.expander(
         "Settings", icon=":material/tune:", key="settings", on_change="rerun"
     ) as place:
@@ -118,7 +115,6 @@ def ask_settings(
 
 
 def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
-    """Widgets for the number of epochs and the learning rate."""
     epochs = st.number_input(
         "Epochs",
         value=TuningSettings.epochs,
@@ -144,11 +140,7 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
 def check_choices(
     layers: Sequence[str], epochs: int, learning_rate: float, **others: Any
 ) -> TuningSettings:
-    """The settings of a run from what the widgets hold.
-
-    Raises:
-        SettingsError: one is not valid.
-    """
+    """The settings of a run from the widgets' values; raises SettingsError if one is not valid."""
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     if not layers:
         raise SettingsError("Choose at least one layer.")
@@ -156,7 +148,7 @@ def check_choices(
 
 
 def pick_text(record: RunRecord) -> int:
-    """A box that chooses a text of a run; other runs on the same texts keep the choice."""
+    """Ask for a text of a run; other runs on the same texts keep the choice."""
     if len(record.texts) == 1:
         return 0
     return st.selectbox(
@@ -169,12 +161,10 @@ def pick_text(record: RunRecord) -> int:
 
 
 def digest_texts(record: RunRecord) -> str:
-    """A digest of a run's texts, for the keys of widgets."""
     return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
-    """Widgets for the layers to tune; the names of the chosen ones."""
     presets = list_presets(layers, vocab_size)
     first = next(iter(presets), "Choose")
     preset = choose_one(st.pills, "Layers", [*presets, "Choose"], default=first, key="layers")

@@ -175,7 +175,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
 
 
 def list_losses(record: RunRecord) -> pd.DataFrame:
-    """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
+    """A row for every number of epochs from 0; unknown losses are empty."""
     started = record.started_texts
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
@@ -241,9 +241,9 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
 
 
 def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
-    """`gradient`, `neural` with one epoch, and `neural` as a run: names, and options as typed."""
+    """Names and options of `gradient`, of one epoch of `neural`, and of the run."""
     settings, model_id = record.settings, record.model_id
-    is_at_hand = model_id == BUNDLED or is_held("masked", model_id)  # else a page would load it
+    is_at_hand = model_id == BUNDLED or is_held("masked", model_id)  # a page must not load it
     layers = find_layers(model_id) if is_at_hand else None
     presets = list_presets(*layers) if layers is not None else {}
     typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
@@ -268,16 +268,8 @@ def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]
 
 
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
-    """A sentence with blanks, filled before and after micro-tuning on a text.
-
-    The model is loaded when somebody first asks for it; on the tour, the bundled one by itself.
-
-    Args:
-        record: of a run that is over.
-        model: that it was run on, as its files were then.
-        key: begins the keys of the widgets.
-        text: the one that is looked at.
-    """
+    """A sentence with blanks, filled by the run's model before and after tuning on a text."""
+    # the model is loaded when somebody asks for it; on the tour, the bundled one by itself
     if text not in record.started_texts:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))

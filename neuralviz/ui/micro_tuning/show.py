@@ -78,7 +78,6 @@ _LAYOUT = """<style>
 
 
 def show() -> None:
-    """Draw the page: texts, settings, *Tune*, the runs beside them, and their results below."""
     st.html(_LAYOUT)
     model_id = chosen_model_id()
     input_column, live_column = st.columns([3, 7], gap="large")
@@ -109,11 +108,7 @@ def show() -> None:
 
 
 def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
-    """Widgets for the settings, and *Tune*; starts a run, or finds the one that the address names.
-
-    Returns:
-        The settings; None where they are not valid or there is no model, as the page has explained.
-    """
+    """Ask for settings; start a run at *Tune*, or find the address's. None if they are invalid."""
     layers = find_layers(model_id)
     if layers is None:
         return None
@@ -147,7 +142,7 @@ def _is_tour_example(model_id: str) -> bool:
 
 
 def _restore(task: TuneTexts) -> bool:
-    """Make the run of a task the last one; whether there is one, or a recording."""
+    """Make the run of a task the last one; return whether there is one, or a recording."""
     _restore_earlier(task)
     recorded = recorded_run()
     asked = (task.model.id, task.texts, task.settings)
@@ -183,7 +178,6 @@ def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
-    """The earlier settings that `_write_changes` wrote."""
     changes = json.loads(written)
     for name in changes.keys() & {"layers", "betas"}:
         changes[name] = tuple(changes[name])
@@ -263,7 +257,7 @@ def _show_recorded(text: int) -> None:
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
-    """Show the results of finished runs, each for its chosen text; at first the recorded one's."""
+    """Show the results of finished runs for their chosen texts; at first the recorded one's."""
     if not runs:
         record = recorded_run()
         _let_the_browser_draw()
@@ -281,11 +275,8 @@ def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> Non
 
 
 def _let_the_browser_draw() -> None:
-    """Hold back what comes next until the first figures can be seen, once a session.
-
-    What lies below them (a table, figures that do not move) makes the browser load megabytes of
-    script, and it would do that first.
-    """
+    """Hold back what comes next until the first figures can be seen, once a session."""
+    # the browser would first load megabytes of script for tables and static figures below them
     if "has-drawn" in st.session_state or not is_served():
         return
     with let_others_draw():

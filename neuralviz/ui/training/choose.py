@@ -37,8 +37,7 @@ from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.words import many
 
-CORPUS = "training-corpus"
-"""Where session and address keep the id of the corpus."""
+CORPUS = "training-corpus"  # session state and address: the id of the corpus
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
@@ -50,11 +49,7 @@ _PAIR_LINES: dict[PairKind, str] = {
 
 
 def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bool]:
-    """Ask for a training; None while something is missing. Also whether *Train* was pressed.
-
-    Args:
-        corpora: at least one.
-    """
+    """Ask for a training, None while it is incomplete; also whether *Train* was pressed."""
     left_column, right_column = wide_columns(2, "training-given")
     with left_column:
         corpus = _choose_corpus(corpora)
@@ -160,7 +155,6 @@ def _choose_kinds() -> list[PairKind]:
 
 
 def _choose_settings() -> dict[str, Any]:
-    """Ask for the options of `TrainingSettings`."""
     part: Part = choose_one(
         st.segmented_control,
         "What is trained",
@@ -210,7 +204,6 @@ def _choose_settings() -> dict[str, Any]:
 
 @st.cache_data(max_entries=2, show_spinner="Reading the corpus …")
 def load_texts(corpus_id: str) -> tuple[str, ...]:
-    """The texts of a saved corpus."""
     store = CorpusStore()
     return tuple(store.texts(store.corpus(corpus_id)))
 

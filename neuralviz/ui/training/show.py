@@ -61,7 +61,6 @@ PIXELS_A_ROW = 46
 
 
 def show() -> None:
-    """Show corpus, encoder, pairs, *Train* and the training; at first, the recorded one."""
     try:
         store = CorpusStore()
         add_textbooks_once(store)
@@ -106,10 +105,7 @@ def _offer_example(store: CorpusStore) -> None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
-    """The recorded training as a run that is over, the same one for all sessions.
-
-    None where it is of other texts: a corpus of one's own may have the example's name.
-    """
+    """The recorded training as a finished run; None if the example corpus has other texts."""
     lessons, texts = jobs.recorded_lessons(), load_texts(corpus_id)
     if not lessons or texts != tuple(textbooks().texts):
         return None
@@ -138,11 +134,7 @@ def _describe_stopped(lessons: Lessons) -> str:
 
 
 def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_recorded: bool) -> None:
-    """Show the main finding, loss and accuracy live; the map and *Save* when the run is over.
-
-    Args:
-        is_recorded: whether the run comes with neuralviz, without weights to save.
-    """
+    """Show the main finding, loss and accuracy live; the map and *Save* when the run is over."""
     task = run.task
     try:
         corpus = CorpusStore().corpus(task.corpus)
@@ -371,11 +363,7 @@ def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> N
 
 
 def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
-    """Save an encoder of a training under a name.
-
-    Raises:
-        NeuralvizError: the name or the weights cannot be used, or the disk is full.
-    """
+    """Save an encoder of a training under a name."""
     folder = encoders_folder() / check_free_name(name)
     model = shared_text_model(task.model.id)
     store = CorpusStore()
@@ -391,12 +379,7 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
 
 
 def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
-    """Ask for a table of the crops paper, fill it on the chosen corpus and show it.
-
-    Args:
-        chosen: the training of the page; for an embedding table, epochs and rate are the model's.
-        corpus: name of its corpus.
-    """
+    """Ask for a table of the crops paper, fill it on the chosen corpus and show it."""
     settings = chosen.settings[0]
     if not chosen.labels:
         st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
