@@ -123,7 +123,7 @@ class Embedder(Parametrised, ABC):
 
     @abstractmethod
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, [text, 2] losses; `Stopped` if ``should_stop``, polled each second."""
+        """[text, dim] vectors and [text, 2] losses; polls ``should_stop`` every second."""
 
     def _length(self, read: Any) -> int:
         """How long a text is for the model; texts of similar length share a batch."""
@@ -223,7 +223,7 @@ class Embedder(Parametrised, ABC):
         hf_subset: object = None,
         prompt_type: object = None,
     ) -> np.ndarray | Tensor:
-        """Embed texts as ``SentenceTransformer.encode`` does: [text, dim] float32, or [dim] for one.
+        """Embed texts as ``SentenceTransformer`` does: [text, dim] float32, or [dim] for a single one.
 
         Args:
             inputs: a text, a list, an array, a table's column or MTEB's batches; or ``sentences``.
