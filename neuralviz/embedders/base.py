@@ -223,7 +223,7 @@ class Embedder(Parametrised, ABC):
         hf_subset: object = None,
         prompt_type: object = None,
     ) -> np.ndarray | Tensor:
-        """Embed texts as ``SentenceTransformer`` does: [text, dim] float32, or [dim] for a single one.
+        """Embed texts as ``SentenceTransformer`` does: [text, dim] float32, or [dim] for one text.
 
         Args:
             inputs: a text, a list, an array, a table's column or MTEB's batches; or ``sentences``.
