@@ -19,13 +19,7 @@ T = TypeVar("T")
 
 
 class Lazy:
-    """Named values, each made once whichever threads ask for it, and shared by all of them.
-
-    They are made read-only (`frozen`). A value whose making fails is made anew the next time.
-
-    Args:
-        kept: values held at most; the one that was unused for longest is dropped first.
-    """
+    """Read-only values by name, each made once across threads; holds ``kept`` values at most."""
 
     def __init__(self, kept: int | None = None) -> None:
         self._kept = kept

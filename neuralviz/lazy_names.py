@@ -12,12 +12,7 @@ from typing import Any
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and the ``__dir__`` of a package.
-
-    Args:
-        package: its ``__name__``.
-        modules: where each name comes from, by name.
-    """
+    """A package's ``__getattr__`` and ``__dir__``; ``modules`` has the module of each name."""
 
     def resolve(name: str) -> Any:
         """The value of a name of the package.

@@ -26,10 +26,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Limits and workings of a server; a limit that is None does not exist.
-
-    A variable is named like its attribute, in capitals, behind ``NEURALVIZ_``.
-    """
+    """Settings, named ``NEURALVIZ_…`` in the environment; a limit that is None does not exist."""
 
     workers: int | None = None  # processes; 0: the one that serves the pages; None: by the cores
     demo: bool = False  # strangers use it: no model by name or path, nothing saved is changed

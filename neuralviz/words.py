@@ -17,13 +17,7 @@ _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 def free_name(
     name: str, used_names: Iterable[str], mark: str = "", *, fold: Callable[[str], str] = str
 ) -> str:
-    """``name``, or one with a number in brackets behind it that is not taken.
-
-    Args:
-        mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
-            ``name (2)``, ``name (3)``.
-        fold: two names are alike when this makes them equal, such as ``str.casefold``.
-    """
+    """``name``, else a free ``name (2)`` or ``name (mark)``, …; compared after ``fold``."""
     unavailable = {fold(used_name) for used_name in used_names}
     marks = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
     numbers = map(str, itertools.count(2))

@@ -23,10 +23,10 @@ from neuralviz.models.trained import trained_encoder
 
 
 def export(model_id: str, folder: str | Path) -> Path:
-    """Write any model as a folder that other programs load, float32, config included.
+    """Write any model as a new float32 folder, and return its path.
 
-    A sentence encoder becomes a folder that ``sentence-transformers`` loads, pooling included; any
-    other model one that ``transformers`` loads. Raises `ModelError` as `export_model`.
+    Sentence encoders become folders for ``sentence-transformers``, pooling included; other models
+    become folders for ``transformers``. Errors are those of `export_model`.
     """
     if model_id != MINILM and trained_encoder(model_id) is None:
         model = load_text_model(model_id)

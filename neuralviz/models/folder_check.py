@@ -311,10 +311,7 @@ def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
 
 
 def _list_unknown_classes(files: ModelFiles) -> list[str]:
-    """Classes that a checkpoint was saved from and `transformers` would replace by its own.
-
-    `ModelError` where one is of another family than the model's type, by which it would be loaded.
-    """
+    """Saved classes that `transformers` lacks; `ModelError` for one of another model type."""
     kind, names = str(files.config.get("model_type")), files.config.get("architectures")
     unknown = []
     with quiet_transformers() as transformers:

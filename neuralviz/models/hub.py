@@ -98,10 +98,7 @@ def _list_files(model_id: str) -> list[str]:
 
 
 def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
-    """The hub's answer, or what went wrong; a `TimeoutError` when it does not answer in time.
-
-    Asked in a thread: neither looking up a name nor waiting for an answer may take for ever.
-    """
+    """The Hub's answer or an error, a timeout included; in a thread, as name lookup may hang."""
     answer: list[T | Exception] = []
 
     def ask() -> None:

@@ -54,11 +54,7 @@ class Layer:
 
 
 def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
-    """The 1-D parameters among named shapes, in the order of the model, head last.
-
-    Parameters under ``base_prefix`` outside any block count as embeddings. The output layer's bias
-    can be tuned, too, but makes no useful embedding (neural paper, Appendix A).
-    """
+    """1-D parameters, head last; the output bias embeds poorly (neural paper, Appendix A)."""
     layers = []
     for name, shape in shapes.items():
         is_head = not name.startswith(f"{base_prefix}.")
@@ -180,10 +176,9 @@ class LanguageModel(TextModel):
         return last_block_layers(self.layers)
 
     def check_layers(self, names: Iterable[str] | str | None) -> tuple[str, ...]:
-        """Layer names, checked; ``"head"`` gives the head's, ``"last_block"`` the last block's.
+        """Expand ``"head"``, ``"last_block"`` or None (the head, else the last block); check names.
 
-        ``None`` gives the head's, or the last block's where the model's head has none.
-        `SettingsError` for none, for one twice, and for what is no 1-D parameter of this model.
+        `SettingsError` for no layer, a layer given twice, or what is no 1-D parameter of the model.
         """
         if names is None:
             chosen = self.head_layers or self.last_block_layers

@@ -124,10 +124,7 @@ def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> Lan
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
-    """Folder that holds the model's files, and the fingerprint of what is in it.
-
-    A trained encoder's name comes before a folder's or a hub id that is spelt alike.
-    """
+    """A model's folder and fingerprint; a trained encoder precedes folders and hub ids."""
     if not model_id:
         raise ModelError(
             "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."

@@ -89,17 +89,10 @@ def encode_ids(
     *,
     call: Callable[..., Any] | None = None,
 ) -> Tensor:
-    """[layer, row, token, d_model] hidden states of one forward pass.
+    """[layer, row, token, d_model] hidden states of one pass; layer 0 is the embedding output.
 
-    Layer 0 is the embedding output, the last layer what the model gives as its last hidden state.
-
-    Args:
-        ids: [row, token] vocabulary ids.
-        attention: [row, token] 1 where there is a token, 0 at padding.
-        call: runs in place of the model's encoder.
-
-    Raises:
-        ModelError: the network cannot read an input of this length.
+    ``ids`` and ``attention`` are [row, token], attention 0 at padding; ``call`` replaces the
+    encoder. `ModelError` if the network cannot read inputs of this length.
     """
     out = run_pass(model, ids, attention, call=call, output_hidden_states=True)
     return stack_layers(out, ids.shape[1])
@@ -165,10 +158,7 @@ def seeded(*seed: int) -> Iterator[None]:
 
 
 def stack_layers(out: Any, width: int) -> Tensor:
-    """[layer, row, token, d_model] of a pass over inputs of so many tokens.
-
-    Some architectures pad what they read, and some normalise after their last layer.
-    """
+    """[layer, row, token, d_model] hidden states cut to ``width`` tokens, after any final norm."""
     last = getattr(out, "last_hidden_state", None)
     layers = getattr(out, "hidden_states", None)
     if last is None or not layers:
@@ -195,10 +185,9 @@ def probe_habits(
     inputs: ProbeInputs,
     name: str,
 ) -> Habits:
-    """Try what a network's vectors of an input depend on besides the input.
+    """Find out what affects a network's vectors besides the input; the network stays as it is.
 
-    The network, in eval mode, is left as it is. ``run`` gives its vectors, [..., dim] each, of some
-    inputs that share a pass. `ModelError` where it changes its own weights.
+    ``run`` gives [..., dim] vectors of inputs in one pass. `ModelError` if it changes its weights.
     """
     versions = [parameter._version for parameter in network.parameters()]
 
@@ -224,14 +213,14 @@ def probe_habits(
     def agrees_in_batch(entries: Sequence[Any], expected: Sequence[Tensor]) -> bool:
         try:
             together = run_seeded(copy_network(network), *entries)
-        except Exception as error:  # whatever an architecture makes of a batch
+        except Exception as error:  # architectures refuse batches in many ways
             if is_out_of_memory(error):
                 raise
             return False
         return not any(map(differ, expected, together))
 
     batching: Batching = "single"
-    # what changes with the inputs it has read may change with the longest input of a batch
+    # a network that keeps state may also depend on the longest input of a batch
     if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
         batching = "padded"
     else:
@@ -249,14 +238,11 @@ def probe_encoder(
     pad_id: int,
     token_types: TokenTypes | None = None,
 ) -> Behaviour:
-    """Try whether an encoder reads texts at all, and how.
+    """Find out whether and how an encoder reads texts; the network stays as it is.
 
-    The network, in eval mode, is left as it is. ``make_input`` gives the ids of one of two inputs
-    of so many tokens besides the special ones, fewer where the window is shorter.
-
-    Raises:
-        ModelError: the encoder cannot read a text, does not give a vector for every token at every
-            layer, changes its own weights, or lets no token know of another.
+    ``make_input`` gives token ids of one of two inputs, by number and length. `ModelError` if the
+    encoder cannot read a text, lacks a vector for a token or layer, changes its weights, or if its
+    tokens do not affect each other.
     """
     parameters = inspect.signature(network.forward).parameters
     options = {"use_cache": False} if "use_cache" in parameters else {}
@@ -294,7 +280,7 @@ def probe_encoder(
             raise ValueError("it gives infinite or NaN values")
     except ModelError:
         raise
-    except Exception as error:  # whatever an architecture wants that it is not given here
+    except Exception as error:  # architectures may need other arguments
         if is_out_of_memory(error):
             raise
         raise ModelError(
@@ -314,7 +300,7 @@ def probe_encoder(
 
 
 def check_context(before: Tensor, after: Tensor, name: str) -> None:
-    """Check that a changed token changes its neighbours' [token, dim]; else `ModelError`."""
+    """Raise `ModelError` if a changed token leaves its neighbours' [token, dim] as they were."""
     changes = torch.linalg.vector_norm(before - after, dim=1)
     if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
         raise ModelError(
@@ -324,7 +310,7 @@ def check_context(before: Tensor, after: Tensor, name: str) -> None:
 
 
 def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
-    """Whether vectors, [..., dim], differ by more than a part of their length."""
+    """Whether vectors, [..., dim], differ by more than ``tolerance`` of their length."""
     if first.shape != second.shape:
         return True
     gap = torch.linalg.vector_norm(first - second, dim=-1)
@@ -351,7 +337,7 @@ def _list_attributes(network: nn.Module) -> list[Any]:
 
 
 def _positions_depend_on_length(network: nn.Module) -> bool:
-    """Whether rotary positions change where an input, or one read before, is long."""
+    """Whether rotary positions change if this or an earlier input is long."""
     kinds: list[Any] = []
     for module in network.modules():
         kind = getattr(module, "rope_type", None)

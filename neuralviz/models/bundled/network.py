@@ -89,15 +89,10 @@ def _check_minilm() -> None:
 
 
 def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
-    """A ``BertForMaskedLM`` on all-MiniLM-L6-v2's embeddings, in float32 and eval mode.
+    """The bundled model on all-MiniLM-L6-v2's embeddings, in float32 and eval mode.
 
-    Args:
-        tensors: encoder and head by their names in the model, with what the output layer is made
-            of (`output_weight`); without that, the layer is tied to the word embeddings. ``None``
-            takes the encoder of all-MiniLM-L6-v2 and a fresh head, where training starts.
-
-    Raises:
-        ModelError: names or shapes are others, or all-MiniLM-L6-v2's file is not the published one.
+    Without ``tensors``, it starts training: all-MiniLM-L6-v2's encoder, a fresh head, tied output.
+    `ModelError` if the tensors do not fit, or all-MiniLM-L6-v2's file is not the published one.
     """
     with _checking_minilm():
         return _build(tensors)
