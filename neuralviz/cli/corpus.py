@@ -31,7 +31,7 @@ from neuralviz.embedders import (
     split_options,
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps import example as topics
 from neuralviz.maps.exporting import corpus_pieces
@@ -441,6 +441,8 @@ def embed_whole_corpus(
         embed = ray_embedding or embed_corpus
         for last in embed(store, corpus, embedder, should_stop=should_stop):
             on_progress(last)
+        if should_stop():  # asked for in the last batch
+            raise Stopped
         assert last is not None
         return last
 

@@ -48,10 +48,10 @@ class _Tune(Task[WatchedEvent, RunRecord]):
     def progress(self, result: RunRecord) -> Progress:
         epochs = self.settings.epochs
         if not result.epochs_reached:  # on a long text that takes seconds
-            doing = f"Computing the first of {epochs:,} epochs …"
             if not is_held("masked", self.model.id):
-                doing = "Loading the model …"
-            return Progress(doing=doing if epochs > 1 else "Computing the epoch …")
+                return Progress(doing="Loading the model …")
+            first = f"the first of {epochs:,} epochs" if epochs > 1 else "the epoch"
+            return Progress(doing=f"Computing {first} …")
         doing = f"Epoch {result.epochs_reached:,} of {epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"

@@ -264,7 +264,9 @@ def _is_recording(recorded: RecordedTraining) -> bool:
     """Whether a recording from an untrusted file is well formed."""
     labels, n_texts = recorded.labels, len(recorded.texts)
     return (
-        _is_valid(recorded.lesson)
+        isinstance(recorded.texts, tuple)
+        and isinstance(labels, tuple | None)
+        and _is_valid(recorded.lesson)
         and all(isinstance(text, str) for text in (*recorded.texts, *(labels or ())))
         and isinstance(recorded.model, str)
         and (labels is None or len(labels) == n_texts)

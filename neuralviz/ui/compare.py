@@ -162,6 +162,7 @@ def show() -> None:
                 describe_stopped=describe_stopped,
                 describe_done=lambda _: describe_finish(visible.run),
             ),
+            can_start=len(read.texts) > 1,
         )
 
 
@@ -209,7 +210,9 @@ def _find_comparison(task: Compare | None, read: ReadTexts, pressed: bool) -> Vi
         if visible.run is not before:
             for key in (*PAIR, *METHODS):  # so that those with the least agreement are shown
                 st.session_state.pop(key, None)
-        st.session_state.setdefault(LABELS, {})[visible.run.id] = dict(read.labels)
+        saved = st.session_state.get(LABELS, {})
+        labels = {run.id: saved[run.id] for run in RUNS.list_runs() if run.id in saved}
+        st.session_state[LABELS] = {**labels, visible.run.id: dict(read.labels)}
     return visible
 
 

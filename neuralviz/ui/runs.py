@@ -413,13 +413,14 @@ def show_visible_run(
     button: str,  # label of the button that starts a run
     draw: Callable[[Any, bool], None],
     sentences: RunSentences | None = None,
+    *,
+    can_start: bool = True,
 ) -> None:
     """Show a run in its panel, faded where it is of other data or settings."""
     sentences = sentences or RunSentences()
     if not visible.is_current:
-        st.caption(
-            f"The results below are of other data or settings. Press **{button}** to see yours."
-        )
+        invitation = f" Press **{button}** to see yours." if can_start else ""
+        st.caption(f"The results below are of other data or settings.{invitation}")
     if visible.is_recorded:
         invitation = f" Press “{button}” to see it live." if visible.is_current else ""
         sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")

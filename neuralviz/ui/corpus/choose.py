@@ -152,7 +152,8 @@ def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
 
 
 def _read_pasted() -> _NewCorpus:
-    read = ask_pasted("corpus", ("line", "blank line"), height=220)
+    key = f"corpus-{st.session_state.get(_TIMES_ADDED)}"
+    read = ask_pasted(key, ("line", "blank line"), height=220)
     return _NewCorpus(read, shorten(read.texts[0], 30) if read.texts else "")
 
 

@@ -297,7 +297,8 @@ def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     corpus = _open_corpus(folder, corpus_id)
-    opened = OpenMap(corpus, KeptMaps(corpus.store).by_id(corpus.corpus, map_id))
+    without_texts = OpenCorpus(corpus.store, corpus.corpus)  # `open_maps` puts the corpus in
+    opened = OpenMap(without_texts, KeptMaps(corpus.store).by_id(corpus.corpus, map_id))
     _ = opened.points  # read now, before anything deletes the map
     return opened
 

@@ -335,13 +335,17 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
 
 def name_nearest(view: MapView) -> None:
     """Name the shown text that is nearest to the sentence by each method."""
-    methods: dict[str, list[str]] = {}
-    for open_map, name in zip(view.methods, short_method_labels(view.methods), strict=True):
+    labels = short_method_labels(view.methods)
+    label_of = {each.kept.embedder: label for each, label in zip(view.methods, labels, strict=True)}
+    methods: dict[str, dict[str, None]] = {}  # by text; two maps may be of one method
+        str, dict[str, None]
+    ] = {}  # by text; of two maps of a method, either may be placed
+    for open_map in view.maps:
         if (placed := view.placed.get(open_map.kept.id)) is not None:
             for text in view.corpus.texts_at(view.filter_rows(placed.near.indices[0])[:1]):
-                methods.setdefault(text, []).append(name)
+                methods.setdefault(text, {})[label_of[open_map.kept.embedder]] = None
     nearest = [
-        f"“{shorten(text, 120)}”" + f" by {joined(names)}" * (len(view.methods) > 1)
+        f"“{shorten(text, 120)}”" + f" by {joined([*names])}" * (len(view.methods) > 1)
         for text, names in methods.items()
     ]
     if nearest:

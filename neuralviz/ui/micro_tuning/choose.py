@@ -23,7 +23,7 @@ from neuralviz.models.language_model import Layer, head_layers, last_block_layer
 from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import choose_one, choose_precision
+from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
 from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
@@ -120,8 +120,7 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
         value=TuningSettings.epochs,
         step=1,
         key=epochs_key,
-        bind="query-params",
-        persist_state="session",
+        **REMEMBERED,
         help="Number of passes over all masked inputs of a text, from 1 to 1000.",
     )
     learning_rate = st.number_input(
@@ -130,8 +129,7 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
         step=0.005,
         format="%g",
         key=rate_key,
-        bind="query-params",
-        persist_state="session",
+        **REMEMBERED,
         help="AdamW's learning rate. The paper uses 0.01.",
     )
     return epochs, learning_rate
