@@ -50,7 +50,6 @@ def trained_encoders() -> list[TrainedEncoder]:
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    """The trained encoder of a name, if any."""
     if not _NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name
