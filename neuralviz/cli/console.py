@@ -109,7 +109,7 @@ def _describe_bad_value(error: typer.BadParameter) -> str | None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM; Python may die at its end of a caught plain KeyboardInterrupt."""
+    """Ctrl-C or SIGTERM; a subclass, as Python may die of a KeyboardInterrupt that was caught."""
 
 
 _interrupted = threading.Event()
@@ -123,7 +123,7 @@ def interrupt(*_: object) -> None:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[ShouldStop]:
-    """Yield whether Ctrl-C was pressed, even before, as a function; a second one interrupts."""
+    """Yield a function that says whether Ctrl-C was pressed, even before; a second interrupts."""
     before = signal.getsignal(signal.SIGINT)
 
     def note(*_: object) -> None:
@@ -142,7 +142,7 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
 
 
 def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tuple[R, bool]:
-    """Run a task with a bar or ``watch``; the last result, and whether the task was stopped."""
+    """Run a task with a bar or ``watch``; return its last result and whether it was stopped."""
     result, events, stopped = task.start(), list[E](), False
     next_fold = 0.0
     bar = nullcontext(watch) if watch else _bar(task.progress)

@@ -428,7 +428,7 @@ def embed_whole_corpus(
     embedder: Embedder,
     ray_embedding: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
-    """Embed texts without a vector; the corpus, the last event, and how many are still without."""
+    """Embed the missing texts; return the corpus, the last event, and how many lack a vector."""
     last: EmbeddingEvent | None = None
 
     def embed_texts(

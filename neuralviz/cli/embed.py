@@ -161,7 +161,7 @@ def similarity(
 def _embed_texts(
     specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
 ) -> tuple[Comparison, bool]:
-    """Embed texts by each method; what is finished, and whether Ctrl-C was pressed."""
+    """Embed texts by each method; return what is finished and whether Ctrl-C was pressed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # the task reports it
         for spec in specs:  # a model that cannot be loaded is named before anything is embedded
@@ -203,7 +203,6 @@ def _write(
 
 
 def _show(similarities: Sequence[Similarity]) -> None:
-    """Print the spread of each method's products, and how alike the methods rank pairs."""
     names = [similarity.method for similarity in similarities]
     spreads = [
         [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]

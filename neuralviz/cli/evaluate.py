@@ -363,7 +363,6 @@ def _tell_apart(names: Sequence[str], full_names: Sequence[str]) -> Sequence[str
 
 
 def _find_file(name: str) -> Path:
-    """The file of a name; a sample file if there is no other."""
     path = Path(name)
     sample = sample_data() / path.name
     return sample if not path.exists() and path.name == name and sample.is_file() else path

@@ -81,7 +81,7 @@ def find_saved_corpus(
 def add_with_ray(
     store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> tuple[Corpus, bool]:
-    """Save texts as a corpus, and print what was left out; the corpus, and whether it is new."""
+    """Save texts as a corpus and print what was left out; return it and whether it is new."""
     with progress_bars() as bars:
         bar = bars.add_task("Reading texts", total=None)
 
@@ -112,7 +112,7 @@ class RayEmbedding:
         self._left_out.update(left_out)
 
     def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:
-        """Remove and name texts that cannot be embedded; the corpus, and how many are left."""
+        """Remove and name unfit texts; return the corpus and how many texts lack vectors."""
         corpus = store.recount(store.corpus(corpus.id))
         skipped, self._left_out = self._left_out, {}
         killed = {row: entry for row, entry in skipped.items() if entry[1] == KILLED}

@@ -142,7 +142,6 @@ def train_similarity(
 
 
 def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
-    """Save the rung, and its seed, that is best on the dev pairs."""
     best = best_rung(ladder)
     if best is None:
         raise NeuralvizError(
@@ -238,7 +237,6 @@ def score(
 
 
 def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
-    """Print how scores agree with those of the table, unless these are all equal."""
     agreement = correlate(predicted, pairs.scores).spearman
     if not np.isfinite(agreement):
         return

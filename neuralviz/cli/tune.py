@@ -121,7 +121,7 @@ def _run(task: TuneTexts) -> None:
 
 
 def _list_losses(record: RunRecord) -> list[float]:
-    """The measured losses after 0, 1, … epochs, up to the last finite one unless all were made."""
+    """The measured losses after 0, 1, … epochs, infinite and NaN ones included."""
     losses = record.loss_curve(0).tolist()
     return losses if math.isfinite(losses[-1]) else losses[: record.epochs_reached]
 

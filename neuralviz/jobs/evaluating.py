@@ -179,7 +179,6 @@ EXAMPLES = {
 
 
 def example_plan() -> EvaluationPlan:
-    """The recorded plan: every example by the page's default methods."""
     data = tuple(example.read() for example in EXAMPLES.values())
     return EvaluationPlan(data, method_rows(FIRST_METHODS))
 

@@ -144,7 +144,7 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
     lane = "short"
 
     model: ModelRef  # frozen
-    rungs: tuple[SimilarityModel, ...]  # trained; the very same ones make the same task
+    rungs: tuple[SimilarityModel, ...]  # trained; compared by identity
     first: str
     second: str
 
@@ -195,7 +195,6 @@ def example_pairs() -> ScoredPairs:
 
 
 def example_ladder() -> ClimbLadder:
-    """The recorded task: the example with the page's default settings."""
     return ClimbLadder(ModelRef.from_id(MINILM), example_pairs(), LadderSettings())
 
 

@@ -122,7 +122,7 @@ class RunQueue:
             return len(self._unfinished())
 
     def find(self, is_wanted: Callable[[Run[Any]], bool]) -> Run[Any] | None:
-        """The last requested of the unfinished runs that are wanted."""
+        """The latest unfinished run that ``is_wanted``."""
         with self._lock:
             runs = self._unfinished()
         return next((run for run in reversed(runs) if is_wanted(run)), None)
@@ -131,7 +131,6 @@ class RunQueue:
         return [*self._running, *self._waiting]
 
     def n_by_lane(self) -> dict[Lane, tuple[int, int]]:
-        """By lane, how many runs wait and how many are active."""
         with self._lock:
             waiting = Counter(run.task.lane for run in self._waiting)
             running = Counter(run.task.lane for run in self._running)

@@ -218,7 +218,6 @@ def watched_training(
 
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
-    """The recorded task: the example with the page's default settings."""
     settings = [replace(first_settings(), pairs=kind) for kind in KINDS]
     source = PairSource(texts, settings[0])
     return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
@@ -241,8 +240,6 @@ def recorded_lessons() -> tuple[Lesson, ...]:
 
 @dataclass(frozen=True, eq=False)
 class FilledTable:
-    """A table so far."""
-
     cells: tuple[TrainingCell, ...] = ()  # finished
     current: RowProgress | None = None  # None before the first training and after the last
 

@@ -135,7 +135,6 @@ class Workers:
 
     @contextmanager
     def _take_process(self) -> Iterator[_Process]:
-        """The process with the fewest runs, for one more."""
         with self._lock:
             loads = [process.n_runs if process else 0 for process in self._processes]
             process = self._open_process(loads.index(min(loads)))
@@ -206,7 +205,6 @@ class _Process:
             del self._inboxes[number]
 
     def send(self, kind: str, number: int, task: Task[Any, Any] | None = None) -> None:
-        """Send a message, unless the process can take no more."""
         message = pickle.dumps((kind, number, task))
         assert self.popen.stdin is not None
         try:
@@ -232,7 +230,6 @@ class _Process:
         self.is_alive = False
 
     def _listen(self) -> None:
-        """Sort the worker's messages by task, until it is gone."""
         assert self.popen.stdout is not None
         try:
             while True:
@@ -257,7 +254,6 @@ class _Process:
 
 
 def _make_error(failure: tuple[str, bool] | None) -> NeuralvizError | None:
-    """A task's failure as an error, given a sentence and whether the input caused it."""
     if failure is None:
         return None
     sentence, is_input = failure

@@ -70,7 +70,6 @@ def export_model(model: TextModel, folder: str | Path) -> Path:
 
 @contextmanager
 def _new_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``folder`` once everything is written."""
     try:
         folder = Path(folder).expanduser().resolve()
         if folder == Path.cwd():

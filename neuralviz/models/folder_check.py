@@ -332,7 +332,6 @@ def _find_family(kind: Any) -> str:
 
 
 def _check_tokenizer(files: ModelFiles) -> None:
-    """Refuse a tokenizer that needs a package that is not installed."""
     pieces = [path for path in files.folder.glob("*.model") if _is_sentencepiece(path)]
     has_json = (files.folder / "tokenizer.json").is_file()
     if not has_json and pieces and find_spec("sentencepiece") is None:

@@ -178,7 +178,6 @@ def _add_prompts(model: M, files: ModelFiles) -> M:
 
 
 def _is_lower_case(files: ModelFiles) -> bool:
-    """Whether sentence-transformers lower-cases texts, whatever the tokenizer does."""
     return any(
         files.read(path.name).get("do_lower_case") is True
         for path in files.folder.glob("sentence_*_config.json")
@@ -375,7 +374,7 @@ def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
 
 
 def find_positions(network: PreTrainedModel) -> Any:
-    """The network's limit of tokens; not `is_window` if its settings have none."""
+    """The network's maximum number of tokens; a value that fails `is_window` if it has none."""
     positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     if is_window(positions):
         for path, module in network.named_modules():
