@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -26,7 +26,7 @@ from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
-from neuralviz.evaluation.data import Thresholds
+from neuralviz.evaluation.data import Measure, Thresholds
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
@@ -61,9 +61,7 @@ if TYPE_CHECKING:
 SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
-MEASURES = (
-    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe", "all",
-)  # fmt: skip
+MEASURES = (*get_args(Measure), "all")
 
 commands = typer.Typer(add_completion=False)
 

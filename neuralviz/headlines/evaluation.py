@@ -52,7 +52,7 @@ def describe_verdict(
     if not finished:
         reasons = {cell.error for (number, _), cell in results.cells.items() if number == data}
         reason = quote(reasons.pop()) if len(reasons) == 1 else ""
-        failed = any(number == data for number, _ in results.cells)
+        failed = any(cell.failed for (number, _), cell in results.cells.items() if number == data)
         return f"No method could be measured on these data. {reason}".rstrip() if failed else ""
     yardstick = yardstick or finished[0]
     ranked = rank_methods(results, data, yardstick)

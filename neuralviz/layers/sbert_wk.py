@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from neuralviz.layers.states import LayerStates, Pooling
 
 Weighting = Literal["sbert-wk", "last", "equal"]
-_DEPENDENT = 1e-12  # squared sine of a direction below which it adds nothing to a span
-_BALANCED = 1e-12  # mean of cosines below which they cancel out
-_STEADY = 1e-24  # variance of cosines below which a token does not move at all
+_DEPENDENT = 1e-12  # squared sine below which a direction adds nothing to a span
+_BALANCED = 1e-12  # mean cosine below which the cosines cancel out
+_STEADY = 1e-24  # variance below which a token counts as motionless
 
 
 class LayerWeights(NamedTuple):

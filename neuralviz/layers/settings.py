@@ -22,7 +22,7 @@ POOLING_NAMES: dict[str, str] = {
 }
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
-# names shown for the sources of SBERT-WK's formulas
+# labels of the two versions of SBERT-WK's formulas
 VARIANT_NAMES: dict[Variant, str] = {"authors": "Authors' program", "paper": "Paper's equations"}
 # The parts of SBERT-WK that can be used alone (rows of Table VII), with their labels.
 PARTS = {
@@ -34,7 +34,7 @@ PARTS = {
     "last": "Mean of the last layer",
 }
 
-WIDEST_WINDOW = 6  # of those that are compared
+WIDEST_WINDOW = 6  # of the windows that are compared
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 
 

@@ -74,7 +74,7 @@ def layer_states(
         for index, text in enumerate(texts)
         for chunk in text.chunks
     ]
-    rows.sort(key=lambda row: -len(row.ids))  # the longest first: memory shows early
+    rows.sort(key=lambda row: -len(row.ids))  # longest first, so that a lack of memory shows early
 
     def fits(batch: list[_Row], row: _Row) -> bool:
         width = len(batch[0].ids)
@@ -131,7 +131,7 @@ def pool_texts(
     weights = np.zeros((len(poolings), len(texts)))
     for states in layer_states(model, texts, call=call):
         text_of_row = states.text_of_row.cpu().numpy()
-        is_once = len(np.unique(text_of_row)) == len(text_of_row)  # then, "+=" is faster
+        is_once = len(np.unique(text_of_row)) == len(text_of_row)  # then "+=" works, and is faster
         for number, pooling in enumerate(poolings):
             row_sums, row_weights = (values.double().cpu().numpy() for values in pooling(states))
             if len(sums) <= number:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from neuralviz.models import TokenizedText
 
 GROUPS = ("low", "middle", "high")
-PAPERS_COUNT = 51  # the paper takes words that occur more than 50 times
-WANTED_WORDS = 60  # twenty a group
+PAPERS_COUNT = 51  # the paper uses words that occur more than 50 times
+WANTED_WORDS = 60  # twenty per group
 TOKENS_AT_ONCE = 4096
 
 
@@ -47,7 +47,7 @@ class WordVariances:
     n_read: int  # number of texts read
     total: int  # number of texts; the result is final when n_read reaches it
     words: tuple[str, ...]  # distinct, in lower case
-    variance: np.ndarray  # [word]
+    variance: np.ndarray  # [word] of the cosines of consecutive layers
     occurrences: np.ndarray  # [word] in the texts read
 
     def default_min_count(self) -> int:
@@ -126,7 +126,7 @@ def _token_variances(
     """For each text, [token] variance of the cosines of consecutive layers (Equation 11)."""
     variances = [np.zeros(len(text)) for text in texts]
     places = [(number, chunk) for number, text in enumerate(texts) for chunk in text.chunks]
-    # A text for each chunk: a row of the states then tells which chunk it is.
+    # Treat each chunk as a text, so that text_of_row identifies the chunk.
     chunk_texts = [
         replace(texts[number], ids=ids, chunks=(slice(0, len(ids)),))
         for number, chunk in places

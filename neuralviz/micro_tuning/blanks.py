@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BLANK = "___"
 MAX_BLANKS = 5
 MAX_SCALE = 2.0
-DEFAULT_LENGTH = 240  # characters of a sentence that is made of a long text
+DEFAULT_LENGTH = 240  # characters of an excerpt from a long text
 _BLANKS = re.compile(r"_{3,}|\[MASK\]")
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 

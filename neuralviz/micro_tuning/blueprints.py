@@ -13,7 +13,7 @@ from neuralviz.errors import SettingsError
 
 MAX_PERIOD = 512
 MAX_BLUEPRINTS = 32
-MAX_INPUTS = 2048  # of one chunk: a long one has as many inputs as the periods sum to
+MAX_INPUTS = 2048  # per chunk; a long chunk has as many inputs as the periods sum to
 
 
 class Blueprint(NamedTuple):

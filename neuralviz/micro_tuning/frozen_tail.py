@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.cross_entropy import OutputLayer
 
-CANDIDATES = 384  # the fewest, at the default tolerance
-CANDIDATES_OF = 40  # of so many words of the vocabulary, one is a candidate
-ROUNDED_CANDIDATES = 2  # times as many where products are bfloat16
-# by a mean drift of 1. Chosen, with the cautions of `run`, so that of 1,800 texts learnt by models
-# of random weights, drawn as in tests/unit/test_precision.py, one lost more than the tolerance
+CANDIDATES = 384  # minimum, at the default tolerance
+CANDIDATES_OF = 40  # one word in this many of the vocabulary is a candidate
+ROUNDED_CANDIDATES = 2  # factor on the candidates for bfloat16, whose rounding uses tolerance
+# Cosine lost per mean drift of 1. Calibrated on 1,800 texts and models of random weights, drawn as
+# in tests/unit/test_precision.py, of which one exceeded the tolerance.
 COSINE_LOST = 0.006
-MOST_ABOVE = 10  # nats above log(vocab) that are counted
-TOO_LARGE = 1e18  # a value of a vector whose logits may overflow: the text has diverged
+MOST_ABOVE = 10  # cap on the loss above log(vocab), in nats
+TOO_LARGE = 1e18  # vector value beyond which logits may overflow: the text has diverged
 _LEAST = 1e-30
-# error of a mean word: a tail of less probability is not known, and is taken to point nowhere
+# Error of a mean word. A less probable tail is mere rounding, so its direction is taken as 0.
 _ROUNDING = {torch.float32: 4e-6, torch.bfloat16: 4e-3}
-_SAMPLED = 16  # of so many words, one
+_SAMPLED = 16  # one word in this many estimates the total
 
 
 def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.float32) -> int:
@@ -79,7 +79,7 @@ class FrozenTail:
         if self._n_words > n_words:
             place = torch.arange(self._n_words, device=labels.device)
             self._is_spare = place >= n_labels.clamp_min(n_words)[:, None, None]
-        self._allowed = math.sqrt(tolerance / COSINE_LOST) * epochs  # sum of drifts
+        self._allowed = math.sqrt(tolerance / COSINE_LOST) * epochs  # summed over the epochs
         self._epochs, self._epoch = epochs, 0
         self._passes: list[tuple[Tensor, Tensor]] = []  # of the last epoch: as `_freeze` takes them
         width, make = layer.weight.shape[1], torch.empty
@@ -141,7 +141,7 @@ class FrozenTail:
         label_logit = torch.einsum("tpd,tpd->tp", inputs.float(), label_word)
         if bias is not None:
             label_logit += bias[labels]
-        is_last = self._epoch == self._epochs  # nothing follows that would need candidates
+        is_last = self._epoch == self._epochs  # no later epoch needs candidates
         mass = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
         total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
         mean_word = torch.zeros_like(vectors)
@@ -172,11 +172,11 @@ class FrozenTail:
         total, mean_word = self._tail[rows], self._tail_word[rows]
         labels, inputs = self._labels[rows], self._start[rows].to(weight.dtype)
         step = torch.einsum("tp,tpd->td", self._share[rows], vectors[rows] - self._start[rows])
-        step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
+        step *= self._epochs - self._epoch + 1  # assumes that all remaining steps are alike
         rise = (step.to(weight.dtype) @ weight.T).float()
         score = _weigh_words(mass, rise).scatter_(1, labels, torch.inf)
         words = score.topk(self._n_words, dim=1).indices
-        if self._is_spare is not None:  # a label again, which is masked below
+        if self._is_spare is not None:  # filled with a label, which is masked below
             words = torch.where(self._is_spare[rows][:, 0], words[:, :1], words)
         candidates = weight[words]  # [text, word, width]
         transposed = candidates.transpose(1, 2)
@@ -262,7 +262,7 @@ class FrozenTail:
 def _weigh_words(mass: Tensor, rise: Tensor) -> Tensor:
     """[text, vocab] log weight of each word, now or after its logit has risen by ``rise``."""
     current = mass.clamp_min(_LEAST).log_()
-    later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
+    later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # texts that diverged
     return current.log_softmax(dim=1).logaddexp(later)
 
 
@@ -281,6 +281,6 @@ class _SummedProbability:
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
         """The ``look`` callback of `softmax_mean`."""
-        factor = (peak - self._total).exp_().clamp_max_(1)  # no word has more
+        factor = (peak - self._total).exp_().clamp_max_(1)  # probabilities are at most 1
         share = (self._share * factor.T).to(scaled.dtype)
         self._mass[:, words] += share @ scaled

@@ -51,7 +51,9 @@ def learn_by_epoch(
     """`learn`, with the results after each of ``epochs``, equal bit for bit to those of shorter
     runs.
 
-    Raises `SettingsError` for an epoch outside the run or, if fast, before its end; `Stopped` too.
+    Raises:
+        SettingsError: an epoch is outside the run, or is not the last of a fast run.
+        Stopped: ``should_stop`` returned true.
     """
     by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
     for epoch in by_epoch:

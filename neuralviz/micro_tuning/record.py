@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.watching import WatchedEvent
 
-HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only the last
+HISTORY_BYTES = 1 << 26  # for deltas of every epoch; other texts keep only the latest
 RECORD_FORMAT = RecordFormat(
     "a run", version=1, classes=(Blueprint, Predictions, TextReport, TokenizedText, TuningSettings)
 )

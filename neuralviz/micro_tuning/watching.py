@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
 
-BATCH = 16  # most texts tuned on together while somebody watches
-BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
-MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
+BATCH = 16  # texts per watched batch, at most
+BATCH_TOKENS = 512  # tokens per batch, unless a single text has more
+MAX_PREDICTED = 4000  # masked positions per text in the report, at most
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
 # one step's events by watcher number; None ends a watcher's run
 WatcherEvents = list[tuple[int, "WatchedEvent | Stopped | None"]]

@@ -1,4 +1,4 @@
-"""Train an encoder on your own texts with a contrastive loss. Loads no torch until it is needed."""
+"""Train an encoder on your own texts with a contrastive loss. Loads torch only when needed."""
 
 from __future__ import annotations
 

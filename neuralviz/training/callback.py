@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.training.settings import PairKind
 
-MOST_SNAPSHOTS = 40  # where there are more, every second one goes
-SHOWN_CHARACTERS = 1000  # of a text that is watched
-DEFAULT_SNAPSHOTS = 10  # snapshots, unless it is said after how many steps they are taken
+MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
+SHOWN_CHARACTERS = 1000  # of each watched text
+DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
 
 
 class SnapshotCallback(TrainerCallback):
@@ -70,7 +70,7 @@ class SnapshotCallback(TrainerCallback):
     ) -> None:
         self.folder = Path(folder)
         names = None
-        if labels is not None:  # 0 is a label, too
+        if labels is not None:  # 0 is a valid label
             names = ["" if label is None else str(label) for label in labels]
         self._texts, self._labels = texts, names
         self._watch = Watch(texts, names, n_texts=n_texts)
@@ -95,7 +95,7 @@ class SnapshotCallback(TrainerCallback):
         self._model_name = str(getattr(card, "base_model", None) or "")
         if has_snapshots(self.folder):
             self._go_on(state.global_step)
-        elif state.global_step:  # what was before is not known
+        elif state.global_step:  # earlier losses are unknown
             self._add_loss(state.global_step)
         self._look(encoder, state.global_step)
 
@@ -145,7 +145,7 @@ class SnapshotCallback(TrainerCallback):
             uniformity=before.uniformity[:step],
             snapshots=tuple(snapshot for snapshot in before.snapshots if snapshot.step <= step),
         )
-        self._add_loss(step)  # what was logged after the last snapshot is not in the folder
+        self._add_loss(step)  # the folder lacks what was logged after its last snapshot
 
     def _add_loss(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
         """Record a loss for all steps since the last known one."""

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.settings import TrainingSettings
 
-STEPS_BETWEEN = 10  # steps, over which the loss is averaged, too
-MARGIN = 0.25  # in nats and as a share of the first loss: batches alone differ by less
-CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
-CHECKPOINT_SHARE = 0.05  # of the time that goes into checkpoints, at most
-_FORMAT = 3  # of what is written; another one is not read
+STEPS_BETWEEN = 10  # steps; also the window of the averaged loss
+MARGIN = 0.25  # nats, and share of the first loss; more than batches vary
+CHECKPOINT_SECONDS = 5.0  # minimum between two checkpoints
+CHECKPOINT_SHARE = 0.05  # maximum share of time spent on checkpoints
+_FORMAT = 3  # checkpoint version; others are not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
@@ -79,7 +79,7 @@ class TrainingState:
     def add_loss(self, loss: float) -> None:
         """Record a step's loss; every few steps, keep the weights if it is the lowest."""
         self.loss.append(loss)
-        if len(self.loss) == 1:  # what the weights of the start gave
+        if len(self.loss) == 1:  # the loss of the initial weights
             self._best_loss = loss
         elif len(self.loss) % STEPS_BETWEEN == 0:
             mean = float(np.mean(self.loss[-STEPS_BETWEEN:]))
@@ -109,7 +109,7 @@ class TrainingState:
         unfinished_copy = self.folder / f".{target.name}.{os.getpid()}"
         older = list_checkpoints(self.folder).values()
         try:
-            for unfinished in self.folder.glob(f".{STEP}*"):  # somebody was killed
+            for unfinished in self.folder.glob(f".{STEP}*"):  # left by a killed process
                 shutil.rmtree(unfinished, ignore_errors=True)
             unfinished_copy.mkdir(parents=True)
             moments = {

@@ -15,9 +15,9 @@ from neuralviz.store.files import folder_error, prune
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEPT_BYTES = 16 << 30  # of all trainings; those that nobody went on with for longest go first
+KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
 KEPT_DAYS = 30  # since a training's last step
-STEP = "step-"  # begins the name of a checkpoint's folder, before the number of its step
+STEP = "step-"  # prefix of checkpoint folders, followed by the step
 _LOCK = "training.lock"
 _TABLES = "tables"
 
@@ -26,7 +26,7 @@ def training_folder(name: str, *, makes_room: bool = True) -> Path:
     """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
     folder = _trainings()
     if makes_room:
-        with suppress(OSError):  # there are none, or they are somebody else's
+        with suppress(OSError):  # none exist, or they belong to another user
             prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
 

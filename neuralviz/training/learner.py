@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from neuralviz.training.snapshots import Watch
 
 
-TOGETHER = 16  # texts of a forward pass
-SEVENTH = 6  # place of the token that stands for any
-TABLE_DROPOUT = 0.1  # as in the models whose tables they are
-PROBED = 4  # tokens of the pass that finds what a block depends on
+TOGETHER = 16  # texts per forward pass
+SEVENTH = 6  # index of the arbitrary token that ``seventh`` takes
+TABLE_DROPOUT = 0.1  # as in the models that the tables come from
+PROBED = 4  # tokens of the pass that finds a block's parameters
 _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
 
 
@@ -137,7 +137,7 @@ class TransformerLearner(Learner):
         for parameter in _frozen(self.network, model, settings.frozen_blocks):
             parameter.requires_grad_(False)
         for name, parameter in self.network.named_parameters():
-            if name.startswith("pooler."):  # gives nothing to the tokens' vectors
+            if name.startswith("pooler."):  # does not affect the tokens' vectors
                 parameter.requires_grad_(False)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
@@ -146,8 +146,8 @@ class TransformerLearner(Learner):
         return pool_tokens(out.last_hidden_state, attention, self.pooling)
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
-        # other weights behave alike: only what may be padded and has no state was accepted above,
-        # which is a matter of the architecture
+        # New weights change none of this: only architectures that allow padding and keep no state
+        # were accepted above.
         model = replace(self._model, network=self.network)
         rows = self._read(texts)
         readable = [i for i, row in enumerate(rows) if len(row) and texts[i].strip()]
@@ -174,7 +174,7 @@ class TableLearner(Learner):
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
         self._prefix = self._suffix = ()
-        self.window = sys.maxsize  # nothing but a transformer has one
+        self.window = sys.maxsize  # only a transformer has one
         table = model.network.get_input_embeddings().weight.detach().clone()
         if settings.start == "random":
             with seeded(settings.seed):

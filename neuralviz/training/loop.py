@@ -104,11 +104,11 @@ def train(
                 )
                 if is_last:
                     break
-        except (GeneratorExit, Stopped):  # whoever listened has gone: the next one goes on here
+        except (GeneratorExit, Stopped):  # the consumer has left; a later call resumes here
             state.keep()
             raise
         result = state.make_result(schedule.steps)
-        is_whole = result.step == result.steps  # else it was stopped, which must not cost its end
+        is_whole = result.step == result.steps  # if stopped, still take the last snapshot
         at_end = _look(watch, state, should_stop if is_whole else never)
         yield TrainingEnded(result, at_end)
 
@@ -130,7 +130,7 @@ def _look(watch: Watch | None, state: TrainingState, should_stop: ShouldStop) ->
     """Take a snapshot; None if nobody watches or the vectors are no longer finite."""
     try:
         return watch.look(state.learner, len(state.loss), should_stop) if watch else None
-    except TextError:  # the loss of the next step says so, too
+    except TextError:  # the next step's loss will show it too
         return None
 
 

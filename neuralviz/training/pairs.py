@@ -12,10 +12,10 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.words import many
 
-FEWEST_CHUNKS = 2  # of a text that is trained on
-_MOST_SKIPPED = 0.5  # share of the texts from which it is said what would help
-_ANY_LENGTH = (20, 1000)  # characters, to try where sentences are shorter or longer
-_TRIED = 2000  # texts, of a corpus that is larger
+FEWEST_CHUNKS = 2  # that a text needs to be used
+_MOST_SKIPPED = 0.5  # share of skipped texts from which advice is given
+_ANY_LENGTH = (20, 1000)  # characters; tried as limits when giving advice
+_TRIED = 2000  # texts sampled from a larger corpus
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def chunks_of(text: str, settings: TrainingSettings) -> list[str]:
 class PairSource:
     """The pairs of a corpus, one per text and epoch, made on demand to save memory.
 
-    A seed gives all kinds of pairs the same anchors and batches. `NeuralvizError` if texts are too
-    few.
+    With the same seed, all kinds of pairs have the same anchors in the same batches. Raises
+    `NeuralvizError` unless two texts have two chunks each.
     """
 
     def __init__(self, texts: Sequence[str], settings: TrainingSettings) -> None:

@@ -19,8 +19,8 @@ from neuralviz.words import short_repr
 if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
 
-RECORDING_FILE = "training.npz"  # in a folder of snapshots
-MOST_BYTES = 1 << 29  # of it, unpacked
+RECORDING_FILE = "training.npz"  # within the folder of snapshots
+MOST_BYTES = 1 << 29  # of that file, unpacked
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 
 
@@ -86,7 +86,7 @@ class TrainingEnded:
 
 
 TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
-# A step, a snapshot, or new values of fields.
+# a step, a snapshot, or new values of a lesson's fields
 LessonChange = TrainingStep | Snapshot | dict[str, Any]
 
 
@@ -203,7 +203,7 @@ def _is_valid(lesson: Lesson) -> bool:
         and all(curve.shape == (lesson.step,) and curve.dtype.kind == "f" for curve in curves)
         and all(map(_is_snapshot, snapshots))
         and steps == sorted(set(steps))
-        and len(shapes) <= 1  # of the same texts and layers
+        and len(shapes) <= 1  # same texts and layers throughout
         and (maps is None or maps.shape == (len(snapshots), len(snapshots[0].nearest), 2))
         and (maps is None or maps.dtype.kind == "f")
     )
@@ -251,7 +251,7 @@ def read_folder(folder: str | Path) -> RecordedTraining:
         if not _is_recording(recorded):
             raise ValueError("This is no recorded training.")
         return recorded
-    except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
+    except (OSError, RuntimeError) as error:  # name too long, unknown home folder, not readable
         reason = getattr(error, "strerror", None) or error
         raise NeuralvizError(f"Could not read {str(folder)[:80]}: {reason}.") from error
     except (ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile) as error:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
 
 UNFINISHED = ".unfinished-encoder"
-ABANDONED = 86400.0  # seconds, after which nobody is still writing
-TOLERANCE = 1e-3  # of the largest value: a GPU's may differ so much from those of a CPU
+ABANDONED = 86400.0  # seconds after which an unfinished folder counts as abandoned
+TOLERANCE = 1e-3  # relative to the largest value; allows for GPU and CPU differences
 _SPECIAL_TOKENS = (
     "eos_token",
     "sep_token",
@@ -85,7 +85,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
         }
         (temporary / "whole" / RECORD_FILE).write_text(json.dumps(header, indent=2), "utf-8")
         (temporary / "whole").rename(folder)
-    except Exception as error:  # the tokenizers library raises no kind of its own, a full disk too
+    except Exception as error:  # tokenizers raises plain Exception, even for a full disk
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"Could not save the encoder: {reason}.") from error
     finally:
@@ -112,7 +112,7 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
 def _delete_unfinished(folder: Path) -> None:
     """Delete what killed processes left behind."""
     for path in folder.glob(f".*{UNFINISHED}"):
-        with suppress(OSError):  # somebody else has done so
+        with suppress(OSError):  # another process deleted it
             if path.stat().st_mtime < time.time() - ABANDONED:
                 shutil.rmtree(path, ignore_errors=True)
 

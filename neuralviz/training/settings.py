@@ -21,11 +21,11 @@ PARTS: tuple[Part, ...] = get_args(Part)
 MAX_EPOCHS = 1000
 LARGEST_BATCH = 4096
 LEARNING_RATE = 2e-5
-TABLE_LEARNING_RATE = 0.5  # of the embedding table alone, as in the authors' program
+TABLE_LEARNING_RATE = 0.5  # for the embedding table alone, as in the authors' program
 # The poolings that sentence-transformers has, by its names.
 SAVED_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 EPOCHS = 1
-EPOCHS_FROM_SCRATCH = 10  # of random weights, and of the table alone
+EPOCHS_FROM_SCRATCH = 10  # for random weights, and for the table alone
 _CHOICES = {
     "pairs": ("pairs", PAIR_KINDS),
     "splitting": ("way to split sentences", get_args(Splitting)),

@@ -16,10 +16,10 @@ from neuralviz.words import many, short_repr
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
-# A snapshot of so much takes as long as seven steps of 64 crops, whatever the model.
+# A snapshot of this size takes as long as seven steps of 64 crops, whatever the model.
 MOST_TEXTS = 1000
-MOST_CHARACTERS = 1_000_000  # of all texts of a snapshot together
-FEWEST_TEXTS = 100  # that are watched where there are so many, however long they are
+MOST_CHARACTERS = 1_000_000  # of a snapshot's texts together
+FEWEST_TEXTS = 100  # watched if available, however long they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Watch:
             first = {text: row for row, text in reversed(list(enumerate(texts))) if labels[row]}
             candidates = np.sort(list(first.values()))
         drawn = np.random.default_rng(seed).permutation(candidates)[:n_texts]
-        beginning = None  # characters of a text that are read
+        beginning = None  # number of characters read per text
         if characters is not None:
             lengths = np.cumsum([len(texts[i]) for i in drawn])
             n_whole = int(np.searchsorted(lengths, characters, side="right"))

@@ -74,6 +74,13 @@ def test_json_has_the_documented_shape_and_the_numbers_of_python(run) -> None:
     assert {"wrong", "wrong_strict", "total", "same", "diff"} <= set(mean["triplets"])
 
 
+def test_a_measure_by_which_nothing_is_compared_needs_no_headline(run) -> None:
+    result = run("--data", "pairs.csv", "--method", "mean", "--measure", "uniformity")
+    assert result.exit_code == 0, result.output
+    assert "alignment" in result.output
+    assert "No method" not in result.output
+
+
 def report_words(report: str) -> str:
     """A report without the marks of its methods."""
     return re.sub("</?strong>", "", report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,18 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
+from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.published import TOTALS, find_published, read_published
+from neuralviz.evaluation.results import _words
 from neuralviz.evaluation.tables import (
     corpus_data,
     guess_roles,
     make_data,
     read_data,
 )
+from neuralviz.evaluation.yardsticks import EXPLAINED
 from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
@@ -167,6 +171,19 @@ def test_all_measures_of_scored_pairs() -> None:
     assert found.uniformity.uniformity == pytest.approx(np.log(np.exp(-2 * distances[off]).mean()))
     assert not found.failed
     assert found.as_json()["triplets"]["total"] == 1520
+
+
+@pytest.mark.parametrize("content", ["", GROUPS, LABELS, PHRASES], ids=lambda text: text[:9])
+def test_every_measure_is_explained_and_in_tables_and_json(content: str) -> None:
+    data = read(content) if content else many_pairs()
+    measured = measure(data, drawn(data), MeasureSettings(measures=data.measures, resamples=200))
+    for name in set(data.measures) - set(measured.failed):
+        without = replace(measured, **{name: getattr(Measured(), name)})
+        if name == "correlations":
+            without = replace(without, resampled={})
+        assert EXPLAINED[name]
+        assert _words(without) != _words(measured), name
+        assert without.as_json() != measured.as_json(), name
 
 
 def test_an_interval_holds_what_it_says() -> None:
