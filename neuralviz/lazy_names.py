@@ -12,25 +12,14 @@ from typing import Any
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and the ``__dir__`` of a package.
-
-    Args:
-        package: its ``__name__``.
-        modules: where each name comes from, by name.
-    """
+    """A package's ``__getattr__`` and ``__dir__``; ``modules`` has the module of each name."""
 
     def resolve(name: str) -> Any:
-        """The value of a name of the package.
-
-        Raises:
-            AttributeError: the package has no such name.
-        """
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(modules[name]), name)
 
     def list_names() -> list[str]:
-        """What a shell offers: the public names, used before or not, and the imported modules."""
         module = sys.modules[package]
         imported = (
             name

@@ -1,7 +1,4 @@
-"""Embedders: texts in, vectors out, all in the shape of ``SentenceTransformer.encode``.
-
-Names of classes that need torch are resolved when they are first used.
-"""
+"""Embedders: texts in, vectors out, like ``SentenceTransformer``. Torch loads at first use."""
 
 from __future__ import annotations
 

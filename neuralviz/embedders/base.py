@@ -1,4 +1,4 @@
-"""What every embedder does in the same way: reads texts, goes through them in batches, converts."""
+"""What all embedders share: checks, batches, and conversion of vectors."""
 
 from __future__ import annotations
 
@@ -47,46 +47,38 @@ if TYPE_CHECKING:
     from neuralviz.models import TokenizedText
 
 BATCH_SIZE = 32
+# Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.
 KEY_VERSION = 2
-"""Of `Embedder.cache_key`, and of how vectors are computed: a new version computes all anew."""
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedBatch:
-    """Vectors of some of the texts that are embedded.
-
-    Losses are of micro-tuning, in nats: the first and the last. They are NaN where nothing was
-    learnt; a last one that is NaN alone ceased to be a number.
-    """
+    """Vectors of some of the texts, with their losses of micro-tuning."""
 
     __repr__ = short_repr
 
-    positions: np.ndarray  # [text] of these texts among all
+    positions: np.ndarray  # [text] places among all texts, from 0
     vectors: np.ndarray  # [text, dim] float32
-    loss: np.ndarray  # [text, 2]
+    loss: np.ndarray  # [text, 2] first and last in nats; NaN: not tuned, or diverged (last only)
 
     @property
     def loss_rose(self) -> np.ndarray:
-        """[text] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
+        """[text] true where the loss rose or ceased to be a number."""
         return has_risen(self.loss)
 
 
 class Embedder(Parametrised, ABC):
-    """Texts in, vectors out, in the shape of ``SentenceTransformer.encode``.
-
-    MTEB and BERTopic take any embedder for one of their encoders, scikit-learn for a transformer. A
-    pickle names the model, which is loaded again by its id.
-    """
+    """Texts in, vectors out; for MTEB, BERTopic and scikit-learn, and pickled by its model's id."""
 
     name: str  # of the method, for labels
-    spec: EmbedderSpec | None = None  # how to make it again; None for one that was made by hand
-    zeros_mean = "their cosine similarity to every text is 0."  # of vectors of zeros
+    spec: EmbedderSpec | None = None  # how to make it again; None if it was made by hand
+    zeros_mean = "their cosine similarity to every text is 0."  # said of zero vectors
     _kept: tuple[str, ...] = ("spec",)
     _prompt = ""
 
     @property
     def device(self) -> str | None:
-        """Where it computes, ``cpu`` or ``cuda:0``; None where no single device does."""
+        """Where it computes, such as ``cuda:0``; None without a single device."""
         return None
 
     @property
@@ -97,13 +89,13 @@ class Embedder(Parametrised, ABC):
     @property
     @abstractmethod
     def depends_on(self) -> Mapping[str, Any]:
-        """All that the vectors depend on besides the text, of types that JSON has, and sets."""
+        """Everything besides the text that affects the vectors, as JSON types and sets."""
 
     def cache_key(self) -> str:
-        """The key under which vectors are kept, equal for equal vectors of equal texts.
+        """Key of stored vectors; equal keys mean equal vectors of equal texts.
 
-        ``neuralviz-vectors/2:`` and `depends_on` as canonical JSON: names sorted, no blanks, sets
-        sorted, numbers of numpy as those of Python. The ``2`` is `KEY_VERSION`.
+        It is ``neuralviz-vectors/``, `KEY_VERSION`, a colon, and `depends_on` as canonical JSON:
+        without spaces, with names and sets sorted.
         """
         document = json.dumps(
             _to_json_types(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
@@ -112,7 +104,7 @@ class Embedder(Parametrised, ABC):
 
     @property
     def parts(self) -> tuple[Embedder, ...]:
-        """The embedders that are concatenated; of a single one, itself."""
+        """The concatenated embedders; for a single embedder, itself."""
         return (self,)
 
     def combine(
@@ -122,26 +114,22 @@ class Embedder(Parametrised, ABC):
         return vectors[0], losses[0]
 
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
-        """Ids of each text's tokens, None where one is unknown; empty without a tokenizer."""
+        """Ids of each text's tokens, None where unknown; empty without a tokenizer."""
         return []
 
     @abstractmethod
     def _read(self, texts: Sequence[str]) -> Sequence[Any]:
-        """What `_embed` takes for each text, none of which is blank."""
+        """What `_embed` takes for each text; none is blank."""
 
     @abstractmethod
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text, 2] losses as of `EmbeddedBatch`.
-
-        ``should_stop`` is asked every second or more often; `Stopped` where it says so.
-        """
+        """[text, dim] vectors and [text, 2] losses; polls ``should_stop`` every second."""
 
     def _length(self, read: Any) -> int:
-        """How long a text is for the model; texts of like length go together."""
         return len(read)
 
     def read(self, texts: Sequence[str]) -> Sequence[Any]:
-        """What `embed_read` takes for each text; `UnreadableTextError` where one has no token."""
+        """Prepare texts for `embed_read`; `UnreadableTextError` if one has no token."""
         check_texts(texts)
         return self._read_prompted(texts)
 
@@ -149,7 +137,7 @@ class Embedder(Parametrised, ABC):
         return self._read([f"{self._prompt}{text}" for text in texts] if self._prompt else texts)
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
-        """The same embedder with a prompt, or the model's own of a name or task, before texts."""
+        """The same embedder with ``prompt``, or the model's own of a name or task, before texts."""
         if prompt is None and name is not None:
             raise SettingsError(
                 f"The model of {self.name} has no prompt named {name!r:.40}. Give the words "
@@ -162,7 +150,6 @@ class Embedder(Parametrised, ABC):
         return prompted
 
     def _with_all_values(self) -> Self:
-        """The same embedder without a cut of the model's own."""
         return self
 
     def embed_read(
@@ -173,10 +160,7 @@ class Embedder(Parametrised, ABC):
         normalize: bool = True,
         should_stop: ShouldStop = never,
     ) -> EmbeddedBatch:
-        """Embed one batch of texts, which `read` gave, in their order, as `embed_in_batches`.
-
-        ``places``, [text], are those of the texts among all, from 0.
-        """
+        """Embed a batch that `read` prepared; ``places``, [text], are indices among all texts."""
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         back = np.argsort(order)
         vectors, loss = (
@@ -200,10 +184,9 @@ class Embedder(Parametrised, ABC):
         normalize: bool = True,
         should_stop: ShouldStop = never,
     ) -> Iterator[EmbeddedBatch]:
-        """Embed texts batch by batch, the longest first: memory and time show early.
+        """Embed texts batch by batch, the longest first, so that memory and time show early.
 
-        The vectors do not depend on the batches. ``should_stop`` is asked within a batch, too.
-        Raises as `encode`, with the first batch, and `Stopped`.
+        Vectors do not depend on the batches. Errors as for `encode`, and `Stopped`, at any time.
         """
         check_batch_size(batch_size)
         read = self.read(texts)
@@ -238,33 +221,19 @@ class Embedder(Parametrised, ABC):
         hf_subset: object = None,
         prompt_type: object = None,
     ) -> np.ndarray | Tensor:
-        """Embed texts; arguments mean what they do in ``SentenceTransformer.encode``.
+        """Embed texts as ``SentenceTransformer`` does: [text, dim] float32, or [dim] for one text.
 
         Args:
-            inputs: a text, or several: a list, an array, a column of a table, or the batches
-                with a ``text`` each that MTEB hands to an encoder; also called ``sentences``.
-            batch_size: texts that go together; it does not change the vectors.
-            output_value: ``sentence_embedding``; no other is given.
-            precision: ``float32``, or the smaller numbers that
-                ``sentence_transformers.quantize_embeddings`` makes of the vectors.
-            device: where the model is; it is not moved.
-            normalize_embeddings: vectors of length 1; those of zeros stay so.
-            truncate_dim: in place of the model's own.
-            task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
+            inputs: a text, a list, an array, a table's column or MTEB's batches; or ``sentences``.
+            batch_size: does not change the vectors.
+            precision: ``float32``, or one of ``sentence_transformers.quantize_embeddings``.
+            normalize_embeddings: scale to length 1; zero vectors stay zero.
+            task: ``query`` or ``document``, as in `encode_query` and `encode_document`.
             task_metadata, task_name, hf_split, hf_subset, prompt_type: of MTEB, without effect.
 
-        Returns:
-            [text, dim] float32 in the order given, or [dim] for a single string.
-
-        Raises:
-            TextError: a text is empty or no string, and the message says which one.
-            SettingsError: an argument asks for what no embedder, or not this model, does.
-            ModelError: a vector holds something that is no finite number.
-
-        Warns:
-            LongTextWarning: at once, where a text has more than 100,000 characters.
-            UnreadTextWarning: at once, as of `describe_unread`.
-            LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
+        `TextError` names an empty text or one that is no string; `SettingsError` is raised for
+        unsupported arguments, such as another device, `ModelError` for infinite or NaN values.
+        Warns with `LongTextWarning`, `UnreadTextWarning`, and `LossWarning` where a loss rose.
         """
         check_encoding(prompt_name, prompt, output_value, precision, truncate_dim, task)
         self._check_place(device, pool, chunk_size)
@@ -302,18 +271,17 @@ class Embedder(Parametrised, ABC):
     def encode_query(
         self, inputs: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """As `encode`, with the model's prompt for questions where it has one."""
+        """Like `encode`, with the model's prompt for queries, if it has one."""
         return self.encode(inputs, *arguments, task="query", **options)
 
     @accept_sentences
     def encode_document(
         self, inputs: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """As `encode`, with the model's prompt for what is searched where it has one."""
+        """Like `encode`, with the model's prompt for documents, if it has one."""
         return self.encode(inputs, *arguments, task="document", **options)
 
     def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
-        """Refuse to compute elsewhere than where the model is."""
         if pool is not None or chunk_size is not None:
             raise SettingsError(
                 "An embedder uses no other processes. Leave out pool and chunk_size."
@@ -326,24 +294,24 @@ class Embedder(Parametrised, ABC):
             )
 
     def get_embedding_dimension(self) -> int:
-        """Values of one vector, by the name that sentence encoders use."""
+        """`dim`, by the name that sentence encoders use."""
         return self.dim
 
     get_sentence_embedding_dimension = get_embedding_dimension  # their older name
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """[a, b] cosines of [a, dim] and [b, dim] vectors; 0 for a vector of zeros."""
+        """[a, b] cosines of [a, dim] and [b, dim] vectors; 0 for zero vectors."""
         a, b = _unit_tensors(embeddings1, embeddings2)
         return a @ b.T
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """[a] cosines of the rows of two [a, dim] arrays; 0 for a vector of zeros."""
+        """[a] cosines of the rows of two [a, dim] arrays; 0 for zero vectors."""
         a, b = _unit_tensors(embeddings1, embeddings2)
         return (a * b).sum(dim=1)
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """What MTEB files results under; needs the package ``mteb``."""
+        """MTEB's description of the model, under which it files results; needs ``mteb``."""
         from mteb.models.model_meta import ModelMeta
 
         revision = hashlib.sha256(self.cache_key().encode()).hexdigest()[:16]
@@ -354,7 +322,7 @@ class Embedder(Parametrised, ABC):
 class ModelEmbedder(Embedder):
     """An embedder that reads texts with a model's tokenizer."""
 
-    model_kind: type[TextModel] = TextModel  # what the model must be
+    model_kind: type[TextModel] = TextModel  # that the model must have
 
     def __init__(self, model: TextModel, name: str) -> None:
         check_model(model, self.model_kind, type(self).__name__)
@@ -367,11 +335,10 @@ class ModelEmbedder(Embedder):
 
     @property
     def depends_on_model(self) -> dict[str, Any]:
-        """The model as a part of `depends_on`."""
         return {"model": self.model.id, "fingerprint": self.model.fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
-        """Also with the model's own prompts; its default prompt only where it is asked for."""
+        """Also knows the model's own prompts; the default one applies only if asked for."""
         prompts = self.model.prompts
         if prompt is None and name is None and task in prompts:
             name = task
@@ -389,7 +356,6 @@ class ModelEmbedder(Embedder):
 
 
 def _to_json_types(value: Any) -> Any:
-    """A value with the types that JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -400,12 +366,11 @@ def _to_json_types(value: Any) -> Any:
 
 
 def missing_losses(n_texts: int) -> np.ndarray:
-    """[text, 2] the losses of texts that no model was tuned on: NaN."""
     return np.full((n_texts, 2), np.nan)
 
 
 def has_risen(loss: np.ndarray) -> np.ndarray:
-    """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
+    """[text] whether the last of two losses, [text, 2], exceeds the first or is no number."""
     first, last = loss[:, 0], loss[:, 1]
     return ~np.isnan(first) & ~(last <= first)
 

@@ -14,7 +14,7 @@ from neuralviz.errors import SettingsError, ShouldStop
 
 
 class ConcatenatedEmbedder(Embedder):
-    """Joins the vectors of several embedders, each of length 1, and normalises the whole."""
+    """Joins the unit vectors of several embedders, and normalises the whole."""
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
         if not isinstance(parts, Sequence) or len(parts) < 2:
@@ -45,7 +45,7 @@ class ConcatenatedEmbedder(Embedder):
     def combine(
         self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if there is one."""
+        """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if any did."""
         worst = missing_losses(len(vectors[0]))
         for loss in losses:
             worse = has_risen(loss) & ~has_risen(worst)
@@ -72,5 +72,5 @@ class ConcatenatedEmbedder(Embedder):
 
 
 def join_vectors(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """[text, dim] the [text, …] vectors of several embedders, each of length 1, then the whole."""
+    """[text, dim] unit vectors that join the [text, …] vectors of several embedders, normalised."""
     return unit_vectors(np.concatenate([unit_vectors(part) for part in vectors], axis=1))

@@ -1,4 +1,4 @@
-"""The arguments of an embedder's ``encode``: checks, and the texts in what was handed over."""
+"""Checks of the arguments of ``encode``, and the texts in its inputs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ import numpy as np
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.models.tokens import check_several
 
-NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
-"""What vectors may consist of, as of ``SentenceTransformer.encode``."""
-TASKS = ("query", "document")
-"""What texts may be for, as of ``SentenceTransformer.encode_query`` and ``encode_document``."""
+NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")  # precisions of vectors
+TASKS = ("query", "document")  # what texts are for
 _Encode = TypeVar("_Encode", bound=Callable[..., Any])
 
 
 def accept_sentences(encode: _Encode) -> _Encode:
-    """Let a method take ``inputs`` by their older name, too, as sentence-transformers does."""
+    """Let a method also take ``inputs`` as ``sentences``, as sentence-transformers does."""
 
     @wraps(encode)
     def encode_either(*arguments: Any, **options: Any) -> Any:
@@ -39,7 +37,6 @@ def check_encoding(
     truncate_dim: object,
     task: object,
 ) -> None:
-    """Check arguments of `Embedder.encode`; `SettingsError` where one makes no sense."""
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None and not isinstance(value, str):
             raise SettingsError(
@@ -64,7 +61,7 @@ def check_encoding(
 
 
 def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
-    """[text, …] vectors in smaller numbers; `SettingsError` for a single text's whole range."""
+    """[text, …] vectors in smaller numbers; `SettingsError` if that needs several texts."""
     from sentence_transformers.util import quantize_embeddings
 
     if precision in ("int8", "uint8") and len(vectors) == 1:
@@ -81,7 +78,7 @@ def check_batch_size(batch_size: int) -> None:
 
 
 def list_texts(sentences: Iterable[Any]) -> list[Any]:
-    """The texts of `iterate_texts`; `TextError` also where an iterator has nothing left."""
+    """The texts as a list; `TextError` also for an exhausted iterator."""
     texts = list(iterate_texts(sentences))
     if not texts and isinstance(sentences, Iterator):
         raise TextError("This iterator has no texts, or was used up before. Use a list.")
@@ -89,7 +86,7 @@ def list_texts(sentences: Iterable[Any]) -> list[Any]:
 
 
 def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
-    """The texts one by one, of a table those of its only column; `TextError` for all else."""
+    """The texts one by one, for a table those of its only column; else `TextError`."""
     check_several(sentences)
     columns = getattr(sentences, "columns", None)
     if columns is not None:

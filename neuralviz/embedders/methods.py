@@ -1,4 +1,4 @@
-"""The ways to embed texts: each method with its embedder, its model and its options."""
+"""The embedding methods: each with its embedder, model and options."""
 
 from __future__ import annotations
 
@@ -20,54 +20,43 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import ModelKind
 
+# Defaults when many texts are embedded and kept. Half the usual epochs take less time, and neural
+# embeddings by the bundled model then say more about a text's topic: docs/bundled_model.md.
 FOR_CORPORA = {"precision": "fast", "neural.epochs": "5"}
-"""What stands in for options that are not given when many texts are embedded to be kept.
-
-Half of the usual epochs take less time, and neural embeddings by the bundled model then say more of
-what a text is about: docs/bundled_model.md.
-"""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a method.
+    """A setting of a method."""
 
-    Attributes:
-        read: the value from what was typed; raises ValueError or `SettingsError`.
-    """
-
-    name: str  # the argument of the embedder
+    name: str  # of the embedder's argument
     line: str  # what it sets, such as ``Number of epochs``
-    expects: str  # what a person has to type, such as ``a whole number``
-    read: Callable[[str], Any]
-    default: str  # what is typed by default
-    choices: tuple[str, ...] = ()  # the values, where they can be listed
+    expects: str  # what to type, such as ``a whole number``
+    read: Callable[[str], Any]  # converts what was typed; raises ValueError or `SettingsError`
+    default: str  # as typed
+    choices: tuple[str, ...] = ()  # all values, if they can be listed
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to embed texts.
+    """A way to embed texts."""
 
-    Attributes:
-        arguments: of the embedder, the same whatever is chosen.
-    """
-
-    line: str  # what it does, in a line
-    kind: ModelKind  # the models that it takes
-    model_id: str  # the one it takes by default
-    embedder: str  # a module of `neuralviz.embedders`, and the class or function in it
-    options: tuple[Option, ...] = ()  # those it takes
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    line: str  # its description
+    kind: ModelKind  # of model
+    model_id: str  # default
+    embedder: str  # module of `neuralviz.embedders`, colon, class or function
+    options: tuple[Option, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # fixed ones of the embedder
 
     def find_maker(self) -> Callable[..., Any]:
-        """What is called with a model and the options. Loads torch."""
+        """The embedder's class or function, called with a model and options. Imports torch."""
         module, _, name = self.embedder.partition(":")
         maker = getattr(import_module(f"neuralviz.embedders.{module}"), name)
         return partial(maker, **self.arguments)
 
 
 def read_layers(text: str) -> str | tuple[str, ...]:
-    """``head``, ``last_block``, or names of layers with commas between them."""
+    """``head``, ``last_block``, or names of layers separated by commas."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     return names[0] if names in {("head",), ("last_block",)} else names
 
@@ -172,7 +161,7 @@ def _pooled(line: str, *options: Option, model_id: str = MINILM, **arguments: An
 
 
 def _tuned(line: str, pooling: str = "", difference: bool = False) -> Method:
-    """The neural embedding of one layer, or what a tuned model gives of a text."""
+    """*neural-1*, or with a ``pooling`` the output of a tuned model."""
     options = (*_how_exactly, _blueprints, _epochs("5"), *_adamw)
     if not pooling:
         return Method(line, "masked", BUNDLED, "neural:neural_1", options)

@@ -1,4 +1,4 @@
-"""Embeddings by micro-tuning: how texts change a model, and what the changed model says of them."""
+"""Embeddings by micro-tuning: how texts change a model, and what the changed model gives."""
 
 from __future__ import annotations
 
@@ -37,15 +37,12 @@ APPENDIX_G_EPOCHS = 5
 
 
 class _LearningEmbedder(ModelEmbedder):
-    """An embedder that predicts the masked tokens of a text with a masked language model."""
-
     model: LanguageModel
     model_kind = LanguageModel
     settings: TuningSettings
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
-        """Sizes of the layers, in the order in which they are joined in a vector."""
         sizes = {layer.name: layer.size for layer in self.model.layers}
         return tuple(sizes[name] for name in self.settings.layers)
 
@@ -55,12 +52,10 @@ class _LearningEmbedder(ModelEmbedder):
 
 
 class NeuralEmbedder(_LearningEmbedder):
-    """Embeds a text by the change of weights that learning it causes (neural paper, Equation 1).
+    """Embeds a text by how learning it changes the weights (neural paper, Equation 1).
 
-    >>> NeuralEmbedder(model, epochs=5)
-
-    ``settings`` of micro-tuning are by default the paper's; ``options`` differ from them, as of
-    `check_settings`. `SettingsError` where one makes no sense.
+    ``settings`` are the paper's by default; ``options``, as in ``NeuralEmbedder(model, epochs=5)``,
+    override them. `SettingsError` for invalid ones.
     """
 
     zeros_mean = "no weight changed. Choose a learning rate closer to 0.01."
@@ -84,7 +79,7 @@ class NeuralEmbedder(_LearningEmbedder):
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """[layer] products of two embeddings' deltas; their mean is that of the embeddings."""
+        """[layer] products of two embeddings' deltas; their mean is the embeddings' product."""
         ends = np.cumsum(self.layer_sizes)[:-1]
         parts = zip(np.split(first, ends), np.split(second, ends), strict=True)
         return np.array([a @ b for a, b in (unit_vectors(np.stack(pair)) for pair in parts)])
@@ -98,11 +93,9 @@ class NeuralEmbedder(_LearningEmbedder):
 
 
 def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
-    """Have embedders that differ by their epochs alone learn a batch of texts in one run.
+    """Let embedders that differ only in their epochs learn each batch of texts in one run.
 
-    The longest run passes what the others come to, bit by bit: of a batch that one of them learns,
-    the others' results are kept until another batch comes. `SettingsError` where they differ by
-    more, or are fast: a fast run depends on its epochs.
+    The results are the same, bit by bit. `SettingsError` for other differences and fast runs.
     """
     settings = [embedder.settings for embedder in embedders]
     runs = {(tuner.model.fingerprint, replace(tuner.settings, epochs=1)) for tuner in embedders}
@@ -117,7 +110,7 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
 
 
 class _SharedRun:
-    """A run of the most epochs, and what it came to after each of some on the last batch."""
+    """A run of the most epochs; keeps what the last batch gave after each number of epochs."""
 
     def __init__(self, epochs: Sequence[int]) -> None:
         self._epochs = epochs
@@ -147,7 +140,7 @@ def tuning_key(settings: TuningSettings) -> dict[str, Any]:
 
 
 def end_losses(result: MicroTuning) -> np.ndarray:
-    """[text, 2] the first and the last loss in nats; the last is NaN where the run diverged."""
+    """[text, 2] first and last loss in nats; the last is NaN where the run diverged."""
     first = np.nan_to_num(result.loss[0], nan=np.inf)
     return np.stack([first, np.where(result.diverged, np.nan, result.loss[-1])], axis=1)
 
@@ -157,7 +150,7 @@ def neural_1(
     settings: TuningSettings | None = None,
     **options: Unpack[TuningOptions],
 ) -> NeuralEmbedder:
-    """The neural embedding of the last block's output bias (Appendix G), in 5 epochs."""
+    """The neural embedding of the last block's output bias, with 5 epochs (Appendix G)."""
     if settings is None:
         options.setdefault("layers", model.last_block_layers[-1:])
         options.setdefault("epochs", APPENDIX_G_EPOCHS)
@@ -167,11 +160,8 @@ def neural_1(
 class GradientEmbedder(_LearningEmbedder):
     """Embeds a text by the negative gradient of its loss at the pretrained weights.
 
-    That is Equation 1 of the neural paper with ``W' - W`` replaced by the direction in which a
-    plain gradient step would move the weights. AdamW's first step moves every weight by about the
-    learning rate, whatever the gradient's size: the delta of a single epoch is the gradient's sign.
-
-    >>> GradientEmbedder(model, layers="last_block")
+    That replaces ``W' - W`` in Equation 1 of the neural paper by the direction of a plain gradient
+    step; an epoch of AdamW would give little more than the gradient's sign.
     """
 
     zeros_mean = "no weight has a gradient. Choose other layers."
@@ -214,11 +204,11 @@ class GradientEmbedder(_LearningEmbedder):
 
 
 class TunedOutputEmbedder(_LearningEmbedder):
-    """Output of the tuned model on the unmasked text: *cls-tuned*, *avg-tuned*, *-diff*.
+    """Output for a text of the model tuned on it: *cls-tuned*, *avg-tuned*, *cls-diff*, *avg-diff*.
 
-    The last block's output layers are tuned on each text, then the text is read as it is, in
-    float32. ``mean`` is over the text's own tokens, at the last layer; ``difference`` is tuned
-    minus plain. Settings are by default the paper's with 5 epochs.
+    Tunes the last block's output layers, with the paper's settings and 5 epochs by default.
+    The text is read unmasked; ``mean`` covers its own tokens at the last layer, and ``difference``
+    is tuned minus plain.
     """
 
     def __init__(
@@ -272,13 +262,10 @@ class TunedOutputEmbedder(_LearningEmbedder):
         return self._outputs(result, should_stop), end_losses(result)
 
     def _outputs(self, result: MicroTuning, should_stop: ShouldStop) -> np.ndarray:
-        """[text, d_model] outputs of a copy of the model that has each text's weights in turn.
-
-        Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
-        """
+        """[text, d_model] outputs with each text's weights; plain ones come from the same calls."""
         prefix = f"{self.model.network.base_model_prefix}."
         tuned = [name.removeprefix(prefix) for name in result.settings.layers]
-        encoder = copy_network(self.model.network.base_model)  # nobody else sees its weights change
+        encoder = copy_network(self.model.network.base_model)  # the shared model never changes
         original = dict(self.model.network.named_parameters())
         outputs = []
         for number, text in enumerate(result.texts):

@@ -1,4 +1,4 @@
-"""What an object was made of: for its repr, for pickles, and for scikit-learn."""
+"""The arguments of an object: for its repr, for pickles, and for scikit-learn."""
 
 from __future__ import annotations
 
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
 
 
 class Parametrised:
-    """An object that knows the arguments it was made with, and can be made again from them.
+    """Knows its arguments and can be made again from them, as scikit-learn's transformers can."""
 
-    ``sklearn.base.clone``, ``Pipeline`` and ``GridSearchCV`` take it for a transformer.
-    """
-
-    _kept: tuple[str, ...] = ()
-    """Attributes that are no arguments and stay in a pickle and in a clone."""
+    _kept: tuple[str, ...] = ()  # other attributes in pickles and clones
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         self = super().__new__(cls)
@@ -35,7 +31,7 @@ class Parametrised:
     _sklearn_output_config: Mapping[str, str] = MappingProxyType({})  # its name in scikit-learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments by name, those left at their defaults included; ``deep`` has no effect."""
+        """All arguments by name, defaults included; ``deep`` has no effect."""
         arguments, options = self._arguments
         signature = inspect.signature(type(self))
         bound = signature.bind(*arguments, **options)
@@ -47,7 +43,7 @@ class Parametrised:
         return values
 
     def set_params(self, **params: Any) -> Self:
-        """Make the object anew with some arguments changed; `SettingsError` for nonsense."""
+        """Make the object anew with changed arguments; `SettingsError` if they are invalid."""
         values = self.get_params()
         new = [name for name in params if name not in values]
         try:
@@ -69,7 +65,7 @@ class Parametrised:
         return self
 
     def transform(self, texts: Any) -> Any:
-        """[text, dim] vectors as of `encode`, or the table that `set_output` asks for."""
+        """[text, dim] vectors as from `encode`, or the table that `set_output` asks for."""
         vectors = np.asarray(self.encode(texts))  # type: ignore[attr-defined]
         container = self._sklearn_output_config.get("transform")
         if container is None and "sklearn" in sys.modules:
@@ -86,12 +82,12 @@ class Parametrised:
         return self.transform(texts)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """[dim] names for the values of a vector: ``pooledembedder0``, ``pooledembedder1``, …"""
+        """[dim] names of a vector's values: ``pooledembedder0``, ``pooledembedder1``, …"""
         dim: int = self.dim  # type: ignore[attr-defined]
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(dim)], dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Have `transform` give an array (``default``) or a table of ``pandas`` or ``polars``."""
+        """Let `transform` return an array (``default``), or a table of ``pandas`` or ``polars``."""
         if transform not in (None, "default", "pandas", "polars"):
             raise SettingsError("transform must be 'default', 'pandas' or 'polars'.")
         if transform is not None:
@@ -99,14 +95,14 @@ class Parametrised:
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """An equal object; a model is a value, so the two share it."""
+        """An equal object that shares the model."""
         return _make_again(type(self), self.get_params(), self._other_state())
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def __sklearn_tags__(self) -> Tags:
-        utils = sys.modules["sklearn.utils"]  # which is who asks
+        utils = sys.modules["sklearn.utils"]  # loaded, as it asks for the tags
         return utils.Tags(
             estimator_type="transformer",
             target_tags=utils.TargetTags(required=False),

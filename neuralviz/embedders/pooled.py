@@ -1,4 +1,4 @@
-"""Vectors pooled from what a model gives at its layers."""
+"""Vectors pooled from a model's layers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class _StatesEmbedder(ModelEmbedder):
-    """An embedder whose vectors are weighted means over a model's token vectors."""
-
     pooling: Pooling
 
     @property
@@ -43,17 +41,10 @@ class _StatesEmbedder(ModelEmbedder):
 class PooledEmbedder(_StatesEmbedder):
     """Mean, CLS, SEP or last-token pooling at one layer, or averaged over several.
 
-    A text longer than the model's window is read in chunks, nothing of it is cut off.
-
-    Args:
-        model: from `neuralviz.load_text_model` or `neuralviz.load_model`.
-        layer: 0 (embedding output) to the number of blocks, negative from the end, several to
-            average over, ``last`` or ``all``.
-        special_tokens: whether the mean takes in the special tokens, as sentence encoders do; the
-            neural paper's *avg* does not.
-
-    Raises:
-        SettingsError: no such pooling or layer, or the model has no such token.
+    ``layer`` is 0 (embedding output) to the number of blocks, negative from the end, several to
+    average over, ``last`` or ``all``. ``special_tokens`` includes these in the mean, as sentence
+    encoders do; the neural paper's *avg* does not. Long texts are read whole, in chunks.
+    `SettingsError` for a pooling or layer that the model does not have.
     """
 
     def __init__(
@@ -79,10 +70,8 @@ class PooledEmbedder(_StatesEmbedder):
 class SbertWkEmbedder(_StatesEmbedder):
     """SBERT-WK: layers weighed by alignment and novelty, tokens by variance (Wang & Kuo, IV).
 
-    Arguments are those of `check_sbert_wk`, and ``part``, one of `PARTS` (Table VII).
-
-    Raises:
-        SettingsError: a setting makes no sense.
+    Takes the arguments of `check_sbert_wk`, and as ``part`` one of `PARTS` (Table VII).
+    `SettingsError` for an invalid setting.
     """
 
     def __init__(
@@ -108,13 +97,10 @@ class SbertWkEmbedder(_StatesEmbedder):
 
 
 class LayerwiseEmbedder(ModelEmbedder):
-    """One pooled vector of every layer, behind each other in one long vector (FREEZE, section 3).
+    """The pooled vectors of all layers, joined into one unit vector (FREEZE, section 3).
 
-    Each layer's vector is scaled to the same length and the whole has length 1, so that the cosine
-    of two whole vectors is the mean of the cosines at the layers. `unfold` takes them apart.
-
-    Raises:
-        SettingsError: no such pooling, or the model has no such token.
+    The cosine of two such vectors is the mean of the layers' cosines; `unfold` takes them apart.
+    `SettingsError` for a pooling that the model does not have.
     """
 
     def __init__(self, model: TextModel, pooling: PoolingName = "mean") -> None:
@@ -132,10 +118,7 @@ class LayerwiseEmbedder(ModelEmbedder):
         return {"method": "layerwise", **self.depends_on_model, "pooling": self._pooling_name}
 
     def unfold(self, vectors: np.ndarray) -> np.ndarray:
-        """[text, layer, d_model] vectors of length 1 from [text, dim]; those of zeros stay so.
-
-        They take the place of ``vectors``: of many texts there is no room for both.
-        """
+        """[text, layer, d_model] unit vectors, in place of [text, dim]; zeros stay zero."""
         vectors *= np.float32(math.sqrt(self.n_layers))
         return vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
 
@@ -150,6 +133,6 @@ class LayerwiseEmbedder(ModelEmbedder):
         return scaled.reshape(vectors.shape), missing_losses(len(read))
 
     def _pooling(self, states: LayerStates) -> tuple[Tensor, Tensor]:
-        """[row, layer · d_model] sums, and the sums of their weights: the same at every layer."""
+        """[row, layer · d_model] sums, and sums of weights, which are the same at every layer."""
         pooled = [pooling(states) for pooling in self._of_layer]
         return torch.cat([sums for sums, _ in pooled], dim=1), pooled[0][1]

@@ -1,4 +1,4 @@
-"""Any model of the library sentence-transformers as one more embedder."""
+"""Models of the library sentence-transformers as embedders."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ PREPARED_TEXTS = 256  # at once, since all are padded to the longest
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """Embeds with a ``SentenceTransformer``, by its own pooling and with its default prompt.
+    """Embeds with a ``SentenceTransformer``, its pooling and its default prompt; cuts long texts.
 
-    It cuts off what is longer than its window. Without a ``fingerprint`` of its weights, for
-    caches, an embedder is told from every other. `ModelError` where the encoder cannot read a
-    text, or its tokens do not know of each other.
+    Without a ``fingerprint`` of its weights, its cache key is like no other. `ModelError` if the
+    encoder cannot read a text, or its tokens do not affect each other.
     """
 
     name = "sentence-transformer"
@@ -56,7 +55,7 @@ class SentenceTransformerEmbedder(Embedder):
         return f"{type(self).__name__}(method={self.name!r}, {model}modules=[{modules}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.spec is None:  # the user's own encoder, which no id stands for
+        if self.spec is None:  # the user's own encoder has no id
             return super().__reduce__()
         return _load_again, (self.spec, self._fingerprint)
 
@@ -120,7 +119,7 @@ class SentenceTransformerEmbedder(Embedder):
         try:
             groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
             vectors = np.concatenate([self._encode(texts) for texts in groups])
-        except Exception as error:  # whatever an architecture makes of a text
+        except Exception as error:  # architectures refuse texts in many ways
             if is_out_of_memory(error):
                 raise
             raise ModelError(f"The sentence encoder could not encode the texts: {error}") from error
@@ -135,7 +134,6 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:
-    """The embedder that a pickle names; `ModelError` where its model's files have changed."""
     encoder, current_fingerprint = shared_sentence_transformer(spec.model_id)
     check_unchanged(spec.model_id, current_fingerprint, fingerprint)
     embedder = SentenceTransformerEmbedder(encoder, current_fingerprint)

@@ -1,4 +1,4 @@
-"""All that has to be said to make an embedder: how it is typed, named for people, and made."""
+"""Descriptions of embedders: how they are typed, named for people, and made."""
 
 from __future__ import annotations
 
@@ -22,43 +22,41 @@ if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
 
 JOIN = "+"
-OPTIONS_SIGN = "@"  # before what one of several by the same method has for itself
-IMPORTED = "imported"  # no method: vectors that came in a file
+OPTIONS_SIGN = "@"  # before a method's own options
+IMPORTED = "imported"  # in place of a method: vectors from a file
 _OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 
 
 @dataclass(frozen=True)
 class EmbedderSpec:
-    """All that has to be said to make an embedder."""
+    """Everything needed to make an embedder."""
 
-    method: str  # its name; of a concatenation, the parts' names joined by ``+``
-    model_id: str  # the model; empty for a concatenation
-    options: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, in the order of the names
+    method: str  # of a concatenation, the parts' names joined by ``+``
+    model_id: str  # empty for a concatenation
+    options: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, sorted by name
     parts: tuple[EmbedderSpec, ...] = ()  # of a concatenation
 
     @property
     def singles(self) -> tuple[EmbedderSpec, ...]:
-        """The methods that are concatenated; itself where it is one; none where it is a file's."""
+        """The concatenated methods, or itself; empty for imported vectors."""
         return () if self.is_imported else self.parts or (self,)
 
     @property
     def is_imported(self) -> bool:
-        """Whether the vectors came in a file: there is no model to embed other texts with."""
+        """Whether the vectors came in a file, so that no model can embed other texts."""
         return self.method == IMPORTED
 
     @property
     def label(self) -> str:
-        """The method's name, or that of the file its vectors came in."""
         return f"file: {dict(self.options)['file']}" if self.is_imported else self.method
 
     @property
     def learns(self) -> bool:
-        """Whether a model is tuned on every text, which takes long."""
         return bool(self.precision)
 
     @property
     def precision(self) -> str:
-        """How exactly its parts learn texts, with an unusual tolerance; empty where none does."""
+        """Precision of micro-tuning, with an unusual tolerance; empty without micro-tuning."""
         precisions = []
         for part in self.singles:
             if "precision" in _options(part.method):
@@ -69,7 +67,7 @@ class EmbedderSpec:
 
     @property
     def epochs(self) -> tuple[int, ...]:
-        """Epochs of its parts, one number where all are alike; none if all are as usual."""
+        """Epochs of its parts, one number if all are equal; empty if all are defaults."""
         by_part = [_options(part.method).get("epochs") for part in self.singles]
         usual = [int(option.default) for option in by_part if option is not None]
         epochs = [
@@ -83,7 +81,7 @@ class EmbedderSpec:
 
     @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:
-        """Of one method: its options by name, those left at their defaults included, as typed."""
+        """Options of a single method by name, as typed, defaults included."""
         values = dict(self.options)
         if self.is_imported:
             return values
@@ -98,7 +96,7 @@ class EmbedderSpec:
 
     @classmethod
     def from_json(cls, text: str) -> EmbedderSpec:
-        """The spec that `to_json` wrote; `SettingsError` for anything else."""
+        """The spec that `to_json` wrote; `SettingsError` for any other text."""
         try:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
@@ -122,12 +120,11 @@ class EmbedderSpec:
 
 
 def imported_spec(file: str, digest: str) -> EmbedderSpec:
-    """The spec of imported vectors: the name of their file, and a hash of texts and vectors."""
+    """The spec of imported vectors: file name, and a hash of texts and vectors."""
     return EmbedderSpec(IMPORTED, "", (("digest", digest), ("file", file)))
 
 
 def list_models(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
-    """The models that some methods need, each once, as their files are now."""
     model_ids = dict.fromkeys(part.model_id for spec in specs for part in spec.singles)
     return tuple(map(ModelRef.from_id, model_ids))
 
@@ -139,7 +136,6 @@ def _as_tuple(value: Any) -> Any:
 def split_options(
     options: Sequence[str], noun: str = "option", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
-    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are."""
     values: dict[str, str] = {}
     for entry in options:
         name, sign, value = entry.partition("=")
@@ -152,7 +148,7 @@ def split_options(
 
 
 def split_at_commas(text: str) -> list[str]:
-    """``NAME=VALUE`` pairs with commas between them, apart; a value may hold commas itself."""
+    """Split ``NAME=VALUE`` pairs at commas; values may contain commas, too."""
     entries: list[str] = []
     for piece in text.split(","):
         if entries and not _OPTION.match(piece):
@@ -169,7 +165,6 @@ def embedder_spec(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec:
-    """As `embedder_specs`, of one method."""
     return embedder_specs([method], typed, model_id, defaults=defaults)[0]
 
 
@@ -180,18 +175,15 @@ def embedder_specs(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> tuple[EmbedderSpec, ...]:
-    """What to make, from methods' names and what was typed for their options.
+    """Specs of methods and options as typed; `SettingsError` if one is invalid or given twice.
 
     Args:
-        methods: of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
-            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
-        typed: option to value. ``NAME`` goes to every method that has such an option,
-            ``METHOD.NAME`` to one of them; ``model`` is an option of all. What stands behind an
-            ``@`` has precedence.
-        model_id: the model for all parts; by default each method's own.
+        methods: of `METHODS`, or several joined by ``+``, each perhaps with options of its own:
+            ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
+        typed: values by ``NAME``, for all methods with this option, or by ``METHOD.NAME``;
+            ``model`` is an option of all. Options after an ``@`` take precedence.
+        model_id: for all parts, instead of each method's own.
         defaults: of options that are not typed, named likewise.
-
-    Raises `SettingsError` for what cannot be read, and for a method given twice alike.
     """
     named = [read_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
@@ -236,7 +228,6 @@ def embedder_specs(
 
 
 def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
-    """The concatenation of different methods; the method itself where it is one."""
     if len(parts) == 1:
         return parts[0]
     name = JOIN.join(part.method for part in parts)
@@ -249,10 +240,7 @@ def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
 
 
 def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
-    """The methods that a ``+`` joins, each with the options that stand behind its ``@``.
-
-    A ``+`` that no method follows belongs to what is behind the ``@``: ``precision=fast+bf16``.
-    """
+    """Methods joined by ``+`` with their options; ``precision=fast+bf16`` stays whole."""
     pieces: list[str] = []
     for piece in typed.split(JOIN):
         is_method = piece.partition(OPTIONS_SIGN)[0].strip() in METHODS
@@ -268,7 +256,6 @@ def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _read_own_options(method: str, text: str) -> dict[str, str]:
-    """The options in ``MODEL``, ``NAME=VALUE,…`` or ``MODEL,NAME=VALUE,…``."""
     entries = split_at_commas(text)
     if entries and not _OPTION.match(entries[0]):
         entries[0] = f"model={entries[0]}"
@@ -285,14 +272,12 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
 
 
 def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
-    """The defaults that apply to a method's options, as of `embedder_spec`."""
     keys = sorted(defaults, key=_is_for_one_method)
     by_name = {key.removeprefix(f"{method}."): defaults[key] for key in keys}
     return {key: value for key, value in by_name.items() if key in _options(method)}
 
 
 def _is_for_one_method(key: str) -> bool:
-    """Whether an option is for one method alone; such options come last, and win."""
     return "." in key
 
 
@@ -323,7 +308,7 @@ def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | Non
         try:
             values[name] = options[name].read(text)
             if values[name] == options[name].read(options[name].default):
-                del values[name]  # one way to say one thing
+                del values[name]  # so that equal specs compare equal
         except SettingsError:
             raise
         except (ValueError, KeyError) as error:
@@ -331,8 +316,8 @@ def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | Non
                 f"The option “{name}” must be {options[name].expects}, not “{text[:40]}”."
             ) from error
     if not is_fast(str(values.get("precision", "exact"))):
-        values.pop("tolerance", None)  # it changes nothing
-    numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
+        values.pop("tolerance", None)  # without effect
+    numbers = ("epochs", "learning_rate", "weight_decay")  # checked before a download
     if "epochs" in options:
         check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
     chosen = typed.get("model") or model_id or METHODS[method].model_id
@@ -340,10 +325,7 @@ def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | Non
 
 
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
-    """A label for each spec, as of `method_label`: ``neural, fast, 5 epochs``.
-
-    In brackets stands what sets it apart from a namesake: models, options other than the defaults.
-    """
+    """`method_label` of each spec; namesakes get what sets them apart in brackets."""
     labels: list[str] = []
     for spec in specs:
         label = method_label(spec)
@@ -368,13 +350,12 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
 
 
 def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
-    """The label of each different spec, as of `method_labels`."""
     different = list(dict.fromkeys(specs))
     return dict(zip(different, method_labels(different), strict=True))
 
 
 def method_label(spec: EmbedderSpec) -> str:
-    """The method's name, and how it learns texts where it does: ``neural, fast, 5 epochs``."""
+    """The method's name and how it learns texts, if it does: ``neural, fast, 5 epochs``."""
     parts = [spec.label, spec.precision]
     if spec.epochs:
         noun = "epoch" if spec.epochs == (1,) else "epochs"
@@ -383,7 +364,7 @@ def method_label(spec: EmbedderSpec) -> str:
 
 
 def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels as they are said in a sentence: only names, where no two are alike."""
+    """Labels for sentences: names alone, unless they repeat."""
     short = [label.partition(",")[0] for label in labels]
     return tuple(
         name if short.count(name) == 1 and "(" not in label else label
@@ -392,7 +373,7 @@ def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
-    """The parts of a method, or itself, by name, or by label where two names are alike."""
+    """The parts of a method, or itself, by name, or by label where names repeat."""
     parts = spec.parts or (spec,)
     names = [part.method for part in parts]
     return {
@@ -402,7 +383,7 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
 
 
 def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
-    """The methods' names with their models and every setting, for what is downloaded."""
+    """Names with models and every setting, for downloads."""
     names = _short_names(specs)
 
     def describe(part: EmbedderSpec) -> str:
@@ -414,7 +395,7 @@ def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
 
 
 def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
-    """The end of each model's id or path, as long as it takes for no two to be alike."""
+    """The shortest endings of the models' ids or paths that tell them apart."""
     models = {part.model_id for spec in specs for part in spec.singles}
     steps = {model: model.rstrip("/").split("/") for model in models}
     names = dict(zip(models, models, strict=True))
@@ -431,14 +412,11 @@ def _describe_value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# --- made ---------------------------------------------------------------------------------------
+# --- making ---------------------------------------------------------------------------------------
 
 
 def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embedder:
-    """The embedder that a spec describes, or a method's with its defaults.
-
-    `ModelError` where a model cannot be had, or there is none: the vectors were imported.
-    """
+    """The embedder of a spec, or of a method with its defaults; `ModelError` without a model."""
     if isinstance(spec, str):
         spec = embedder_spec(spec)
     if not isinstance(spec, EmbedderSpec):
@@ -453,7 +431,7 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
     else:
         method = METHODS[spec.method]
         loaded = loaders[method.kind](spec.model_id)
-        model = loaded if isinstance(loaded, tuple) else (loaded,)  # an encoder, its fingerprint
+        model = loaded if isinstance(loaded, tuple) else (loaded,)  # an encoder and its fingerprint
         embedder = method.find_maker()(*model, **dict(spec.options))
     embedder.spec = spec
     return embedder

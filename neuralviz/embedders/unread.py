@@ -1,4 +1,4 @@
-"""Texts that a model's tokenizer does not tell apart, or does not know."""
+"""Texts that a model's tokenizer does not know, or cannot tell apart."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from neuralviz.words import many, name_texts
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
 
-MOST_TEXTS = 1000  # that are looked at
+MOST_TEXTS = 1000  # that are checked
 MOST_CHARACTERS = 2000  # of each
 _VOICING = "\u3099\u309a"  # marks that make another Japanese syllable
 
 
 def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) -> str:
-    """What is to be said of texts that the embedder's tokenizers lose; empty where all is well.
+    """A message on texts that the embedder's tokenizers lose; empty if there are none.
 
-    It names texts at least half of whose words are unknown, and texts that become the same tokens
-    although they differ by more than case, accents, white space and invisible characters. Unknown
-    symbols among known words, such as emoji, are not named. The first 1,000 texts are looked at,
-    unknown words in their first 2,000 characters; ``n_texts`` is how many there are, if more.
+    It names texts at least half of whose words are unknown, stray symbols aside, and different
+    texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
     """
     n_texts = n_texts or len(texts)
     texts = list(islice(texts, MOST_TEXTS))
@@ -66,7 +64,6 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
 
 
 def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
-    """Whether half of a text's words are unknown, or all its tokens, symbols included."""
     n_unknown = sum(token is None for token in ids)
     n_symbols = sum(not any(map(str.isalnum, word)) for word in text.split())
     n_words = len(ids) - n_symbols
@@ -74,7 +71,6 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
 
 
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
-    """Places of texts that have the same tokens and different content."""
     groups: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
     for place, ids in enumerate(tokens):
         groups[ids].append(place)
@@ -87,7 +83,6 @@ def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) 
 
 
 def _strip_content(text: str) -> str:
-    """A text without case, accents, white space and invisible characters."""
     return "".join(
         char
         for char in unicodedata.normalize("NFKD", text.casefold())

@@ -41,7 +41,7 @@ class TextFilter:
 
     def within(
         self,
-        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],  # -1 for none; labels
+        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],  # as `CorpusStore.label_codes`
         numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:

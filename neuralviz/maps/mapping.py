@@ -150,7 +150,7 @@ def place_on_processes(
     *,
     n_processes: int | None = None,
 ) -> Iterator[PlacedBlock]:
-    """Place blocks on up to 16 cores. Raises NeuralvizError if a process was killed."""
+    """Place blocks on up to 16 cores; scripts need a ``__main__`` guard. Raises NeuralvizError."""
     n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:

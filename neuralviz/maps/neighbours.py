@@ -1,6 +1,6 @@
 """Nearest neighbours by cosine, Euclidean or Manhattan distance, computed in float64.
 
-The cosine distance is 0–2: 1 from a zero vector, 0 between two. Ties are in row order.
+Cosine distance is 1 − cosine: 1 from a zero vector, 0 between two. Ties are in row order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXACT_UP_TO = 4096  # texts, as in UMAP
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
-    """Contiguous [text, dim] float32. Raises TextError for bad values, else SettingsError."""
+    """Contiguous [text, dim] float32. Raises TextError for bad values, SettingsError if not 2-D."""
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
         raise SettingsError("The vectors must be a 2-D array with one row per text.")

@@ -221,6 +221,7 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     middle, target_centre = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
     turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)
+    # the spread of the target: a fitted scale would shrink points that moved apart
     size = float(np.linalg.norm(centred))
     scale = float(np.linalg.norm(aim)) / size if size else 1.0
     return (scale * centred @ turn + target_centre).astype(np.float32)

@@ -15,7 +15,7 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """95% interval of a share (Wilson 1927); importing scipy.stats takes a second."""
+    """95% interval of a share (Wilson 1927), without the slow import of scipy.stats."""
     share, spread = right / n, _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
     half = _Z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)

@@ -1,9 +1,6 @@
-"""Forward passes: a network is tried when it is loaded, and each pass then gets what it needs.
+"""Forward passes in which a text's vector depends on the text and the weights alone.
 
-A text's vector may depend on the text and the weights alone. Not every network keeps to that: some
-look at the padding beside a text, some change with what they read before, some draw random numbers.
-`probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
-nothing but the text counts. What cannot be helped is refused with a sentence.
+Networks that react to padding, earlier inputs or random numbers are found by `probe_encoder`.
 """
 
 from __future__ import annotations
@@ -31,22 +28,21 @@ Batching = Literal["padded", "equal lengths", "single"]
 _random_numbers = threading.Lock()
 LONG_PROBE = 48  # tokens, fewer where the window is shorter
 PRIME_LENGTH = 37  # tokens in all: some networks read only multiples of a number
-ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
-NOISE = 1e-6  # likewise, when the same inputs go through the network once more
+ROUNDING = 1e-4  # relative to a vector's length: the effect of another order of sums
+NOISE = 1e-6  # relative, between two passes over the same inputs
 _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
 
 
 @dataclass(frozen=True)
 class Habits:
-    """What a network was seen to do when it read some inputs."""
+    """What a network did when it read some inputs."""
 
-    batching: Batching = "padded"  # which share a pass: any, those without padding, or none
-    keeps_state: bool = False
-    draws: bool = False
+    batching: Batching = "padded"  # which inputs share a pass: any, those of equal length, or none
+    keeps_state: bool = False  # later passes depend on earlier ones
+    draws: bool = False  # random numbers
 
     @property
     def is_plain(self) -> bool:
-        """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
     def may_share_pass(self, first: int, length: int) -> bool:
@@ -56,23 +52,23 @@ class Habits:
 
 @dataclass(frozen=True)
 class Behaviour(Habits):
-    """The habits of an encoder, and the shape of what it gives."""
+    """An encoder's habits and the shape of its output."""
 
-    n_layers: int = 0  # layers of hidden states, the embedding output included
+    n_layers: int = 0  # the embedding output included
     d_model: int = 0  # values of a hidden state
     options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every pass
 
 
 @dataclass(frozen=True)
 class TokenTypes:
-    """The token types of a text by itself, where a tokenizer gives others than 0."""
+    """Token types of a text, where a tokenizer gives others than 0."""
 
-    prefix: tuple[int, ...]  # of the special tokens around a text
+    prefix: tuple[int, ...]  # of the special tokens before a text
     text: int  # of its own tokens
-    suffix: tuple[int, ...]  # of the special tokens around a text
+    suffix: tuple[int, ...]  # of the special tokens after a text
 
     def fill(self, attention: Tensor) -> Tensor:
-        """[row, token] types of inputs, by where there is a token, 1, and padding, 0."""
+        """[row, token] types, given [row, token] 1 for tokens and 0 for padding."""
         types = torch.full_like(attention, self.text)
         types[:, : len(self.prefix)] = types.new_tensor(self.prefix)
         places = torch.arange(attention.shape[1], device=attention.device)
@@ -89,24 +85,17 @@ def encode_ids(
     *,
     call: Callable[..., Any] | None = None,
 ) -> Tensor:
-    """[layer, row, token, d_model] hidden states of one forward pass.
+    """[layer, row, token, d_model] hidden states of one pass; layer 0 is the embedding output.
 
-    Layer 0 is the embedding output, the last layer what the model gives as its last hidden state.
-
-    Args:
-        ids: [row, token] vocabulary ids.
-        attention: [row, token] 1 where there is a token, 0 at padding.
-        call: runs in place of the model's encoder.
-
-    Raises:
-        ModelError: the network cannot read an input of this length.
+    ``ids`` and ``attention`` are [row, token], attention 0 at padding; ``call`` replaces the
+    encoder. `ModelError` if the network cannot read inputs of this length.
     """
     out = run_pass(model, ids, attention, call=call, output_hidden_states=True)
     return stack_layers(out, ids.shape[1])
 
 
 def encode_last(model: TextModel, ids: Tensor, attention: Tensor) -> Tensor:
-    """[row, token, d_model] last hidden states; arguments and errors as of `encode_ids`."""
+    """[row, token, d_model] last hidden states; arguments and errors as for `encode_ids`."""
     return run_pass(model, ids, attention)[0][:, : ids.shape[1]]
 
 
@@ -118,7 +107,7 @@ def run_pass(
     call: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """The output of the model's encoder, or of ``call``, in a pass of its own; as `encode_ids`."""
+    """Output of one pass of the model's encoder, or of ``call``; arguments as for `encode_ids`."""
     behaviour = model.behaviour
     if model.token_types is not None:
         options["token_type_ids"] = model.token_types.fill(attention)
@@ -128,7 +117,7 @@ def run_pass(
     try:
         with seeded(0) if behaviour.draws else nullcontext():
             return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
-    except Exception as error:  # whatever an architecture makes of an input that it does not take
+    except Exception as error:  # architectures refuse inputs in many ways
         if is_out_of_memory(error):
             raise
         raise ModelError(
@@ -138,7 +127,7 @@ def run_pass(
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own, but the network's parameters."""
+    """A copy with its own modules, buffers and configuration, but the same parameters."""
     attributes = [value for module in network.modules() for value in vars(module).values()]
     tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
     shared = [*network.parameters(), *tokenizers]
@@ -146,7 +135,7 @@ def copy_network(network: nn.Module) -> nn.Module:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
+    """Whether memory ran out; on CPUs and in GPU libraries torch has no type for it."""
     unnamed = (
         "can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc"
     )  # fmt: skip
@@ -157,7 +146,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before."""
+    """Seed torch's random numbers within the context, then restore them; no other thread draws."""
     (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     with _random_numbers, torch.random.fork_rng():
         torch.manual_seed(int(entropy >> 1))
@@ -165,10 +154,7 @@ def seeded(*seed: int) -> Iterator[None]:
 
 
 def stack_layers(out: Any, width: int) -> Tensor:
-    """[layer, row, token, d_model] of a pass over inputs of so many tokens.
-
-    Some architectures pad what they read, and some normalise after their last layer.
-    """
+    """[layer, row, token, d_model] hidden states cut to ``width`` tokens, after any final norm."""
     last = getattr(out, "last_hidden_state", None)
     layers = getattr(out, "hidden_states", None)
     if last is None or not layers:
@@ -182,8 +168,6 @@ def stack_layers(out: Any, width: int) -> Tensor:
 
 
 class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with."""
-
     short: Any
     long: Any
     second_long: Any  # as long as the other
@@ -195,10 +179,9 @@ def probe_habits(
     inputs: ProbeInputs,
     name: str,
 ) -> Habits:
-    """Try what a network's vectors of an input depend on besides the input.
+    """Find out what affects a network's vectors besides the input; the network stays as it is.
 
-    The network, in eval mode, is left as it is. ``run`` gives its vectors, [..., dim] each, of some
-    inputs that share a pass. `ModelError` where it changes its own weights.
+    ``run`` gives [..., dim] vectors of inputs in one pass. `ModelError` if it changes its weights.
     """
     versions = [parameter._version for parameter in network.parameters()]
 
@@ -224,14 +207,14 @@ def probe_habits(
     def agrees_in_batch(entries: Sequence[Any], expected: Sequence[Tensor]) -> bool:
         try:
             together = run_seeded(copy_network(network), *entries)
-        except Exception as error:  # whatever an architecture makes of a batch
+        except Exception as error:  # architectures refuse batches in many ways
             if is_out_of_memory(error):
                 raise
             return False
         return not any(map(differ, expected, together))
 
     batching: Batching = "single"
-    # what changes with the inputs it has read may change with the longest input of a batch
+    # a network that keeps state may also depend on the longest input of a batch
     if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
         batching = "padded"
     else:
@@ -249,14 +232,11 @@ def probe_encoder(
     pad_id: int,
     token_types: TokenTypes | None = None,
 ) -> Behaviour:
-    """Try whether an encoder reads texts at all, and how.
+    """Find out whether and how an encoder reads texts; the network stays as it is.
 
-    The network, in eval mode, is left as it is. ``make_input`` gives the ids of one of two inputs
-    of so many tokens besides the special ones, fewer where the window is shorter.
-
-    Raises:
-        ModelError: the encoder cannot read a text, does not give a vector for every token at every
-            layer, changes its own weights, or lets no token know of another.
+    ``make_input`` gives token ids of one of two inputs, by number and length. `ModelError` if the
+    encoder cannot read a text, lacks a vector for a token or layer, changes its weights, or if its
+    tokens do not affect each other.
     """
     parameters = inspect.signature(network.forward).parameters
     options = {"use_cache": False} if "use_cache" in parameters else {}
@@ -294,7 +274,7 @@ def probe_encoder(
             raise ValueError("it gives infinite or NaN values")
     except ModelError:
         raise
-    except Exception as error:  # whatever an architecture wants that it is not given here
+    except Exception as error:  # architectures may need other arguments
         if is_out_of_memory(error):
             raise
         raise ModelError(
@@ -314,7 +294,7 @@ def probe_encoder(
 
 
 def check_context(before: Tensor, after: Tensor, name: str) -> None:
-    """Check that a changed token changes its neighbours' [token, dim]; else `ModelError`."""
+    """Raise `ModelError` if a changed token leaves its neighbours' [token, dim] as they were."""
     changes = torch.linalg.vector_norm(before - after, dim=1)
     if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
         raise ModelError(
@@ -324,7 +304,7 @@ def check_context(before: Tensor, after: Tensor, name: str) -> None:
 
 
 def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
-    """Whether vectors, [..., dim], differ by more than a part of their length."""
+    """Whether vectors, [..., dim], differ by more than ``tolerance`` of their length."""
     if first.shape != second.shape:
         return True
     gap = torch.linalg.vector_norm(first - second, dim=-1)
@@ -332,7 +312,6 @@ def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
 
 
 def _list_attributes(network: nn.Module) -> list[Any]:
-    """What a pass may change: modules, buffers, public attributes, configuration."""
     entries: list[Any] = []
     for path, module in network.named_modules():
         plain = {
@@ -351,7 +330,6 @@ def _list_attributes(network: nn.Module) -> list[Any]:
 
 
 def _positions_depend_on_length(network: nn.Module) -> bool:
-    """Whether rotary positions change where an input, or one read before, is long."""
     kinds: list[Any] = []
     for module in network.modules():
         kind = getattr(module, "rope_type", None)

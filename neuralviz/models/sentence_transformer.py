@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
-NO_LIMIT = int(1e30)  # as `transformers` writes it
+NO_LIMIT = int(1e30)  # as in `transformers`
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 _PRIME = _LONG[:21]  # 11 words, for networks that read only multiples of a number
 _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
@@ -48,10 +48,10 @@ _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 def load_sentence_transformer(
     model_id: str | Path = MINILM, device: str | None = None
 ) -> tuple[SentenceTransformer, str]:
-    """A ``SentenceTransformer`` and its fingerprint.
+    """Load a ``SentenceTransformer``, and return it with its fingerprint.
 
-    Only safetensors are read, and no code from the model's repository is ever run. `ModelError`
-    where it cannot be had, is not a model of that library, or gives no vector of a text.
+    Only safetensors are read; a repository's code never runs. `ModelError` if the model cannot be
+    found or loaded, is not of that library, or gives no vector of a text.
     """
     model_id = str(model_id).strip()
     if model_id == MINILM:
@@ -93,10 +93,7 @@ def load_sentence_transformer(
 
 
 def _limit_length(transformer: Any) -> None:
-    """Leave out a longest input that cannot be meant, and what a table of positions has no row for.
-
-    Rotary positions and the like have no end, whatever the settings say.
-    """
+    """Limit inputs to the table of positions, if there is one, and drop unreal limits."""
     network = transformer.auto_model
     has_table = any(
         isinstance(module, torch.nn.Embedding) and re.search(r"pos|wpe", path)
@@ -107,10 +104,7 @@ def _limit_length(transformer: Any) -> None:
 
 
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
-    """What the vectors of an encoder in eval mode depend on besides the text; tried once.
-
-    `ModelError` where it gives no vector of a text, or no token knows of another.
-    """
+    """What affects vectors besides the text, tried once; `ModelError` if context does not."""
     if encoder not in _habits:
         try:
             habits = probe_habits(encoder, encode_together, _PROBES, name)
@@ -120,7 +114,7 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
             _habits[encoder] = habits
         except ModelError:
             raise
-        except KeyError as error:  # as modules look for what those before them gave
+        except KeyError as error:  # a module needs what earlier ones do not give
             raise ModelError(
                 f"{name} gives no vector of a text: none of its modules pools the tokens' vectors. "
                 "The methods mean, cls, sep, last and sbert-wk use its transformer alone."
@@ -136,10 +130,7 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
 def encode_together(
     encoder: Any, texts: Sequence[str], task: str | None = None, **options: Any
 ) -> list[Tensor]:
-    """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
-
-    ``task`` is ``query``, ``document`` or None. `ModelError` where it gives something else.
-    """
+    """[dim] float32 CPU vectors, in one pass; ``task`` is ``query``, ``document`` or None."""
     ways = {"query": encoder.encode_query, "document": encoder.encode_document}
     vectors = ways.get(task or "", encoder.encode)(
         list(texts),
@@ -158,9 +149,9 @@ def encode_together(
 
 @torch.no_grad()
 def _check_context(encoder: SentenceTransformer, name: str) -> None:
-    """Check that other tokens see one that is changed by its id, whatever letters are known."""
+    """Check that tokens react to a changed one; ids are changed, as letters may be unknown."""
     for module in encoder.modules():
-        if not hasattr(module, "auto_model"):  # tables of token vectors know of no neighbours
+        if not hasattr(module, "auto_model"):  # tables of token vectors have no context
             continue
         tokens = []
         features = {
@@ -181,7 +172,6 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
 
 
 def _list_missing_weights(encoder: SentenceTransformer, files: ModelFiles) -> list[str]:
-    """Names of the weights that the transformers' files lack: the library makes them up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
     for network, folder in zip(networks, files.transformers, strict=False):

@@ -1,7 +1,4 @@
-"""Models that everybody in a process shares, each loaded once.
-
-What loads them, and torch with it, is imported with the first model.
-"""
+"""Models shared by everyone in a process, each loaded once; torch comes with the first."""
 
 from __future__ import annotations
 
@@ -29,18 +26,18 @@ T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-KEPT = 3  # models; the one that was used longest ago goes first
+KEPT = 3  # models; the least recently used goes first
 
 _models: dict[tuple[str, object], TextModel] = {}
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
-_lock = threading.Lock()  # for looking and putting
+_lock = threading.Lock()  # for reading and changing what is kept
 _loading = NamedLocks()  # each model is loaded once
 _loading_hooks: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model by its id, as its files are now; equal ones stand for the same model."""
+    """A model id with the state of its files; equal references stand for the same model."""
 
     id: str  # ``bundled``, a hub id or a folder
     files: tuple[tuple[int, int], ...] | None
@@ -50,12 +47,12 @@ class ModelRef:
         return cls(model_id, files_stamp(model_id))
 
     def identity(self) -> dict[str, Any]:
-        """All that says which weights it has, as plain values: of a hub model, its commit, too."""
+        """What determines the weights, as plain values; for hub models also the commit."""
         return {"id": self.id, "files": self.files, "commit": _find_commit(self.id)}
 
 
 def _find_commit(model_id: str) -> str:
-    """The commit of a hub model in the local cache, or what the bundled weights are; else empty."""
+    """Commit of a cached hub model, or fingerprint of the bundled weights; else empty."""
     if model_id == models.BUNDLED:
         return bundled.identity(bundled.WEIGHTS)
     if not _HUB_ID.fullmatch(model_id):
@@ -70,38 +67,33 @@ def _find_commit(model_id: str) -> str:
 
 
 def shared_model(model_id: str) -> LanguageModel:
-    """The model, loaded at the first call; a folder is read again when its files have changed.
-
-    Safe to call from any thread. `ModelError` where it cannot be had.
-    """
+    """The model, loaded at first use and when its files change; callable from any thread."""
     model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
-    tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
+    tunable = models.load_model(model_id)  # raises for most models that are only text models
     return _keep((model_id, files_stamp(model_id)), tunable, _models)
 
 
 def shared_text_model(model_id: str) -> TextModel:
-    """Like `shared_model`, for any model that `load_text_model` loads."""
     return _share(model_id, models.load_text_model, _models)
 
 
 def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
-    """Like `shared_model`, for `load_sentence_transformer`."""
     return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
 Loaders = Mapping[ModelKind, Callable[[str], Any]]
+# Where embedders get models, by kind.
 LOADERS: Loaders = {
     "masked": shared_model,
     "text": shared_text_model,
     "sentence-transformer": shared_sentence_transformer,
 }
-"""Where embedders get models, by kind."""
 
 
 def check_may_load(model_id: str) -> None:
-    """Raise `ModelError` for models by name or path in a demo that strangers use."""
+    """Raise `ModelError` for models by name or path if the server is a public demo."""
     if server_settings().demo and not is_at_hand(model_id):
         raise ModelError(
             "This demo only uses the models that come with it. Install neuralviz to use others."
@@ -109,7 +101,7 @@ def check_may_load(model_id: str) -> None:
 
 
 def add_loading_hook(hook: Callable[[], None]) -> None:
-    """Have ``hook`` called, on the thread that loaded it, after each model that is loaded."""
+    """Call ``hook`` after each load of a model, on the thread that loaded it."""
     if hook not in _loading_hooks:
         _loading_hooks.append(hook)
 
@@ -120,7 +112,7 @@ def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object
     with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
-                kept[key] = kept.pop(key)  # the one used last goes last
+                kept[key] = kept.pop(key)  # most recently used last
                 return kept[key]
         return _keep(key, load(model_id), kept)
 
@@ -136,7 +128,6 @@ def _keep(key: tuple[str, object], model: T, kept: dict[tuple[str, object], Any]
 
 
 def is_loaded(model_id: str) -> bool:
-    """Whether a model is kept, in whatever form."""
     return any(is_held(kind, model_id) for kind in LOADERS)
 
 
@@ -147,7 +138,7 @@ def is_held(kind: ModelKind, model_id: str) -> bool:
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
-    """What `LOADERS` would give, where it is kept already in this form; else `ModelError`."""
+    """What `LOADERS` would give, if it is kept in this form; else `ModelError`."""
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
     held = kept.get((model_id, files_stamp(model_id)))
     if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):
@@ -156,19 +147,19 @@ def held_model(kind: ModelKind, model_id: str) -> Any:
 
 
 def find_device(model_id: str) -> str | None:
-    """Where a kept model computes, ``cpu`` or ``cuda``; None when it is not kept."""
+    """Device of a kept model, ``cpu`` or ``cuda``; None if it is not kept."""
     model = _models.get((model_id, files_stamp(model_id)))
     return None if model is None else model.device.type
 
 
 def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
-    """What changes when the files of a folder change; None for what is no folder."""
+    """Changes when the files of a folder change; None if there is no folder."""
     try:
         trained = trained_encoder(model_id)
         folder = trained.folder if trained else Path(model_id).expanduser()
         if not folder.is_dir():
             return None
-        patterns = ("*", "*/*", "*/*/*", "*/*/*/*")  # as the fingerprint looks
+        patterns = ("*", "*/*", "*/*/*", "*/*/*/*")  # as for the fingerprint
         files = [path.stat() for depth in patterns for path in sorted(folder.glob(depth))]
     except (OSError, ValueError, RuntimeError):
         return None
@@ -176,17 +167,16 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -> TextModel:
-    """The model that a pickle names, on its device where there is one like it."""
+    """The model that a pickle names, on the same device if this machine has it."""
     model = (shared_model if is_masked else shared_text_model)(model_id)
     if model.device.type != device:
-        with suppress(ModelError):  # a machine without this device
+        with suppress(ModelError):  # this machine may lack the device
             model = (models.load_model if is_masked else models.load_text_model)(model_id, device)
     check_unchanged(model_id, model.fingerprint, fingerprint)
     return model
 
 
 def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> None:
-    """Raise `ModelError` where a model's files have changed since a pickle named it."""
     if fingerprint != fingerprint_then:
         raise ModelError(
             f"The files of {model_id} have changed since this was saved. Make it again with the "
@@ -199,5 +189,5 @@ def _reduce_to_name(model: TextModel) -> tuple[object, ...]:
     return _load_again, (model.id, model.fingerprint, model.device.type, is_masked)
 
 
-for _kind in (TextModel, LanguageModel):  # a pickle of a model is its name
+for _kind in (TextModel, LanguageModel):  # models are pickled by name
     copyreg.pickle(_kind, _reduce_to_name)  # type: ignore[arg-type]

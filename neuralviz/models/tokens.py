@@ -1,4 +1,4 @@
-"""A text as the model reads it: tokens, the words they belong to, and the chunks that fit."""
+"""Texts as a model reads them: tokens, the words they belong to, and the chunks that fit."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ _AT_LEAST = "It must contain at least one word."
 
 @dataclass(frozen=True, eq=False)
 class TokenizedText:
-    """One text and its tokens, special tokens left out."""
+    """A text and its tokens, without special tokens."""
 
     __repr__ = short_repr
 
-    text: str  # the text as given
+    text: str
     ids: np.ndarray  # [token] vocabulary ids
     tokens: tuple[str, ...]  # [token] as the vocabulary writes them (``##ing``, ``Ġthe``)
     spans: np.ndarray  # [token, 2] first and past-the-last character of each token in ``text``
     words: np.ndarray  # [token] index of the word each token belongs to
     unknown: np.ndarray  # [token] true where the vocabulary has nothing for the word
-    chunks: tuple[slice, ...]
+    chunks: tuple[slice, ...]  # of tokens, each fits the model's window
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def piece(self, token: int) -> str:
-        """The characters of the text that a token stands for."""
+        """The characters that a token stands for."""
         start, end = self.spans[token]
         return self.text[start:end]
 
     @property
     def word_spans(self) -> list[tuple[int, int]]:
-        """First and past-the-last character of each word, in order."""
+        """First and past-the-last character of each word."""
         n_words = int(self.words.max()) + 1
         starts = np.full(n_words, len(self.text))
         ends = np.zeros(n_words, dtype=np.int64)
@@ -65,10 +65,7 @@ class TokenizedText:
 
     @property
     def looks_foreign(self) -> bool:
-        """Whether the text is likely in a language that the model was not trained on.
-
-        Many words are known in pieces alone, or can only be spelt out letter by letter, or not.
-        """
+        """Whether many words are in pieces, letters or unknown, so likely of a foreign language."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
         pieces = np.bincount(self.words)
         lacking = np.bincount(self.words, self.unknown) > 0
@@ -80,27 +77,21 @@ class TokenizedText:
 def encode_texts(
     tokenizer: Tokenizer, texts: Sequence[str], *, with_spans: bool = False
 ) -> list[Encoding]:
-    """The tokens of texts without special ones; `ModelError` where the tokenizer cannot read one.
-
-    With ``with_spans`` also where in its text each token stands.
-    """
+    """Tokenise texts without special tokens; `ModelError` if the tokenizer cannot read one."""
     encode = tokenizer.encode_batch if with_spans else tokenizer.encode_batch_fast
     try:
         return encode(list(texts), add_special_tokens=False)
-    except Exception as error:  # the library has no class of its own
+    except Exception as error:  # the library has no error class
         raise ModelError(
             f"The model's tokenizer cannot read these texts: {shorten_reason(error)}."
         ) from error
 
 
 def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
-    """Tokenise texts and cut those longer than the model's window into chunks.
+    """Tokenise texts, and cut those longer than the model's window into chunks.
 
-    Strings that look like special tokens (``[MASK]``) are read as the characters they are.
-
-    Raises:
-        UnreadableTextError: a text is empty, is no string, or has no token.
-        TextError: there are no texts, or they have no order.
+    Strings such as ``[MASK]`` are read as plain characters. `UnreadableTextError` if a text is
+    empty, no string or without a token; `TextError` if there are no texts or they have no order.
     """
     check_several(texts)
     texts = list(texts)
@@ -133,15 +124,11 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
 
 
 def to_utf8(text: str) -> str:
-    """A text with a question mark for every half of a character, which no tokenizer takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
-    """Id of what stands for unknown words; None where every string can be spelt byte by byte.
-
-    ``unknown`` is the token that the settings name; the vocabulary's own goes before it.
-    """
+    """Id of the vocabulary's unknown token, else of ``unknown``; None if bytes spell everything."""
     vocabulary = encoder.get_vocab(with_added_tokens=False)
     bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
     if all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary:
@@ -167,7 +154,7 @@ def check_tokenizer(encoder: Tokenizer, model_id: str) -> None:
 
 
 def check_several(texts: object) -> None:
-    """Raise `TextError` where texts are a single string, have no order, or are something else."""
+    """Raise `TextError` for a single string, a set, or anything else that is no list of texts."""
     if isinstance(texts, set | frozenset):
         raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
     if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
@@ -179,7 +166,6 @@ def check_several(texts: object) -> None:
 
 
 def check_tokenized(texts: Iterable[object]) -> None:
-    """Raise `SettingsError` where one of the texts was not read by `tokenize`."""
     entry = next((text for text in texts if not isinstance(text, TokenizedText)), None)
     if entry is not None:
         raise SettingsError(
@@ -188,7 +174,7 @@ def check_tokenized(texts: Iterable[object]) -> None:
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raise `UnreadableTextError` where a text is missing, empty or no string."""
+    """Raise `UnreadableTextError` if a text is missing, empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             reason = f"is not a string but {type(text).__name__}."
@@ -200,14 +186,12 @@ def check_texts(texts: Sequence[str]) -> None:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is what pandas puts where a table has nothing."""
     import pandas as pd
 
-    return pd.isna(value) is True  # of a list it is an array
+    return pd.isna(value) is True  # an array for lists
 
 
 def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
-    """[token] words counted from 0: parts of a string without white space inside."""
     indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
     for token, word in enumerate(word_ids):
         touches = (
@@ -223,7 +207,7 @@ def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
 
 
 def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
-    """Slices of at most ``room`` tokens: whole sentences packed, a longer sentence cut."""
+    """Slices of at most ``room`` tokens: whole sentences packed, longer sentences cut."""
     n_tokens = len(spans)
     if n_tokens <= room:
         return (slice(0, n_tokens),)
@@ -231,7 +215,7 @@ def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
     # A sentence ends before the first token that starts behind its last character.
     cuts = np.unique(np.append(np.searchsorted(spans[:, 0], ends), n_tokens))
     chunks, start = [], 0
-    fits = 0  # end of the last sentence that still fits behind `start`
+    fits = 0  # end of the last sentence that still fits after `start`
     for cut in cuts[cuts > 0]:
         if cut - start > room and fits > start:
             chunks.append(slice(start, fits))
@@ -248,7 +232,7 @@ def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
 def batch_while(
     entries: Iterable[_Entry], fits: Callable[[list[_Entry], _Entry], bool]
 ) -> Iterator[list[_Entry]]:
-    """Entries in order, in batches that grow while ``fits`` says that one more fits into them."""
+    """Entries in order, in batches that grow while ``fits`` accepts the next entry."""
     batch: list[_Entry] = []
     for entry in entries:
         if batch and not fits(batch, entry):

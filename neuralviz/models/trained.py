@@ -1,4 +1,4 @@
-"""Encoders that were trained here: folders of sentence-transformers, each under a name."""
+"""Encoders trained here: named folders of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """An encoder that was trained here, as a folder of sentence-transformers."""
-
-    name: str  # as it is chosen, in place of a model's id
-    folder: Path  # that ``SentenceTransformer`` loads
+    name: str  # usable as a model id
+    folder: Path
     record: dict[str, Any]  # how it was trained, as `neuralviz.training.saving` wrote it
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table of token embeddings alone, which has no layers."""
+        """Whether it is only a table of token embeddings, without layers."""
         settings = self.record.get("settings")
         return isinstance(settings, dict) and settings.get("part") == "table"
 
     def find_last_change(self) -> float:
-        """Seconds since 1970 when one of its files was last written or put there; 0 once gone."""
+        """Seconds since 1970 when one of its files last changed; 0 once deleted."""
         try:
             files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
         except OSError:
@@ -50,7 +48,6 @@ def trained_encoders() -> list[TrainedEncoder]:
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    """The trained encoder of a name; None where there is none."""
     if not _NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name
@@ -62,12 +59,12 @@ def trained_encoder(name: str) -> TrainedEncoder | None:
 
 
 def is_at_hand(model_id: str) -> bool:
-    """Whether a model comes with neuralviz or was trained here, so that no network is asked."""
+    """Whether a model comes with neuralviz or was trained here, so that no network is needed."""
     return model_id in (BUNDLED, MINILM) or trained_encoder(model_id) is not None
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new encoder, stripped; `SettingsError` if it is none, or taken."""
+    """Strip a name for a new encoder; `SettingsError` if it is invalid or taken."""
     name = name.strip()
     if not _NAME.fullmatch(name):
         raise SettingsError(
@@ -81,12 +78,12 @@ def check_free_name(name: str) -> str:
 
 
 def delete_encoder(name: str) -> None:
-    """Delete a trained encoder; `ModelError` where there is none of that name, or it cannot be."""
+    """Delete a trained encoder; `ModelError` if there is none, or it cannot be deleted."""
     encoder = trained_encoder(name)
     if encoder is None:
         raise ModelError(f"No trained encoder is called “{name[:80]}”.")
     try:
-        if encoder.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
+        if encoder.folder.is_symlink():  # the encoder itself lies elsewhere and stays
             encoder.folder.unlink()
         else:
             shutil.rmtree(encoder.folder)

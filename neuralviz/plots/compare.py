@@ -88,7 +88,7 @@ def difference_heatmap(
     pair: tuple[int, int] | None = None,
     groups: Sequence[str] | None = None,
 ) -> go.Figure:
-    """How many ranks higher ``first`` puts each pair; ranks, as methods differ in range."""
+    """How many ranks higher ``first`` puts each pair; similarities differ in range."""
     difference = rank_differences(first, second)
     matrix = _matrix(difference, names, order, symmetric_range(difference), "ranks", "+.0f")
     title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
@@ -225,7 +225,7 @@ def _matrix(
 
 
 def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
-    """Draw lines between groups, and their names beside the rows, where there is room."""
+    """Draw lines between groups and name them beside rows; below columns, names would overlap."""
     if groups is None:
         return
     group_names = [groups[i] for i in order]

@@ -43,7 +43,7 @@ _LEVELS = 255
 
 
 def drawn_rows(n: int) -> np.ndarray:
-    """Ascending rows to draw of ``n``: all, or a fixed random sample."""
+    """Rows to draw of ``n``, ascending: all, or a fixed random sample."""
     if n <= MOST_DRAWN:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
@@ -124,7 +124,7 @@ def _add_marks(
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
-    """Give maps side by side frames of one height, in place."""
+    """Give maps side by side equal frame heights, in place."""
     if not figures:
         return
     least = max(figure.layout.meta["from_width"][0][0] for figure in figures)

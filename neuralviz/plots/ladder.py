@@ -112,7 +112,7 @@ def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[
     dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
     colour = RUNG_COLOURS[rung]
     if rung == "log-variance":
-        losses = np.exp(losses)
+        losses = np.exp(losses)  # the variance
     traces = []
     for axis, values, quantity in (("", dev, "Spearman"), ("2", losses, "loss")):
         hover = f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {quantity} %{{y:.3f}}"

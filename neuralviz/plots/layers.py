@@ -85,7 +85,7 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
 
 
 def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
-    """How far each word turns per layer; the first ``named`` words and the last are coloured."""
+    """How far each word's vector turns per layer; the first ``named`` and the last are coloured."""
     coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
     if len(words) > named:
         coloured[len(words) - 1] = LAYER_COLOURS[named]

@@ -385,7 +385,7 @@ class CorpusStore:
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows whose texts contain every word or quoted phrase; none for a blank query."""
+        """Rows that contain all words and quoted phrases; words match parts of longer words."""
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)

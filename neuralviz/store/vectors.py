@@ -103,7 +103,7 @@ class KeptVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        """Store all vectors or none; existing ones stay. ``keys`` are distinct."""
+        """Store all or none; existing vectors stay. Distinct ``keys``; ``loss`` is [text, 2]."""
         rows = vector_rows(keys, vectors, loss)
 
         def put() -> None:

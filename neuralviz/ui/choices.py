@@ -21,7 +21,7 @@ from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
 T = TypeVar("T")
-# of a widget whose value links restore and visits to other pages keep
+# settings of a widget whose value a link restores and other pages leave as it is
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 # how caches tell files apart
 BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
@@ -129,7 +129,7 @@ def upload_file(key: str, **settings: Any) -> Source | None:
 
 
 def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
-    """Ask whether the file has a header, where its format does not say; return it so marked."""
+    """Ask for the header's line, where the file's format does not tell; return the file with it."""
     if source.ending not in WITHOUT_NAMES:
         return source
     chosen = (place or st).selectbox(

@@ -16,7 +16,7 @@ _SESSION = "browser"  # session state: identity of a browser without cookies, wh
 
 
 def corpus_store() -> CorpusStore:
-    """The saved corpora that this browser sees; deletes old files of the store meanwhile."""
+    """The saved corpora that this browser sees; old files of the store are deleted on the way."""
     store = CorpusStore(owner=_browser() if effective_settings().private else None)
     tidy_soon(store.folder)
     return store

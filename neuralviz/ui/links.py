@@ -103,7 +103,7 @@ def load_view(view_id: str) -> View | None:
 @contextmanager
 def one_history_entry() -> Iterator[None]:
     """Make all changes of the address one entry of the browser's history."""
-    # so that *Back* leads to the run before, never to a view with another view's run
+    # *Back* then leads to the run before, never to a view with another view's run
     held: dict[str, str] = {}
     _drawing.held = held
     try:

@@ -1,4 +1,4 @@
-"""Who draws when: one process, and so one core at a time, draws the pages of all sessions."""
+"""When pages, live runs and background work get their turn: one process draws for all sessions."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def pause(seconds: float) -> None:
 
 # --- live runs -----------------------------------------------------------------------------------
 
-_mean_seconds = 0.03  # of a core, to draw a live run
+_mean_seconds = 0.03  # that one core takes to draw a live run
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def draw_live() -> Iterator[None]:
 
 def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     """Return when a live run needs a redraw; at once if there are few runs."""
-    # meanwhile the last drawing, of ``n_events``, reaches the browser; a redraw would discard it
+    # until then the drawing of ``n_events`` reaches the browser: an early redraw would discard it
     began = time.monotonic()
     while (pace := run_queue().n_unfinished() * _mean_seconds / SHARE) > interval:
         if _is_due(run, n_events, time.monotonic() - began, pace):

@@ -199,10 +199,10 @@ class RunSentences:
 def show_run_panel(
     runs: SessionRuns,
     run: Run[R],
-    show: Callable[[R, bool], None],  # draws a result; whether the run still goes on
+    show: Callable[[R, bool], None],  # gets the result, and whether the run still goes on
     *,
     sentences: RunSentences | None = None,  # plain text
-    patience: float = 0.0,  # seconds before anything is drawn, in which short runs end
+    patience: float = 0.0,  # seconds before the first drawing: a run over by then shows its result
 ) -> None:
     """Show the progress and the result of a run, redrawn until it is over; then the page runs."""
     with let_others_draw():
@@ -233,7 +233,7 @@ class _Panel:
 
     def draw_live(self) -> None:
         """Draw the panel of a run that goes on."""
-        # never that of a run that is over: Streamlit takes back what a last tick draws
+        # once the run is over, Streamlit discards what the fragment's last tick draws
         is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
         if is_drawn_alone and self.run.is_over:
             st.rerun()
@@ -312,8 +312,8 @@ def _row() -> DeltaGenerator:
 @contextmanager
 def send_whole_elements() -> Iterator[None]:
     """Send elements whole, even those of which the browser says that it has them."""
-    # Streamlit 1.67 takes back a drawing that the browser has not got when a clock runs the
-    # fragment again, but still sends references to it, on which the browser fails
+    # when a clock reruns a fragment, Streamlit 1.67 discards elements that were not sent yet, but
+    # later refers to them; the browser then shows an empty page
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
         yield

@@ -79,8 +79,8 @@ def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredP
 
 def upload_table(
     key: str,
-    columns: str,  # the expected ones, in words
-    max_rows: int,  # that are read
+    columns: str,  # the expected columns, in words
+    max_rows: int,  # the most that are read
     kinds: Mapping[Kind, str] = KINDS,  # that the table may hold, and their names
 ) -> tuple[Source, dict[str, str]] | None:
     """Ask for a table and the column of each role; None, with a message, while one is missing."""

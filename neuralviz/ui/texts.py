@@ -134,7 +134,7 @@ def _show_example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -
 
 
 def ask_pasted(key: str, modes: Sequence[Mode] = tuple(_MODES), **settings: Any) -> ReadTexts:
-    """A field for texts, and how they are separated in it; ``settings`` are the field's."""
+    """Ask for pasted texts and how they are separated; ``settings`` are the field's."""
     mode = _ask_mode(f"{key}-mode", modes)
     pasted = st.text_area(
         "Your texts", placeholder="Type or paste your texts here", key=f"{key}-pasted", **settings

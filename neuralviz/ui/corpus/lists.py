@@ -72,7 +72,7 @@ CARD_HEIGHT = 260  # px
 
 
 def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
-    """The texts that a map is measured by; None until a large corpus has been sampled."""
+    """The texts that a map is measured by; None until those of a large corpus are known."""
     sample = open_map.sample()
     if sample is not None:
         return sample
@@ -88,7 +88,7 @@ def _find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
 
 
 def search_samples(maps: Sequence[OpenMap]) -> None:
-    """Start finding neighbours of a sample of a large corpus; then the page runs again."""
+    """Find the neighbours of a sample of a large corpus, then run the page again."""
     missing = [open_map for open_map in maps if _find_sample(open_map) is None]
     for open_map in missing:
         runs, task = _sample_run(open_map)

@@ -284,7 +284,7 @@ def _choose_projection(place: str) -> ProjectionSettings:
 
 @dataclass(frozen=True)
 class Saved:
-    # None where there is none; the newest where no model is in memory to compare with
+    # the newest if it cannot be compared with a model in memory; None if there is none
     map: KeptMap | None
     is_outdated: bool = False  # the only map is by a model that has changed since
     # by a model of a folder or the Hub, which may have changed and is not loaded

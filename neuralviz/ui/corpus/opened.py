@@ -55,7 +55,7 @@ def shared(compute: F) -> F:
 class Span:
     low: float
     high: float
-    is_whole: bool  # whether all numbers are
+    is_whole: bool  # all numbers are integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,7 +118,7 @@ class LargeView:
     """What is drawn of a large map: some points in a window, and the density of all."""
 
     points: LargePoints  # a sample of those in the window that the filter shows
-    n: int  # number of points sampled from
+    n: int  # number of all those points
     sides: Sides | None  # left, right, bottom, top of the window; None for the whole map
 
 

@@ -419,7 +419,7 @@ def _choose_k(data: DataSet) -> int:
 
 
 def _choose_thresholds(data: ScoredData) -> ScoredData:
-    """Ask for the lowest similar and the highest dissimilar score; the data with them."""
+    """Ask for the lowest similar and the highest dissimilar score; return the data with them."""
     row = st.container(horizontal=True)
     scale = Scale.from_scores(data.scores)
     suffix = "" if scale == FIVE else f"-of-{scale.low:g}-{scale.high:g}"

@@ -328,7 +328,7 @@ def _show_record(
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
-    """Show what is known of a run, also while it goes on; an earlier one in pale colours."""
+    """Show what is known of a run, also while it goes on, over an earlier one in pale colours."""
     provenance = plots.describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
