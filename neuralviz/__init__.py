@@ -4,8 +4,6 @@
 >>> model = neuralviz.load_model("bundled")
 >>> neuralviz.NeuralEmbedder(model).encode(["A text.", "Another one."]).shape
 (2, 1152)
-
-Names are resolved when they are first used, so that ``import neuralviz`` loads no torch.
 """
 
 from __future__ import annotations

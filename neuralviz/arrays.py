@@ -1,4 +1,4 @@
-"""Vectors of length 1; and records as one file of arrays, of which nothing is ever unpickled."""
+"""Unit vectors, and records stored as arrays in one file that is never unpickled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEQUENCES: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, set
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[text, dim] vectors of length 1; those of zeros stay so."""
+    """[text, dim] vectors scaled to length 1; zero vectors stay zero."""
     peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
     scaled = vectors / np.where(peak > 0, peak, 1)
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -24,32 +24,20 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RecordFormat:
-    """How records of a kind are written to a file and read again, exactly.
-
-    A record is built of plain values, arrays, lists, tuples, sets, maps, slices, bytes, and the
-    dataclasses and named tuples listed here. Nothing else is made from a file.
-    """
+    """Packs plain values, containers, arrays and the listed classes as bytes, without loss."""
 
     title: str  # what a file holds, for errors: ``results``
-    version: int  # raised where the same settings give other records, or older files lack something
-    classes: tuple[type, ...]  # dataclasses and named tuples that may be in a record
+    version: int  # raise when equal settings give other records, or older files lack a field
+    classes: tuple[type, ...]  # dataclasses and named tuples that a record may contain
 
     def pack(self, record: object) -> bytes:
-        """The content of a file from which `unpack` makes the same record.
-
-        Raises:
-            TypeError: the record holds something that has no place in such a file.
-        """
+        """The record as the bytes of a file; `TypeError` if it contains an unsupported type."""
         arrays: dict[str, np.ndarray] = {}
         plain = self._to_plain(record, arrays)
         return npz_bytes({"format": self.version, "record": plain}, arrays)
 
     def unpack(self, content: bytes) -> Any:
-        """The record that `pack` wrote.
-
-        Raises:
-            ValueError: the content is damaged, of another version, or something else.
-        """
+        """Read what `pack` wrote; `ValueError` for damaged content or another version."""
         metadata, arrays = read_npz(content)
         try:
             if metadata["format"] != self.version:
@@ -59,7 +47,7 @@ class RecordFormat:
             raise ValueError(f"This is no file of {self.title}.") from error
 
     def _to_plain(self, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-        """A value as JSON; one that JSON lacks is a pair of its kind and its content."""
+        """Convert a value to JSON types; others become a pair of kind and content."""
         if isinstance(value, np.generic):
             value = value.item()
         kind = type(value).__name__
@@ -83,7 +71,6 @@ class RecordFormat:
         return [kind, {name: self._to_plain(getattr(value, name), arrays) for name in names}]
 
     def _from_plain(self, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-        """The value that `_to_plain` wrote."""
         if not isinstance(value, list):
             return value
         kind, content = value
@@ -110,11 +97,7 @@ def npz_bytes(metadata: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> 
 
 
 def read_npz(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read the bytes of `npz_bytes`: the plain values, and the arrays by name.
-
-    Raises:
-        ValueError: the bytes are something else, or hold objects that would have to be unpickled.
-    """
+    """Read what `npz_bytes` wrote; `ValueError` for other bytes and for pickled objects."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -1,4 +1,4 @@
-"""Errors whose message is a sentence for the person who uses neuralviz."""
+"""Errors and warnings whose message is a sentence for users."""
 
 from __future__ import annotations
 
@@ -6,36 +6,31 @@ from collections.abc import Callable
 
 from neuralviz.words import many
 
-LONG_TEXT = 100_000  # characters: embedding a longer text takes so long that users are warned
+LONG_TEXT = 100_000  # characters; longer texts take minutes to embed, so users are warned
 
+# Polled during long work, which raises `Stopped` when it returns true.
 ShouldStop = Callable[[], bool]
-"""Long work calls it again and again, and raises `Stopped` when it returns true."""
 
 
 def never() -> bool:
-    """False always: the `ShouldStop` of work that nothing stops."""
+    """A `ShouldStop` for work that nothing stops."""
     return False
 
 
 class NeuralvizError(Exception):
-    """Something a user can understand and mend; ``str(error)`` says what and how."""
+    """An error that users can fix; ``str(error)`` says what is wrong and what to do."""
 
 
 class TextError(NeuralvizError):
-    """A text that cannot be used: empty, or without a token the model can read."""
+    """A text cannot be used: it is empty, or has no token that the model can read."""
 
 
 class UnreadFileError(TextError):
-    """A file that could not be opened or read, whatever it holds."""
+    """A file cannot be opened or read."""
 
 
 class UnreadableTextError(TextError):
-    """One of several texts cannot be used.
-
-    Attributes:
-        reason: what is wrong, to go behind “Text 3”.
-        place: index of the text among those given, from 0.
-    """
+    """One of several texts cannot be used: ``reason`` says why, ``place`` is its index from 0."""
 
     def __init__(self, reason: str, place: int, n_texts: int) -> None:
         self.reason = reason
@@ -45,14 +40,11 @@ class UnreadableTextError(TextError):
 
 
 class SettingsError(NeuralvizError, ValueError):
-    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing.
-
-    It is a `ValueError`, too, as other libraries raise for their arguments.
-    """
+    """A setting is invalid, such as a learning rate of 0; also a `ValueError`."""
 
 
 class ModelError(NeuralvizError):
-    """A model that cannot be loaded or used: wrong id, no network, no masked-token head."""
+    """A model cannot be loaded or used: wrong id, no network, no masked-token head."""
 
 
 class StoreError(NeuralvizError):
@@ -60,7 +52,7 @@ class StoreError(NeuralvizError):
 
 
 class WorkerEndedError(NeuralvizError):
-    """A worker's process ended in the middle of a run."""
+    """A worker process ended in the middle of a run."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -70,11 +62,11 @@ class WorkerEndedError(NeuralvizError):
 
 
 class Stopped(Exception):  # noqa: N818  not an error
-    """Work was stopped half-way; the code that stopped it catches this."""
+    """Work was stopped midway; whoever stopped it catches this."""
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """A sentence for an unforeseen error; one about a file leaves out the file's path."""
+    """A sentence about an unforeseen error, without the path of the file concerned."""
     detail = error.strerror if isinstance(error, OSError) and error.filename else error
     reason = f"{type(error).__name__}: {detail}".rstrip(": ")[:300]
     return f"Unexpected error: {reason}."
@@ -90,7 +82,7 @@ class PrecisionWarning(UserWarning):
 
 
 class LossWarning(UserWarning):
-    """The loss of ``n`` of ``n_texts`` texts did not fall while they were learnt."""
+    """The loss of ``n`` of ``n_texts`` texts did not fall during micro-tuning."""
 
     def __init__(self, n: int, n_texts: int) -> None:
         self.n = n
@@ -101,7 +93,7 @@ class LossWarning(UserWarning):
 
 
 class LongTextWarning(UserWarning):
-    """``n`` of ``n_texts`` texts have over `LONG_TEXT` characters: to embed them takes minutes."""
+    """``n`` of ``n_texts`` texts exceed `LONG_TEXT` characters and take minutes to embed."""
 
     def __init__(self, n: int, n_texts: int, longest: int) -> None:
         super().__init__(
@@ -111,9 +103,9 @@ class LongTextWarning(UserWarning):
 
 
 class UnreadTextWarning(UserWarning):
-    """Texts that a model's tokenizer does not know, or does not tell apart."""
+    """A model's tokenizer does not know some texts, or cannot tell them apart."""
 
 
 def shorten_reason(error: Exception) -> str:
-    """What a library says of its error, in a line of at most 150 characters without a full stop."""
+    """A library's error message on one line of at most 150 characters, without a full stop."""
     return (" ".join(str(error).split()) or type(error).__name__)[:150].rstrip(". ")

@@ -1,4 +1,4 @@
-"""Values that are made when they are first asked for, and never change after that."""
+"""Values made on first request and never changed afterwards."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ class Lazy:
         self._lock = threading.Lock()
 
     def peek(self, name: Hashable) -> Any:
-        """The value of a name, if it is held; else None."""
         with self._lock:
             if name in self._values:
                 self._values.move_to_end(name)
             return self._values.get(name)
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        """The value of a name; made by ``make`` when there is none."""
         with self._making.hold(name):
             with self._lock:
                 if name in self._values:
@@ -50,11 +48,7 @@ class Lazy:
 
 
 def frozen(value: T) -> T:
-    """``value`` itself, every array in it read-only: in tuples, mappings and dataclasses, too.
-
-    Raises:
-        TypeError: a list, a dict, a set or a dataclass that is not frozen is in it.
-    """
+    """Make all arrays in ``value`` read-only and return it; `TypeError` for mutable containers."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, list | dict | set):

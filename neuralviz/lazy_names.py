@@ -15,17 +15,11 @@ def lazy_names(
     """A package's ``__getattr__`` and ``__dir__``; ``modules`` has the module of each name."""
 
     def resolve(name: str) -> Any:
-        """The value of a name of the package.
-
-        Raises:
-            AttributeError: the package has no such name.
-        """
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(modules[name]), name)
 
     def list_names() -> list[str]:
-        """What a shell offers: the public names, used before or not, and the imported modules."""
         module = sys.modules[package]
         imported = (
             name

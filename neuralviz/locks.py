@@ -1,4 +1,4 @@
-"""Locks that have names."""
+"""Locks by name."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ if TYPE_CHECKING:
 
 
 class NamedLocks:
-    """A lock for each name, kept for as long as somebody holds it or waits for it."""
+    """One lock per name, kept while any thread holds it or waits for it."""
 
     def __init__(self) -> None:
-        self._locks: dict[Hashable, tuple[threading.Lock, int]] = {}  # and those who want it
+        self._locks: dict[Hashable, tuple[threading.Lock, int]] = {}  # with its number of users
         self._counting = threading.Lock()
 
     def __len__(self) -> int:
-        """How many names somebody holds or waits for."""
         return len(self._locks)
 
     @contextmanager
     def hold(self, name: Hashable) -> Iterator[None]:
-        """Wait until nobody else holds the name, and hold it."""
         with self._counting:
             lock, n_users = self._locks.get(name, (threading.Lock(), 0))
             self._locks[name] = lock, n_users + 1

@@ -1,35 +1,25 @@
-"""What the libraries beneath torch read from the environment when they are loaded.
-
-Each of them reads its variables once: MKL at its first product, OpenMP's runtime when it is
-loaded. scikit-learn brings an OpenMP runtime of its own, so the variables are set when the package
-is imported, before any of them. Processes that are started later inherit them.
-"""
+"""Environment variables that MKL and OpenMP read when loaded, set before any library loads them."""
 
 from __future__ import annotations
 
 import os
 
-# Threads that wait for the others of a parallel loop spin. On a busy machine they then take the
-# core from the thread that they wait for, so they sleep soon: after a thousand turns with GCC's
-# runtime (300,000 by default), after a millisecond with LLVM's and Intel's (200 by default).
+# Threads that wait at the end of a parallel loop spin, and on a busy machine take the core from the
+# thread that they wait for. So they sleep early: after 1,000 turns with GCC's runtime (300,000 by
+# default), after 1 ms with LLVM's and Intel's (200 ms by default).
 SHORT_SPIN = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "1"}
+# How threads wait; if the user has set any of these, all stay as they are.
 WAITING = (*SHORT_SPIN, "OMP_WAIT_POLICY", "KMP_LIBRARY")
-"""Variables that say how threads wait: where the user has set any of them, all stay as they are."""
 
 
 def prepare_environment() -> None:
-    """Set the variables that the user has not set.
-
-    Products of MKL, which torch uses on many processors, are then the same, bit for bit, for any
-    number of threads; and threads that wait let others work.
-    """
+    """Make MKL's products equal for any number of threads, and waiting threads sleep early."""
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
     if not any(name in os.environ for name in WAITING):
         os.environ.update(SHORT_SPIN)
 
 
 def count_cores() -> int:
-    """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

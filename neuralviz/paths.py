@@ -1,4 +1,4 @@
-"""Folders of the app and the sample data, in a checkout or a wheel, and of users' data."""
+"""Folders of the app, the sample data and the user's data, in a checkout or a wheel."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ def app_folder() -> Path:
 
 
 def home() -> Path:
-    """Folder of what neuralviz keeps for its user; ``NEURALVIZ_HOME`` overrides it."""
+    """Folder of the user's data; ``NEURALVIZ_HOME`` overrides it."""
     return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
 
 
 def similarity_models_folder() -> Path:
-    """Folder of the similarity models, a file each."""
     return home() / "similarity-models"
 
 
 def licences() -> Path:
-    """Folder of the licence of the bundled weights, and of the list of their training texts."""
+    """Folder of the bundled weights' licence and the list of their training texts."""
     return app_folder() / "licences"
 
 
 def sample_data() -> Path:
-    """Folder of the corpora written for this project."""
     return app_folder() / "sample_data"

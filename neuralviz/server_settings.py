@@ -1,4 +1,4 @@
-"""Settings of a server that many people use, from variables of the environment."""
+"""Settings of a shared server, from environment variables."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class ServerSettings:
     """Settings, named ``NEURALVIZ_…`` in the environment; a limit that is None does not exist."""
 
     workers: int | None = None  # processes; 0: the one that serves the pages; None: by the cores
-    demo: bool = False  # strangers use it: no model by name or path, nothing saved is changed
-    open: bool = False  # others than the user of this machine reach it, behind a proxy, say
+    demo: bool = False  # for strangers: no models by name or path, no changes to saved data
+    open: bool = False  # others than the user of this machine can reach it, such as behind a proxy
     private: bool = False  # corpora belong to the browser that added them
-    max_texts: int | None = None  # of one input or corpus
-    max_characters: int | None = None  # of all texts of one input or corpus
-    max_runs: int | None = None  # of a session that wait or are under way
+    max_texts: int | None = None  # per input or corpus
+    max_characters: int | None = None  # of all texts of an input or corpus
+    max_runs: int | None = None  # unfinished runs per session
     max_upload_mb: int | None = None  # megabytes of an uploaded file
-    keep_days: int = 90  # until what nobody has opened is deleted
-    spare_memory_mb: int = 500  # megabytes that must be left for new work to begin
-    grace_seconds: int = 10  # for running work when the server is told to end
-    unwatched_seconds: int = 900  # for which a run goes on while nobody has its page open
-    json_logs: bool = False  # lines of JSON, without anything that was typed
+    keep_days: int = 90  # until data that nobody opens is deleted
+    spare_memory_mb: int = 500  # megabytes that must be free before new work begins
+    grace_seconds: int = 10  # for running work to finish when the server is told to end
+    unwatched_seconds: int = 900  # that a run continues while nobody has its page open
+    json_logs: bool = False  # as JSON lines, without anything that users typed
 
     def for_network(self) -> ServerSettings:
-        """With limits where none were set: for a server that others than its owner can reach."""
+        """The settings of a server that others can reach: open, with limits where none were set."""
         missing = {
             name: limit for name, limit in OPEN_LIMITS.items() if getattr(self, name) is None
         }
@@ -66,11 +66,7 @@ DEMO_LIMITS = {
 
 
 def server_settings() -> ServerSettings:
-    """The settings as the environment has them.
-
-    Raises:
-        SettingsError: a variable has a value that makes no sense; the message names it.
-    """
+    """Read the settings; `SettingsError` names a variable with an invalid value."""
     values: dict[str, Any] = {}
     for setting in fields(ServerSettings):
         name = setting.name.upper()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
-_NAMED_LINES = 5  # so many of the skipped lines are named
+_NAMED_LINES = 5  # at most
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -27,28 +27,26 @@ def free_name(
 
 
 def many(n: int, noun: str) -> str:
-    """``1 row``, ``2 rows``."""
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def joined(names: Sequence[str], last: str = "and") -> str:
-    """``a``, ``a and b``, ``a, b and c``, with another word for *and* as ``last``."""
+    """``a``, ``a and b``, ``a, b and c``; ``last`` replaces *and*."""
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def ordinal(n: int) -> str:
-    """``1st``, ``2nd``, ``11th``."""
     ending = "th" if n // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n:,}{ending}"
 
 
 def counted(n: int) -> str:
-    """``two`` … ``ten``, and figures for all others."""
+    """``two`` … ``ten``; other numbers in figures."""
     return _COUNTS.get(n, f"{n:,}")
 
 
 def number(value: float, spec: str = "g") -> str:
-    """A number in a format such as ``+.2f``, with a minus sign; what rounds to zero has no sign."""
+    """A number in a format such as ``+.2f``, with a minus sign; zero after rounding has no sign."""
     text = format(value, spec)
     if not text.strip("+-0.,%"):
         return text.lstrip("+-")
@@ -56,7 +54,7 @@ def number(value: float, spec: str = "g") -> str:
 
 
 def percent(share: float) -> str:
-    """A share as whole percent; only all is ``100%``, and only none is ``0%``."""
+    """A share as whole percent; only exactly 1 is ``100%``, only exactly 0 is ``0%``."""
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
     if 0 < share <= 0.005:
@@ -74,36 +72,33 @@ def about_seconds(seconds: float) -> str:
 
 
 def why_above_100(shares: Iterable[float]) -> str:
-    """A sentence where a share of a sum is above 100%, as it is shown; empty where none is."""
+    """A sentence if any share of a sum exceeds 100% as displayed; else empty."""
     if not any(round(share, 3) > 1 for share in shares):
         return ""
     return "Some shares exceed 100% because others are negative: they pulled the other way."
 
 
 def name_lines(lines: Sequence[int], unit: str = "line") -> str:
-    """The first few of some lines: ``line 2``, ``lines 2, 5, 9 …``."""
+    """The first few line numbers: ``line 2``, ``lines 2, 5, 9 …``."""
     named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
     return f"{unit}{'s' * (len(lines) != 1)} {named}" + " …" * (len(lines) > _NAMED_LINES)
 
 
 def name_texts(places: Sequence[int]) -> str:
-    """``text 3``, ``texts 1, 2, 3, 4, 5 and 12 more``, of places counted from 0."""
+    """``text 3``, ``texts 1, 2, 3, 4, 5 and 12 more``, from indices that start at 0."""
     named = name_lines([place + 1 for place in places], "text").removesuffix(" …")
     more = len(places) - _NAMED_LINES
     return named + (f" and {more:,} more" if more > 0 else "")
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """The terms that a text must hold, in lower case: words, and phrases in quotation marks."""
+    """The lower-case terms that a text must contain: words, and phrases in quotation marks."""
     folded = query.casefold().replace("“", '"').replace("”", '"')
     return tuple(quoted or word for quoted, word in _TERMS.findall(folded))
 
 
 def short_repr(value: Any) -> str:
-    """A dataclass on one line: arrays by type and shape, whatever is long cut short, no None.
-
-    A class takes it as its ``__repr__``.
-    """
+    """A one-line ``__repr__`` for dataclasses: shapes of arrays, long values cut short, no None."""
     parts = []
     for entry in dataclasses.fields(value):
         content = getattr(value, entry.name)

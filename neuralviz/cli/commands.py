@@ -1,7 +1,4 @@
-"""The command ``neuralviz``: names and lines of its commands, each imported only when it is used.
-
-``--help`` answers at once, and a command's module imports what it needs at its top.
-"""
+"""The command ``neuralviz``; a command's module is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from typer.main import get_command
 from neuralviz import __version__
 from neuralviz.cli.console import Commands, interrupt
 
+# The module of each command in `neuralviz.cli`, and its line in ``--help``.
 COMMANDS = {
     "app": ("open_app", "Open the app in the browser."),
     "tune": (
@@ -43,18 +41,16 @@ COMMANDS = {
     ),
     "models": ("models", "List, inspect, export and delete models."),
 }
-"""By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
 
 
 def load_command(name: str) -> Any:
-    """The command, or the group of commands, of a name; imports its module."""
     module, _ = COMMANDS[name]
     command = get_command(import_module(f"neuralviz.cli.{module}").commands)
     return getattr(command, "commands", {}).get(name, command)  # a module may have several
 
 
 class LazyCommands(Commands):
-    """The commands of `COMMANDS`; until one is used, only its line is loaded."""
+    """The commands of `COMMANDS`, each imported when it is used."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -82,7 +78,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
         signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, interrupt)  # as job schedulers send it
+        signal.signal(signal.SIGTERM, interrupt)  # sent by job schedulers
     app(prog_name="neuralviz")
 
 

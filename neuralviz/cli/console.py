@@ -1,4 +1,4 @@
-"""What all commands share on a terminal: errors as sentences, Ctrl-C, tables, the bar of a task."""
+"""What all commands share: errors as sentences, Ctrl-C, tables and progress bars."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ R = TypeVar("R")
 
 REFUSED = 2
 INTERRUPTED = 130
-FOLDED_EVERY = 0.2  # seconds between two looks at a task's events, at least
-FOLDING_SHARE = 20  # times as long as such a look takes: results of large files are copied
+FOLDED_EVERY = 0.2  # seconds between two looks at a task's result, at least
+FOLDING_SHARE = 20  # times the duration of such a look, as large results are copied
 _REFUSAL = "Input should be "
 _WISHES = {
     "a valid integer": "a whole number",
@@ -84,12 +84,11 @@ class Commands(TyperGroup):
         return name, command, rest
 
     def load(self, command: Any) -> Any:
-        """The command itself; a subclass may load it here."""
         return command
 
 
 def _flags_without_types(parameters: list[Any]) -> list[Any]:
-    """The same parameters; ``--help`` no longer shows ``<bool>`` behind a flag."""
+    """The parameters, without ``<bool>`` after flags in ``--help``."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
@@ -97,7 +96,7 @@ def _flags_without_types(parameters: list[Any]) -> list[Any]:
 
 
 def _describe_bad_value(error: typer.BadParameter) -> str | None:
-    """A sentence on an option's value that pydantic refuses; None for other errors."""
+    """A sentence on a value that pydantic refuses; None for other errors."""
     if error.param is None or not error.message.startswith(_REFUSAL):
         return None
     wish = error.message.removeprefix(_REFUSAL).split(",")[0]
@@ -110,29 +109,21 @@ def _describe_bad_value(error: typer.BadParameter) -> str | None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM, by a name of its own.
-
-    Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
-    run while they are imported, and dies of it at its end although it was caught. A subclass it
-    does not remember.
-    """
+    """Ctrl-C or SIGTERM; a subclass, as Python may die of a KeyboardInterrupt that was caught."""
 
 
 _interrupted = threading.Event()
 
 
 def interrupt(*_: object) -> None:
-    """Handle Ctrl-C and SIGTERM: raise `Interrupted`, which a library's code may swallow."""
+    """Handle Ctrl-C and SIGTERM: raise `Interrupted`, and remember it if a library swallows it."""
     _interrupted.set()
     raise Interrupted
 
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[ShouldStop]:
-    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts.
-
-    One that was swallowed before, while packages were imported, counts.
-    """
+    """Yield a function that says whether Ctrl-C was pressed, even before; a second interrupts."""
     before = signal.getsignal(signal.SIGINT)
 
     def note(*_: object) -> None:
@@ -151,11 +142,7 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
 
 
 def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tuple[R, bool]:
-    """Carry out a task, with a bar on a terminal, until it ends or Ctrl-C is pressed.
-
-    ``watch``, in place of the bar, is given the result so far, again and again. Returns the result
-    as far as it is known, and whether the task was stopped.
-    """
+    """Run a task with a bar or ``watch``; return its last result and whether it was stopped."""
     result, events, stopped = task.start(), list[E](), False
     next_fold = 0.0
     bar = nullcontext(watch) if watch else _bar(task.progress)
@@ -185,10 +172,7 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
 
 
 def run_work(work: Callable[..., R], describe: Callable[[E], Progress]) -> R | None:
-    """Carry out work with a bar on a terminal; None where it is stopped.
-
-    It takes ``on_progress``, to be called with its events, and ``should_stop``.
-    """
+    """Run ``work`` (``on_progress``, ``should_stop``) with a bar; None if it was stopped."""
     with print_precision_warnings(), stop_on_interrupt() as should_stop, _bar(describe) as report:
         try:
             return work(on_progress=report, should_stop=should_stop)
@@ -198,7 +182,7 @@ def run_work(work: Callable[..., R], describe: Callable[[E], Progress]) -> R | N
 
 @contextmanager
 def _bar(describe: Callable[[E], Progress]) -> Iterator[Callable[[E], None]]:
-    """Yield a function that draws how far work is, by an event or a result."""
+    """Yield a function that draws the progress of an event or a result."""
     with progress_bars() as bars:
         bar = bars.add_task("Loading the model …", total=None)
 
@@ -213,7 +197,7 @@ def _bar(describe: Callable[[E], Progress]) -> Iterator[Callable[[E], None]]:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """On a terminal, a bar per task with the time it will take."""
+    """Bars with the time left, on a terminal only."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
@@ -224,7 +208,7 @@ def progress_bars() -> Iterator[Bars]:
 
 @contextmanager
 def print_precision_warnings() -> Iterator[None]:
-    """Print the first warning of an imitated precision as a sentence; pass on other warnings."""
+    """Print the first warning of emulated precision as a sentence; pass on other warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         yield
@@ -240,7 +224,6 @@ def print_precision_warnings() -> Iterator[None]:
 
 @contextmanager
 def status(sentence: str) -> Iterator[None]:
-    """On a terminal, show a sentence while the context lasts."""
     console = stderr()
     with console.status(Text(printable(sentence))) if console.is_terminal else nullcontext():
         yield
@@ -250,7 +233,7 @@ def status(sentence: str) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """A user's text on one line and without characters that steer a terminal."""
+    """A user's text on one line, without control characters."""
     return "".join(c if c.isprintable() or c == "\u200d" else " " for c in text)
 
 
@@ -261,7 +244,7 @@ def print_table(
     aligned_left: Collection[int] = (0,),
     bold: Collection[tuple[int, int]] = (),
 ) -> None:
-    """Print a table; ``aligned_left`` has columns, ``bold`` the row and column of cells."""
+    """Print a table; ``aligned_left`` are columns, ``bold`` the row and column of cells."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -276,15 +259,11 @@ def print_table(
 
 
 def print_line(text: str = "", style: str = "") -> None:
-    """Print a user's text on standard output, broken into lines that fit."""
     stdout().print(Text(printable(text), style))
 
 
 def print_message(sentence: str) -> None:
-    """Print a sentence on standard error, on one line, with the options for what it advises.
-
-    What stands in quotation marks, such as a user's text, stays as it is.
-    """
+    """Print a sentence on standard error, with the options for its advice; quotes stay."""
     parts = re.split("(“[^”]*”)", sentence)
     for advice, option in _OPTIONS.items():
         parts[::2] = [re.sub(advice, rf"\g<0> ({option})", part) for part in parts[::2]]
@@ -292,19 +271,17 @@ def print_message(sentence: str) -> None:
 
 
 def print_notes(notes: Sequence[str]) -> None:
-    """Print what was left out of a file, and the like."""
     for note in filter(None, notes):
         print_message(note)
 
 
 def stop(sentence: str) -> typer.Exit:
-    """Print what became of a command that was stopped; to be raised."""
+    """Print what became of a stopped command, and return the exit to raise."""
     print_message(sentence)
     return typer.Exit(INTERRUPTED)
 
 
 def is_confirmed(question: str) -> bool:
-    """Ask a question on standard error; whether the answer is yes."""
     typer.echo(printable(question), nl=False, err=True)
     answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
     if not answer:

@@ -146,7 +146,7 @@ def add(
     read = options.read_file(file, column, limit, line, id_column=id_column, mode=mode)
     requested_name = file.resolve().name if name is None else name
     existing = store.find(requested_name, read)
-    embedders = _load_embedders(specs)  # first: the model may not exist
+    embedders = _load_embedders(specs)  # first, as the model may not exist
     corpus = existing or store.add(requested_name, read)
     _print_saved(corpus, requested_name, is_new=existing is None)
     _embed_all(store, corpus, specs, embedders)
@@ -322,14 +322,14 @@ def _describe_corpus(
 
 
 def open_store() -> CorpusStore:
-    """Open the store of this user's corpora; old files in it are deleted in the background."""
+    """Open this user's store, and delete its old files in the background."""
     store = CorpusStore()
     tidy_soon(store.folder)
     return store
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """Find a corpus by its name or id; an example of the pages is added if it is missing."""
+    """Find a corpus by name or id; a missing example is added."""
     try:
         return store.corpus(name_or_id)
     except StoreError as error:
@@ -367,7 +367,7 @@ def _read_specs(
 
 
 def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
-    """The stored embedder of a spec that has a vector of every text of a corpus."""
+    """The stored embedder of a spec that has vectors of all texts of a corpus."""
     if spec.is_imported:
         return find_imported([store.vectors], spec, store.keys(corpus))[1]
     kept = store.vectors.find_embedder(_load_embedders([spec])[0])
@@ -388,7 +388,7 @@ def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
 def unique_label(
     store: CorpusStore, spec: EmbedderSpec, other_specs: Sequence[EmbedderSpec] = ()
 ) -> str:
-    """The label of a spec, different from those of all embedders in the store and other specs."""
+    """The label of a spec, distinct from those in the store and of ``other_specs``."""
     return labels_by_spec([*_list_saved_specs(store).values(), *other_specs, spec])[spec]
 
 
@@ -398,7 +398,7 @@ def _label_embedders(store: CorpusStore) -> dict[str, str]:
 
 
 def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
-    """By id, the spec of each embedder in the store that this version can make."""
+    """The specs, by id, of stored embedders that this version can make."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in store.vectors.embedders():
         with suppress(SettingsError):
@@ -428,10 +428,7 @@ def embed_whole_corpus(
     embedder: Embedder,
     ray_embedding: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
-    """Embed the texts that have no vector yet; on a cluster, those that cannot be are skipped.
-
-    Returns the corpus as it is now, the last event, and how many texts have no embedding.
-    """
+    """Embed the missing texts; return the corpus, the last event, and how many lack a vector."""
     last: EmbeddingEvent | None = None
 
     def embed_texts(

@@ -161,13 +161,9 @@ def similarity(
 def _embed_texts(
     specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
 ) -> tuple[Comparison, bool]:
-    """Embed texts by each method, and print what is to be known of the vectors.
-
-    Returns:
-        What is finished, and whether Ctrl-C was pressed.
-    """
+    """Embed texts by each method; return what is finished and whether Ctrl-C was pressed."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # the task gives it
+        warnings.simplefilter("ignore", PrecisionWarning)  # the task reports it
         for spec in specs:  # a model that cannot be loaded is named before anything is embedded
             make_embedder(spec, LOADERS)
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
@@ -207,7 +203,6 @@ def _write(
 
 
 def _show(similarities: Sequence[Similarity]) -> None:
-    """Print how each method spreads its products, and how similarly the methods rank the pairs."""
     names = [similarity.method for similarity in similarities]
     spreads = [
         [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]

@@ -215,12 +215,7 @@ def _count_blocks(model_id: str) -> int:
 
 
 def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
-    """The method of vectors from ``file:PATH``, or imported for a saved corpus as ``file: NAME``.
-
-    Args:
-        name: as typed, ``file:PATH`` or ``file: NAME``.
-        texts: each needs a vector.
-    """
+    """The spec of vectors from ``file:PATH``, or imported for a corpus as ``file: NAME``."""
     path = Path(name.removeprefix(FILE).strip()).expanduser()
     if path.is_file():
         imported = import_by_text(lab.kept_vectors(), read_vectors(Source.from_path(path)), texts)
@@ -271,7 +266,6 @@ def _write(results: Results, folder: Path) -> None:
 
 
 def _show(results: Results) -> None:
-    """Print a table per data set and kind of measure: narrow enough for a terminal."""
     for number, data in enumerate(results.data):
         if len(results.data) > 1:
             print_line(data.name, "bold")
@@ -296,7 +290,7 @@ def _show(results: Results) -> None:
 
 @dataclass(frozen=True)
 class _DataReader:
-    """Reads data sets from files, the sample data and the Hub; prints what was left out of them."""
+    """Reads data sets from files, sample data and the Hub; prints what was left out."""
 
     roles: Mapping[str, str]
     thresholds: Thresholds
@@ -314,7 +308,7 @@ class _DataReader:
         return [replace(data_set, name=name) for data_set, name in zip(sets, titles, strict=True)]
 
     def read_tasks(self, names: Sequence[str], tasks: Sequence[str]) -> list[DataSet]:
-        """Tasks of `TASKS` made from the texts of each data set, under different names."""
+        """Probing tasks from the texts of each data set, under distinct names."""
         if extra_roles := set(self.roles) - {"text"}:
             raise SettingsError(
                 "A task is made from the texts alone. "
@@ -344,7 +338,6 @@ class _DataReader:
         return data
 
     def _read_texts(self, name: str) -> tuple[str, Sequence[str]]:
-        """The title and the texts of a file, with labels or without, or of the Hub."""
         if name.startswith(PREFIX):
             data = self._load_from_hub(name)
             return data.name, data.texts
@@ -364,12 +357,10 @@ class _DataReader:
 
 
 def _tell_apart(names: Sequence[str], full_names: Sequence[str]) -> Sequence[str]:
-    """The names; in full where files in several folders have the same name."""
     return names if len(set(names)) == len(names) else full_names
 
 
 def _find_file(name: str) -> Path:
-    """The file of a name; that of the sample data where no other file has the name."""
     path = Path(name)
     sample = sample_data() / path.name
     return sample if not path.exists() and path.name == name and sample.is_file() else path

@@ -1,4 +1,4 @@
-"""Commands that list, look into, export and delete models."""
+"""Commands that list, inspect, export and delete models."""
 
 from __future__ import annotations
 
@@ -55,8 +55,6 @@ def list_models() -> None:
 
 
 def _cached_models() -> Iterator[tuple[str, str]]:
-    """Masked language models in the hub's cache, and their sizes."""
-
     try:
         repositories = scan_cache_dir().repos
     except (errors.CacheNotFound, OSError):

@@ -1,4 +1,4 @@
-"""The options that several commands have, and what they stand for: texts, embedders, settings."""
+"""Options that several commands share, and the texts, specs and settings they stand for."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def declare_methods(default: str, extra: str = "") -> Any:
 
 
 def declare_options(defaults: Mapping[str, str] | None = None) -> Any:
-    """``--option`` of commands with several methods; ``defaults`` are those of these commands."""
+    """The ``--option`` of commands with several methods; ``defaults`` are their own."""
     note = ""
     if defaults:
         default_options = joined([f"{name}={value}" for name, value in defaults.items()])
@@ -128,7 +128,7 @@ def declare_options(defaults: Mapping[str, str] | None = None) -> Any:
 
 
 def take_options(**groups: Sequence[inspect.Parameter]) -> Callable[[Callable[..., None]], Any]:
-    """Have a command take each group of options as one mapping, as the parameter of its name."""
+    """Let a command take each group of options as one mapping, named like the group."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -150,7 +150,7 @@ def take_options(**groups: Sequence[inspect.Parameter]) -> Callable[[Callable[..
 
 
 def setting_options(settings: type, lines: Mapping[str, str]) -> list[inspect.Parameter]:
-    """An option, with its line of help, for some fields of a dataclass of settings."""
+    """Options for the fields of a settings dataclass that have a line of help."""
     types, defaults = get_type_hints(settings), {f.name: f.default for f in fields(settings)}
     return [
         _make_option(name, str if get_origin(types[name]) is Literal else types[name],
@@ -160,7 +160,6 @@ def setting_options(settings: type, lines: Mapping[str, str]) -> list[inspect.Pa
 
 
 def method_options(method: str) -> list[inspect.Parameter]:
-    """The options of an embedding method, as they are typed."""
     return [
         _make_option(option.name, str, option.default, f"{option.line}: {option.expects}.")
         for option in METHODS[method].options
@@ -178,14 +177,13 @@ def _make_option(name: str, kind: Any, default: Any, line: str) -> inspect.Param
 
 
 def header_line(header: int | None, no_header: bool) -> int | None:
-    """The line that names the columns as `Source.header`, from two options."""
+    """`Source.header` from the two options."""
     if header is not None and no_header:
         raise SettingsError("Use either --header or --no-header, not both.")
     return 0 if no_header else header
 
 
 def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
-    """The column of each role, from options as typed."""
     return split_options(typed or [], "role", "ROLE=COLUMN")
 
 
@@ -198,10 +196,7 @@ def read_file(
     id_column: str | None = None,
     mode: Mode | None = None,
 ) -> ReadTexts:
-    """Read the first ``limit`` texts of a file or a folder and print what was left out.
-
-    A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
-    """
+    """Read at most ``limit`` texts, by default a folder's files or a file's lines; print notes."""
     if path.is_dir():
         if header is not None:
             raise SettingsError("--header and --no-header work with a single table only.")
@@ -218,12 +213,12 @@ def read_file(
 
 
 def list_ids(read: ReadTexts) -> tuple[str, ...]:
-    """The IDs of texts; where the file has none, their numbers."""
+    """The texts' IDs, or their numbers if there are none."""
     return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
 
 
 def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
-    """The labels of methods that micro-tune, in brackets, such as `` (neural, exact)``."""
+    """Labels of the methods that micro-tune, in brackets, such as `` (neural, exact)``."""
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
 
@@ -232,14 +227,14 @@ def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
 
 
 class RayCommand(TyperCommand):
-    """A command whose ``--ray`` takes an address, or stands alone."""
+    """A command whose ``--ray`` may have an address."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, give_ray_a_value(args))
 
 
 def give_ray_a_value(args: Sequence[str]) -> list[str]:
-    """The arguments with a value for ``--ray``: the next one if it is an address, else local."""
+    """The arguments with an address after ``--ray``: the given one, else the local cluster."""
     arguments: list[str] = []
     rest = list(args)
     while rest:
@@ -254,12 +249,10 @@ def give_ray_a_value(args: Sequence[str]) -> list[str]:
 
 
 def _is_meant_as_address(text: str) -> bool:
-    """Whether a text is an address or looks like one, and is not an existing file."""
     return is_address(text) or (is_like_address(text) and not Path(text).exists())
 
 
 def ray_work() -> ModuleType:
-    """`neuralviz.cli.ray_work`, which loads Ray."""
     if find_spec("ray") is None or find_spec("lance") is None:
         raise NeuralvizError('--ray needs Ray. Install it with: pip install "neuralviz[ray]"')
     return import_module("neuralviz.cli.ray_work")

@@ -138,7 +138,7 @@ def _find_progress(event: ProjectionEvent) -> Progress:
 def _build_page(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, method: str, colour: str | None
 ) -> str:
-    """The map as a page that needs no network; of many texts a random sample."""
+    """The map as an offline page; of many texts, a random sample."""
     coordinates, clusters = KeptMaps(store).points(kept)
     names = cluster_names(kept.cluster_words)
     n = corpus.n_texts

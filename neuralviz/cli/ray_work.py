@@ -1,4 +1,4 @@
-"""What the commands for corpora do with ``--ray``. Loads Ray."""
+"""The corpus commands with ``--ray``. Imports Ray."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ __all__ = [
     "place_on_cluster",
 ]
 
-MAX_NAMED = 5  # skipped texts in a message
+MAX_NAMED = 5  # skipped texts named in a message
 
 
 @contextmanager
 def open_cluster(address: str) -> Iterator[Cluster]:
-    """Connect to the cluster at an address for as long as the context lasts."""
     with connected(address) as cluster:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
@@ -62,7 +61,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
 def inspect_files(
     paths: Sequence[str], column: str | None, id_column: str | None, header: int | None = None
 ) -> tuple[Parts, Layout]:
-    """Find the files of some paths and print which column is read, before Ray starts."""
+    """Find files, and print which column is read, before Ray starts."""
     with status("Looking at the files …"):
         parts = find_parts(paths, header)
         layout = find_layout(parts, column, id_column)
@@ -82,11 +81,7 @@ def find_saved_corpus(
 def add_with_ray(
     store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> tuple[Corpus, bool]:
-    """Save the texts of some files as a corpus and print what was left out.
-
-    Returns:
-        The corpus, and whether it is new.
-    """
+    """Save texts as a corpus and print what was left out; return it and whether it is new."""
     with progress_bars() as bars:
         bar = bars.add_task("Reading texts", total=None)
 
@@ -101,7 +96,7 @@ def add_with_ray(
 
 
 class RayEmbedding:
-    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out."""
+    """Embeds corpora on a cluster, and remembers what was left out."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -117,14 +112,7 @@ class RayEmbedding:
         self._left_out.update(left_out)
 
     def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:
-        """Take the texts that cannot be embedded out of a corpus without maps, and name them.
-
-        Texts that killed the processes that embedded them stay: there may have been too little
-        memory.
-
-        Returns:
-            The corpus as it is now, and how many of its texts have no embedding.
-        """
+        """Remove and name unfit texts; return the corpus and how many texts lack vectors."""
         corpus = store.recount(store.corpus(corpus.id))
         skipped, self._left_out = self._left_out, {}
         killed = {row: entry for row, entry in skipped.items() if entry[1] == KILLED}
@@ -158,7 +146,7 @@ def _describe_skipped(left_out: LeftOut) -> str:
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Build the index of a large corpus's vectors, and print how well it finds."""
+    """Build the index of a corpus's vectors, and print its recall."""
     with status("Building the index …"):
         built = build_index(store.database, embedder)
         index_texts(store, corpus)

@@ -1,4 +1,4 @@
-"""The commands of similarity models: learn people's scores of pairs, and score pairs."""
+"""Commands of similarity models: learn human scores of pairs, and score pairs."""
 
 from __future__ import annotations
 
@@ -142,7 +142,6 @@ def train_similarity(
 
 
 def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
-    """Save the rung, and of its seeds the one, that is best on the dev pairs."""
     best = best_rung(ladder)
     if best is None:
         raise NeuralvizError(
@@ -238,7 +237,6 @@ def score(
 
 
 def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
-    """Print how scores follow those of the table, if it has any that differ."""
     agreement = correlate(predicted, pairs.scores).spearman
     if not np.isfinite(agreement):
         return

@@ -200,10 +200,7 @@ def _stop_training(n_steps: int, total: str) -> typer.Exit:
 def _show_training(
     as_json: bool, part: str, untrained: float | None
 ) -> Iterator[Callable[[TrainingEvent], None]]:
-    """Yield a function that shows events: as JSON lines, or as a bar with lines around it.
-
-    ``untrained`` is the accuracy, 0 … 1, of the whole model as it is, where that was measured.
-    """
+    """Yield a function that shows events, as JSON or a bar; ``untrained`` is 0 … 1."""
 
     def show_json(event: TrainingEvent) -> None:
         line = event_json(event)
@@ -230,11 +227,7 @@ def _show_training(
 
 
 def event_json(event: TrainingEvent) -> dict[str, Any]:
-    """An event as ``--json`` prints it.
-
-    Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
-    which JSON has no word.
-    """
+    """An event for ``--json``: accuracies 0 … 1 by layer; None if missing or no number."""
     if isinstance(event, TrainingStarted):
         values: dict[str, Any] = {
             "event": "start",
@@ -280,7 +273,7 @@ def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
     if snapshot is None or snapshot.accuracy is None:
         return ""
     best = int(snapshot.accuracy.argmax())
-    layer_note = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # a table has no layers
+    layer_note = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # tables have no layers
     message = f"{moment}, 10-NN accuracy{layer_note}: {snapshot.accuracy[-1]:.1%}"
     if best != len(snapshot.accuracy) - 1:
         message += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"

@@ -60,7 +60,7 @@ def tune(
 
     `neuralviz methods` explains the precisions.
     """
-    check_texts([text])  # all that can be checked before a model is loaded
+    check_texts([text])  # checked before a model is loaded
     spec = embedder_spec("neural", options)
     language_model = shared_model(model)
     settings = check_settings(language_model, **dict(spec.options))
@@ -121,13 +121,13 @@ def _run(task: TuneTexts) -> None:
 
 
 def _list_losses(record: RunRecord) -> list[float]:
-    """The losses after 0, 1, … epochs, as far as they were measured; also those that are none."""
+    """The measured losses after 0, 1, … epochs, infinite and NaN ones included."""
     losses = record.loss_curve(0).tolist()
     return losses if math.isfinite(losses[-1]) else losses[: record.epochs_reached]
 
 
 def describe_loss(losses: Sequence[float]) -> str:
-    """The loss in words: where it started and where it was when last measured."""
+    """The loss in words: at the start, and when last measured."""
     if not math.isfinite(losses[0]):
         return "loss infinite or NaN from the start: the run diverged"
     if len(losses) < 2:
@@ -145,7 +145,6 @@ def describe_loss(losses: Sequence[float]) -> str:
 
 
 def _draw_run(record: RunRecord) -> RenderableType:
-    """Progress, loss by epoch, and the norm of each layer's delta."""
     losses, epochs = _list_losses(record), record.settings.epochs
     if not losses:
         return Text("Loading the model …")
@@ -159,7 +158,6 @@ def _draw_run(record: RunRecord) -> RenderableType:
 
 
 def _draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
-    """The loss after 0, 1, … ``epochs`` epochs, as far as it is known."""
     finite = [loss for loss in losses if math.isfinite(loss)]
     labels = [f"{max(finite, default=1.0):.2f}", *[""] * (CURVE_HEIGHT - 2), "0"]
     picture = Text("\n")
@@ -172,12 +170,7 @@ def _draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
 
 
 def _list_braille_lines(values: Sequence[float], n_points: int) -> list[str]:
-    """A line through values in braille dots, two by four in every character, top line first.
-
-    Args:
-        values: drawn over a vertical range from 0 to their largest; those not finite are gaps.
-        n_points: values that the width has room for; more may still come.
-    """
+    """Lines of a braille curve, top first, from 0 to the largest value; NaN leaves gaps."""
     cells = np.zeros((CURVE_HEIGHT, CURVE_WIDTH), dtype=int)
     heights = np.asarray(values, dtype=float)
     top = heights.max(initial=0.0, where=np.isfinite(heights)) or 1.0
@@ -195,7 +188,7 @@ def _list_braille_lines(values: Sequence[float], n_points: int) -> list[str]:
 
 
 def _draw_bar(share: float, width: int) -> str:
-    """A bar of a share (-1 … 1) of a width, to an eighth of a character; hatched below 0."""
+    """A bar of a share (-1 … 1), to an eighth of a character; hatched below 0."""
     if share < 0:
         return "░" * round(min(-share, 1.0) * width)
     eighths = round(min(share, 1.0) * width * 8)
@@ -213,7 +206,6 @@ def _draw_norms(record: RunRecord) -> RenderableType:
 
 
 def draw_words(report: TextReport) -> RenderableType:
-    """Each word's share of the delta, the largest first."""
     if report.shares is None:
         return Text("The text is too long to compute which words shaped its embedding.")
     text = report.text

@@ -126,7 +126,6 @@ class Embedder(Parametrised, ABC):
         """[text, dim] vectors and [text, 2] losses; polls ``should_stop`` every second."""
 
     def _length(self, read: Any) -> int:
-        """How long a text is for the model; texts of similar length share a batch."""
         return len(read)
 
     def read(self, texts: Sequence[str]) -> Sequence[Any]:
@@ -151,7 +150,6 @@ class Embedder(Parametrised, ABC):
         return prompted
 
     def _with_all_values(self) -> Self:
-        """The same embedder without the model's own truncation."""
         return self
 
     def embed_read(
@@ -284,7 +282,6 @@ class Embedder(Parametrised, ABC):
         return self.encode(inputs, *arguments, task="document", **options)
 
     def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
-        """Refuse to compute anywhere but where the model is."""
         if pool is not None or chunk_size is not None:
             raise SettingsError(
                 "An embedder uses no other processes. Leave out pool and chunk_size."
@@ -338,7 +335,6 @@ class ModelEmbedder(Embedder):
 
     @property
     def depends_on_model(self) -> dict[str, Any]:
-        """The model's part of `depends_on`."""
         return {"model": self.model.id, "fingerprint": self.model.fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
@@ -370,7 +366,6 @@ def _to_json_types(value: Any) -> Any:
 
 
 def missing_losses(n_texts: int) -> np.ndarray:
-    """[text, 2] NaN, for texts without micro-tuning."""
     return np.full((n_texts, 2), np.nan)
 
 

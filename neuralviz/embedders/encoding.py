@@ -37,7 +37,6 @@ def check_encoding(
     truncate_dim: object,
     task: object,
 ) -> None:
-    """Raise `SettingsError` for arguments of `Embedder.encode` that make no sense."""
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None and not isinstance(value, str):
             raise SettingsError(

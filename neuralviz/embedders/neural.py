@@ -37,15 +37,12 @@ APPENDIX_G_EPOCHS = 5
 
 
 class _LearningEmbedder(ModelEmbedder):
-    """An embedder that predicts a text's masked tokens with a language model."""
-
     model: LanguageModel
     model_kind = LanguageModel
     settings: TuningSettings
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
-        """Sizes of the layers, in their order in a vector."""
         sizes = {layer.name: layer.size for layer in self.model.layers}
         return tuple(sizes[name] for name in self.settings.layers)
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class _StatesEmbedder(ModelEmbedder):
-    """An embedder whose vectors are weighted means of a model's token vectors."""
-
     pooling: Pooling
 
     @property

@@ -134,7 +134,6 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:
-    """The embedder that a pickle names; `ModelError` if its model's files have changed."""
     encoder, current_fingerprint = shared_sentence_transformer(spec.model_id)
     check_unchanged(spec.model_id, current_fingerprint, fingerprint)
     embedder = SentenceTransformerEmbedder(encoder, current_fingerprint)

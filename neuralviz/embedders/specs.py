@@ -48,12 +48,10 @@ class EmbedderSpec:
 
     @property
     def label(self) -> str:
-        """The method's name, or the name of the vectors' file."""
         return f"file: {dict(self.options)['file']}" if self.is_imported else self.method
 
     @property
     def learns(self) -> bool:
-        """Whether a model is tuned on every text, which is slow."""
         return bool(self.precision)
 
     @property
@@ -127,7 +125,6 @@ def imported_spec(file: str, digest: str) -> EmbedderSpec:
 
 
 def list_models(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
-    """The models of some methods, each once, with the state of their files."""
     model_ids = dict.fromkeys(part.model_id for spec in specs for part in spec.singles)
     return tuple(map(ModelRef.from_id, model_ids))
 
@@ -139,7 +136,6 @@ def _as_tuple(value: Any) -> Any:
 def split_options(
     options: Sequence[str], noun: str = "option", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
-    """Parse ``name=value`` pairs; errors call them a ``noun`` of the given ``form``."""
     values: dict[str, str] = {}
     for entry in options:
         name, sign, value = entry.partition("=")
@@ -169,7 +165,6 @@ def embedder_spec(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec:
-    """Like `embedder_specs`, for one method."""
     return embedder_specs([method], typed, model_id, defaults=defaults)[0]
 
 
@@ -233,7 +228,6 @@ def embedder_specs(
 
 
 def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
-    """The concatenation of different methods; a single method stays as it is."""
     if len(parts) == 1:
         return parts[0]
     name = JOIN.join(part.method for part in parts)
@@ -262,7 +256,6 @@ def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _read_own_options(method: str, text: str) -> dict[str, str]:
-    """Options in ``MODEL``, ``NAME=VALUE,…`` or ``MODEL,NAME=VALUE,…``."""
     entries = split_at_commas(text)
     if entries and not _OPTION.match(entries[0]):
         entries[0] = f"model={entries[0]}"
@@ -279,14 +272,12 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
 
 
 def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
-    """The defaults that apply to a method, by option."""
     keys = sorted(defaults, key=_is_for_one_method)
     by_name = {key.removeprefix(f"{method}."): defaults[key] for key in keys}
     return {key: value for key, value in by_name.items() if key in _options(method)}
 
 
 def _is_for_one_method(key: str) -> bool:
-    """Whether an option names its method; such options come last and take precedence."""
     return "." in key
 
 
@@ -359,7 +350,6 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
 
 
 def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
-    """The label of each spec, as in `method_labels`."""
     different = list(dict.fromkeys(specs))
     return dict(zip(different, method_labels(different), strict=True))
 

@@ -64,7 +64,6 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
 
 
 def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
-    """Whether half of a text's words are unknown, or all its tokens."""
     n_unknown = sum(token is None for token in ids)
     n_symbols = sum(not any(map(str.isalnum, word)) for word in text.split())
     n_words = len(ids) - n_symbols
@@ -72,7 +71,6 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
 
 
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
-    """Groups of places of texts with equal tokens and different content."""
     groups: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
     for place, ids in enumerate(tokens):
         groups[ids].append(place)
@@ -85,7 +83,6 @@ def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) 
 
 
 def _strip_content(text: str) -> str:
-    """A text without case, accents, white space and invisible characters."""
     return "".join(
         char
         for char in unicodedata.normalize("NFKD", text.casefold())

@@ -1,4 +1,4 @@
-"""The same texts embedded by several methods, and what sets a pair of them apart."""
+"""The same texts embedded by several methods, and what distinguishes a pair of them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
-BATCH_SIZE = 8  # texts: after so many, cells appear
+BATCH_SIZE = 8  # texts between two updates
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Vectors of some texts by one method, or why it cannot go on."""
+    """Vectors of some texts by one method, or why it failed."""
 
     method: int
     rows: np.ndarray | None = None
@@ -47,39 +47,33 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class MethodEmbeddings:
-    """The embeddings of the texts by one method, as far as there are any.
+    """The embeddings of the texts by one method so far."""
 
-    Attributes:
-        vectors: [text, dim], NaN where there is none yet; None before the first.
-    """
-
-    method: str  # its label
-    texts: tuple[str, ...]  # in the order given
-    loss_rose: np.ndarray  # [text] where micro-tuning was no learning
-    vectors: np.ndarray | None = None
+    method: str  # label
+    texts: tuple[str, ...]
+    loss_rose: np.ndarray  # [text] true where micro-tuning diverged
+    vectors: np.ndarray | None = None  # [text, dim], NaN where missing; None before the first
     unread: str = ""  # as of `describe_unread`
-    error: str = ""  # why the method has ended; empty when it has not failed
+    error: str = ""  # why the method failed; empty if it did not
 
     @cached_property
     def finished(self) -> np.ndarray:
-        """[finished] numbers of the texts that are embedded."""
+        """[finished] indices of the embedded texts."""
         has_vector = [] if self.vectors is None else ~np.isnan(self.vectors[:, 0])
         return np.flatnonzero(has_vector)
 
     @cached_property
     def n_done(self) -> int:
-        """Texts that are embedded."""
         return len(self.finished)
 
     @cached_property
     def similarity(self) -> Similarity | None:
-        """The products so far; None before the first two texts."""
+        """The products so far; None before the second text."""
         if self.vectors is None or self.n_done < 2:
             return None
         return similarity(self.method, self.texts, self.vectors)
 
     def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
-        """These embeddings with those of some more steps of this method."""
         vectors = None if self.vectors is None else self.vectors.copy()
         loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
         for step in steps:
@@ -94,33 +88,26 @@ class MethodEmbeddings:
         return replace(self, vectors=vectors, loss_rose=loss_rose, unread=unread, error=error)
 
 
-Comparison = tuple[MethodEmbeddings, ...]
-"""The results of the compared methods, in their order."""
+Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order
 
 
 @dataclass(frozen=True)
 class Compare(KeptTask[Step, Comparison]):
-    """Embed the same texts by several methods, a batch at a time.
-
-    Attributes:
-        models: of the methods; a comparison by other files of a model is another one.
-    """
+    """Embed the same texts by several methods, a batch at a time."""
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
 
-    specs: tuple[EmbedderSpec, ...]  # the methods
+    specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]  # at least one
-    models: tuple[ModelRef, ...]
+    models: tuple[ModelRef, ...]  # other files of a model make another comparison
     batch_size: int | None = None  # as of `embed`
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
-        """The task for the models as they are now."""
         return cls(tuple(specs), tuple(texts), list_models(specs))
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Labels of the methods, no two alike."""
         return method_labels(self.specs)
 
     def start(self) -> Comparison:
@@ -144,7 +131,7 @@ class Compare(KeptTask[Step, Comparison]):
                         yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
-            except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
+            except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
             if should_stop():
                 raise Stopped
@@ -174,7 +161,7 @@ class Compare(KeptTask[Step, Comparison]):
 
 
 def describe_missing(result: Comparison) -> str:
-    """How many texts are embedded by each method that has not finished."""
+    """How many texts each unfinished method has embedded."""
     return "; ".join(
         f"{embedded.method}: {embedded.n_done:,} of {many(len(embedded.texts), 'text')} embedded"
         for embedded in result
@@ -184,7 +171,6 @@ def describe_missing(result: Comparison) -> str:
 
 @cache
 def memory_vectors() -> MemoryVectors:
-    """The embeddings that this process keeps in memory."""
     return MemoryVectors()
 
 
@@ -193,33 +179,22 @@ def memory_vectors() -> MemoryVectors:
 
 @dataclass(frozen=True, eq=False)
 class NeuralPair:
-    """How two neural embeddings compare layer by layer, and which words wrote each.
+    """How two neural embeddings compare by layer, and which words shaped each."""
 
-    Attributes:
-        products: [layer] of the two deltas; their mean is the product of the embeddings, when
-            every layer has moved.
-        words: of each text, its words and their shares of the delta; None where the texts are too
-            long to follow.
-    """
-
-    layers: tuple[str, ...]  # names of the tuned layers
-    products: np.ndarray
-    words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None
+    layers: tuple[str, ...]  # that were tuned
+    products: np.ndarray  # [layer] of the two deltas
+    words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None  # and shares; None if too long
 
 
 @dataclass(frozen=True)
 class FollowPair(LatestTask[NeuralPair]):
-    """Take the neural embeddings of two texts apart, by layers and by words.
-
-    Attributes:
-        vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
-    """
+    """Compare the neural embeddings of two texts by layers and by words."""
 
     lane = "short"
 
-    spec: EmbedderSpec  # the neural method
-    texts: tuple[str, str]  # two
-    vectors: tuple[bytes, bytes]
+    spec: EmbedderSpec
+    texts: tuple[str, str]
+    vectors: tuple[bytes, bytes]  # float32 embeddings, so that other model files make another task
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))

@@ -1,4 +1,4 @@
-"""Methods measured on labelled data: a table that fills, and what was recorded of the examples."""
+"""Methods measured on labelled data, and the recorded results of the examples."""
 
 from __future__ import annotations
 
@@ -33,38 +33,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationState:
-    """An evaluation under way.
+    """An evaluation so far."""
 
-    Attributes:
-        embedded: share of the texts, 0 … 1, by number of data set and row.
-    """
-
-    results: Results  # so far
-    doing: EvaluationProgress | None = None  # the step under way
-    embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    results: Results
+    doing: EvaluationProgress | None = None  # current step
+    embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)  # 0 … 1, by data, row
 
     @property
     def any_failed(self) -> bool:
-        """Whether a method failed as a whole."""
         return any(cell.measured is None for cell in self.results.cells.values())
 
 
 @dataclass(frozen=True)
 class Evaluate(KeptTask[Event, EvaluationState]):
-    """Evaluate a plan; embeddings are saved, and found the next time.
+    """Evaluate a plan; embeddings are saved and reused."""
 
-    Attributes:
-        corpus: id of the kept corpus whose texts they are, beside whose embeddings theirs are kept
-            and found unless its texts are rewritten; empty for others.
-    """
-
-    plan: EvaluationPlan  # data sets, and ways to embed
-    models: tuple[ModelRef, ...]  # of the plan's rows; results by other files of a model are others
-    corpus: str = ""
+    plan: EvaluationPlan
+    models: tuple[ModelRef, ...]  # of the rows; other files of a model make another task
+    corpus: str = ""  # id of the saved corpus of the texts, where embeddings are kept; or empty
 
     @classmethod
     def for_current_models(cls, plan: EvaluationPlan, *, corpus: str = "") -> Evaluate:
-        """The task for the models as they are now."""
         return cls(plan, list_models(row.spec for row in plan.rows), corpus)
 
     def start(self) -> EvaluationState:
@@ -121,7 +110,6 @@ class Evaluate(KeptTask[Event, EvaluationState]):
 
 
 def _embedded_shares(event: EvaluationProgress) -> dict[tuple[int, int], float]:
-    """How much is embedded, by data set and row, as far as an event says it."""
     if event.row is None or not event.total:
         return {}
     rows = event.at_once or (event.row,)
@@ -129,7 +117,7 @@ def _embedded_shares(event: EvaluationProgress) -> dict[tuple[int, int], float]:
 
 
 def _describe_step(doing: EvaluationProgress, results: Results) -> str:
-    """The step under way, in words behind the counts; empty when all is done."""
+    """The current step in words, after the counts; empty when all is done."""
     if doing.row is None:
         return "" if doing.data in results.compared else ", now comparing errors"
     if (doing.data, doing.row) in results.cells:
@@ -150,15 +138,12 @@ FIRST_METHODS = ("mean", "sbert-wk", "neural")
 
 @dataclass(frozen=True)
 class Example:
-    """A file of the sample data, and the question that it asks.
-
-    ``roles`` has columns by role, where their names do not say it.
-    """
+    """A sample data file and the question that it asks."""
 
     name: str
     file: str
     line: str
-    roles: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)  # columns, unless their names say it
 
     def read(self) -> DataSet:
         source = Source(self.file, (sample_data() / self.file).read_bytes())
@@ -194,17 +179,12 @@ EXAMPLES = {
 
 
 def example_plan() -> EvaluationPlan:
-    """The plan of the recorded run: every example by the page's default methods."""
     data = tuple(example.read() for example in EXAMPLES.values())
     return EvaluationPlan(data, method_rows(FIRST_METHODS))
 
 
 def recorded_results() -> tuple[Results, ...]:
-    """What ``scripts/record_evaluation.py`` found, by example; nothing without its file.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
+    """Results of ``scripts/record_evaluation.py`` by example; empty without its file."""
     path = sample_data() / RECORDED
     if not path.is_file():
         return ()

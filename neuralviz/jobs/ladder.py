@@ -1,4 +1,4 @@
-"""The layers of a frozen model on scored pairs, and the ladder of models that learn from them."""
+"""A frozen model's layers on scored pairs, and the ladder of models that learn from them."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
-LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads all their texts
+LOOKED_AT = 1000  # train pairs at most, since every pooling reads all their texts
 
 
 @dataclass(frozen=True)
 class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
-    """How the cosine at each layer follows people's scores of the train pairs, for each pooling."""
+    """Measure how each layer's cosine follows the scores of train pairs, for each pooling."""
 
-    model: ModelRef  # that stays as it is
-    pairs: ScoredPairs  # all pairs, of which those are split off
+    model: ModelRef  # frozen
+    pairs: ScoredPairs  # all pairs, of which the train pairs are used
 
     def start(self) -> Ladder:
         return Ladder()
@@ -69,11 +69,11 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     format = LADDER_FORMAT
 
-    model: ModelRef  # that stays as it is
-    pairs: ScoredPairs  # train pairs; the others are split off where they are not given
-    settings: LadderSettings  # rungs and seeds
-    dev: ScoredPairs | None = None  # to choose by
-    test: ScoredPairs | None = None  # to test by
+    model: ModelRef  # frozen
+    pairs: ScoredPairs  # train pairs; dev and test pairs are split off if not given
+    settings: LadderSettings
+    dev: ScoredPairs | None = None
+    test: ScoredPairs | None = None
 
     def start(self) -> Ladder:
         return Ladder()
@@ -131,12 +131,10 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
 @dataclass(frozen=True)
 class TwoScores:
-    """The scores of every trained rung, on people's scale: of two texts, and of the first and
-    itself, which is the highest score that a rung gives.
-    """
+    """The scores of every trained rung, on the human scale."""
 
-    pair: Mapping[Rung, float]  # two texts, by rung
-    equal: Mapping[Rung, float]
+    pair: Mapping[Rung, float]  # of the two texts
+    equal: Mapping[Rung, float]  # of the first text and itself, the highest that a rung gives
 
 
 @dataclass(frozen=True)
@@ -145,8 +143,8 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
 
     lane = "short"
 
-    model: ModelRef  # the frozen one
-    rungs: tuple[SimilarityModel, ...]  # the rungs, trained; the very same ones make the same task
+    model: ModelRef  # frozen
+    rungs: tuple[SimilarityModel, ...]  # trained; compared by identity
     first: str
     second: str
 
@@ -160,13 +158,7 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
 def score_two_texts(
     model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
 ) -> TwoScores:
-    """The scores of rungs, trained with one pooling, for two texts, and for the first of them and
-    itself.
-
-    Raises:
-        TextError: a text has no token that the model can read.
-        ModelError: the frozen model is another one now.
-    """
+    """Score two texts, and the first one with itself; `ModelError` if the frozen model changed."""
     pairs = ScoredPairs((first, first), (second, first))
     pair_scores = similarity.score_pairs(rungs, pairs, model)
     names = [trained_rung.trained.settings.rung for trained_rung in rungs]
@@ -177,10 +169,7 @@ def score_two_texts(
 
 
 def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
-    """The rungs of a ladder, one at least, as models that can be saved and score pairs.
-
-    Of several seeds, the one that is best on the dev pairs is taken. ``model`` is the frozen one.
-    """
+    """A ladder's rungs as models that can be saved, each with its best seed on the dev pairs."""
     assert ladder.test is not None
     scale, fingerprint = ladder.test.scale, ladder.test.fingerprint
     return tuple(
@@ -202,17 +191,15 @@ RECORDED = "recorded_ladder.npz"
 
 
 def example_pairs() -> ScoredPairs:
-    """The pairs that come with neuralviz."""
     return read_pairs(Source.from_path(sample_data() / EXAMPLE))
 
 
 def example_ladder() -> ClimbLadder:
-    """The task whose result is recorded: the example with the page's first settings."""
     return ClimbLadder(ModelRef.from_id(MINILM), example_pairs(), LadderSettings())
 
 
 def recorded_ladder() -> Ladder | None:
-    """The result of ``scripts/record_ladder.py``; None without its file, or if it is old."""
+    """Result of ``scripts/record_ladder.py``; None without its file, or if it is outdated."""
     path = sample_data() / RECORDED
     try:
         return LADDER_FORMAT.unpack(path.read_bytes())

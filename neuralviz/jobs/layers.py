@@ -1,4 +1,4 @@
-"""Work layer by layer: on a text, the words of a corpus, pairs that people scored."""
+"""Work by layer: on a text, the words of a corpus, or scored pairs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from neuralviz.models.shared import ModelRef
     from neuralviz.reading.pairs import ScoredPairs
 
-TEXTS_HELD = 4  # with the vectors of their tokens
+TEXTS_HELD = 4  # cached with their token vectors
 
 
 @dataclass(frozen=True)
 class FollowWords(LatestTask["WordVariances"]):
-    """How unsteadily the words of some texts turn from layer to layer (SBERT-WK, Table I)."""
+    """Measure how much words vary from layer to layer (SBERT-WK, Table I)."""
 
     model: ModelRef
     texts: tuple[str, ...]
@@ -49,10 +49,10 @@ class FollowWords(LatestTask["WordVariances"]):
 
 @dataclass(frozen=True)
 class MeasureLayers(LatestTask["LayerPairs"]):
-    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores."""
+    """Measure how a model's layers, poolings and SBERT-WK's parts follow human scores."""
 
-    model: ModelRef  # whose layers
-    pairs: ScoredPairs  # of texts, with their scores and labels
+    model: ModelRef
+    pairs: ScoredPairs
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
         from neuralviz.evaluation import layer_pairs
@@ -68,11 +68,11 @@ class MeasureLayers(LatestTask["LayerPairs"]):
 
 @dataclass(frozen=True, eq=False)
 class FollowedText:
-    """A text on its way through the layers."""
+    """A text's token vectors at every layer, and what SBERT-WK makes of them."""
 
-    states: TokenStates  # the vectors of its tokens after every layer
-    weights: TokenWeights  # what SBERT-WK makes of them
-    sensitivity: Sensitivity  # how much its settings matter
+    states: TokenStates
+    weights: TokenWeights
+    sensitivity: Sensitivity  # to the settings of SBERT-WK
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,6 @@ class FollowText(LatestTask[FollowedText]):
 
 @lru_cache(maxsize=TEXTS_HELD)
 def _token_states(model: ModelRef, text: str) -> TokenStates:
-    """The vectors of a text's tokens; held while other settings are tried on them."""
     from neuralviz.layers.following import follow_tokens
 
     network = shared_text_model(model.id)

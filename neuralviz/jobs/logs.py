@@ -1,8 +1,4 @@
-"""Logs that programs can read, and that hold nothing of what users have typed.
-
-A line is a JSON object. Of an exception it has the type and the places, not the message: that may
-quote a text.
-"""
+"""Logs as JSON lines without users' input: of exceptions only the type and places."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs import Run
 
 _log = logging.getLogger(__name__)
-_FIELDS = "fields"  # of a record: what stands beside its message
+_FIELDS = "fields"  # attribute of a record: values beside its message
 
 
 class JsonFormatter(logging.Formatter):
@@ -42,7 +38,6 @@ class JsonFormatter(logging.Formatter):
 
 
 def log_as_json() -> None:
-    """Have all logs of this process written as lines of JSON, from the level “info” for our own."""
     formatter = JsonFormatter()
     root = logging.getLogger()
     if not root.handlers:
@@ -54,7 +49,7 @@ def log_as_json() -> None:
 
 
 def log_run(run: Run[Any]) -> None:
-    """Write a line for a run that is over; one that failed is a warning, which every log shows."""
+    """Log a finished run; a failed one as a warning, which every log shows."""
     fields = {
         "task": type(run.task).__name__,
         "status": run.status,

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
-PLACERS = 2  # maps whose vectors are held in memory
+PLACERS = 2  # maps whose vectors are cached
 
 
 @dataclass(frozen=True)
 class MapChoice:
-    """A map as asked for: how texts are embedded, and how the vectors are projected."""
+    """A requested map: how texts are embedded, and how vectors are projected."""
 
     spec: EmbedderSpec
     settings: ProjectionSettings
@@ -51,38 +51,32 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class MapEvent:
-    """An event of one of the maps."""
-
     place: int  # number of the map
-    event: EmbeddingEvent | ProjectionEvent  # of its embedding or its projection
+    event: EmbeddingEvent | ProjectionEvent
 
 
 @dataclass(frozen=True)
 class MapsState:
-    """How far the maps of a corpus are."""
-
-    place: int = 0  # number of the map that is under way
-    embedding: EmbeddingEvent | None = None  # the last that is known of its embedding
-    projecting: ProjectionEvent | None = None  # the last that is known of its projection
+    place: int = 0  # number of the current map
+    embedding: EmbeddingEvent | None = None  # the latest
+    projecting: ProjectionEvent | None = None  # the latest
     unread: str = ""  # as of `describe_unread`, by any of the methods
 
 
 @dataclass(frozen=True)
 class MakeMaps(Task[MapEvent, MapsState]):
-    """Embed a corpus and make maps of it; what is kept already is not computed again."""
+    """Embed a corpus and make maps of it; what exists is reused."""
 
-    corpus_id: str  # of a kept corpus
-    choices: tuple[MapChoice, ...]  # the maps
-    models: tuple[ModelRef, ...]  # of the choices; maps by other files of a model are others
+    corpus_id: str
+    choices: tuple[MapChoice, ...]
+    models: tuple[ModelRef, ...]  # of the choices; other files of a model make other maps
 
     @classmethod
     def for_current_models(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
-        """The task for the models as they are now."""
         return cls(corpus_id, tuple(choices), list_models(choice.spec for choice in choices))
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Labels of the methods."""
         return method_labels([choice.spec for choice in self.choices])
 
     def start(self) -> MapsState:
@@ -149,24 +143,22 @@ class MakeMaps(Task[MapEvent, MapsState]):
 
 @dataclass(frozen=True, eq=False)
 class PlacedSentence:
-    """A sentence on a map."""
-
-    near: Neighbours  # the texts nearest to it by the vectors
-    position: np.ndarray | None = None  # [1, dimensions] where it lands; None until that is known
+    near: Neighbours  # the nearest texts by the vectors
+    position: np.ndarray | None = None  # [1, dimensions]; None until it is known
 
 
 @dataclass(frozen=True)
 class PlaceSentence(LatestTask[PlacedSentence]):
-    """Find where a sentence lands on a kept map, and what is near it."""
+    """Find where a sentence lands on a saved map, and what is near it."""
 
     lane = "short"
 
     corpus_id: str
     map_id: str
-    spec: EmbedderSpec  # how the map's texts were embedded
-    sentence: str  # to be placed
-    models: tuple[ModelRef, ...]  # of the spec: with other files it may land elsewhere
-    wait: float = 90.0  # seconds for another map; after that the run fails, what is near is known
+    spec: EmbedderSpec  # of the map's texts
+    sentence: str
+    models: tuple[ModelRef, ...]  # of the spec; other files may give another place
+    wait: float = 90.0  # seconds for a map under way; then the run fails, keeping what is near
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
@@ -195,7 +187,6 @@ class PlaceSentence(LatestTask[PlacedSentence]):
 
 @lru_cache(maxsize=PLACERS)
 def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
-    """All vectors of a map of the store in a folder."""
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
@@ -206,26 +197,24 @@ class SampledNeighbours:
     """Some texts of a large corpus, always the same, and what is near them."""
 
     rows: np.ndarray  # [text] row numbers
-    near: Neighbours  # by the vectors, among all texts; by an index, a few may be missed
+    near: Neighbours  # by the vectors, among all texts; an index may miss a few
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """How far the neighbours of some texts are found."""
-
-    n_compared: int = 0  # different texts, where all must be compared
-    total: int = 0  # of different texts
+    n_compared: int = 0  # different texts so far, if all must be compared
+    total: int = 0  # different texts
     neighbours: SampledNeighbours | None = None  # None until all are found
 
 
 @dataclass(frozen=True)
 class FindNeighbours(LatestTask[NeighbourSearch]):
-    """Find the neighbours of one text of a large corpus by one of its maps, or of a sample."""
+    """Find the neighbours of a text of a large corpus, or of a sample, by a map's vectors."""
 
     lane = "short"
 
-    corpus_id: str  # of them
-    map_id: str  # of them
+    corpus_id: str
+    map_id: str
     k: int  # neighbours
     row: int | None = None  # of the text; None for the sample by which maps are measured
 
@@ -260,12 +249,7 @@ R = TypeVar("R")
 
 
 def stream_events(work: Callable[..., R], should_stop: ShouldStop) -> Generator[Any, None, R]:
-    """Yield the events that ``work`` reports, as they come, and return what it returns.
-
-    Libraries that lay out maps report by callback; this makes a stream of it. ``work`` is called
-    with ``on_progress``, which takes an event, and ``should_stop``, on a thread of its own, which
-    is over when the stream is: closing the stream ends the work. What it raises is raised.
-    """
+    """Run ``work`` on a thread and yield what it reports; closing the stream stops it."""
     reported: queue.SimpleQueue[Any] = queue.SimpleQueue()
     is_closed, end = threading.Event(), object()
     with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:

@@ -1,4 +1,4 @@
-"""A server's counts for Prometheus; nothing of them comes from the content of texts."""
+"""A server's metrics for Prometheus, without any content of texts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ SECONDS = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)  # upper ends of the hi
 
 
 class Metrics:
-    """The counts of a server's queue and workers, if it has any, since it started."""
-
     def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -62,7 +60,7 @@ class Metrics:
 
 
 class _StateCollector(Collector):
-    """How things are at the moment, looked up whenever it is requested."""
+    """The current state, read at every request."""
 
     def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
         self._queue, self._workers = queue, workers
@@ -94,7 +92,6 @@ class _StateCollector(Collector):
 
 
 def _resident_bytes(pid: int) -> int:
-    """Bytes of memory that a process holds; 0 for one that has ended."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""Micro-tuning that somebody watches: on texts, and in every block on one text."""
+"""Micro-tuning with progress: on texts, and of every block on one text."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
-MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
+MAX_SHARED = 2000  # characters of a run in a shared batch; longer ones would delay others
 
 
 @dataclass(frozen=True)
 class _Tune(Task[WatchedEvent, RunRecord]):
-    """Micro-tune on each of some texts."""
-
     model: ModelRef
     texts: tuple[str, ...]
     settings: TuningSettings
@@ -60,10 +58,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 
 @dataclass(frozen=True)
 class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
-    """Micro-tune on each of some texts, with all that a watcher wants to see.
-
-    A few short texts go through the network together with those of other runs.
-    """
+    """Micro-tune on each text; a few short ones share batches with other runs."""
 
     @property
     def lane(self) -> Lane:  # type: ignore[override]
@@ -89,7 +84,7 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
 class TuneBlocks(_Tune):
     """Micro-tune parameters of all blocks on one text, to see which of them move."""
 
-    grid: MarkGrid  # where each tuned parameter stands
+    grid: MarkGrid  # places of the tuned parameters
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
         model = shared_model(self.model.id)
@@ -101,24 +96,19 @@ class TuneBlocks(_Tune):
 
 @dataclass(frozen=True)
 class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
-    """Predict the blanks of a sentence, with the deltas of texts added to the weights and without.
-
-    Attributes:
-        deltas: pairs of a scale and, per layer, a float32 delta as bytes.
-    """
+    """Predict the blanks of a sentence, with and without texts' deltas on the weights."""
 
     lane = "short"
 
-    model: ModelRef  # whose deltas they are, with the files that it had then
+    model: ModelRef  # with its files when the deltas were made
     sentence: str  # with blanks, as of `fill_blanks`
-    layers: tuple[str, ...]  # names of the layers
-    deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
+    layers: tuple[str, ...]
+    deltas: tuple[tuple[float, tuple[bytes, ...]], ...]  # scale, and by layer float32 bytes
 
     @classmethod
     def from_deltas(
         cls, model: ModelRef, sentence: str, deltas: Sequence[tuple[float, TextDelta]]
     ) -> FillBlanks:
-        """The task for deltas of one run; a delta that is scaled by 0 plays no part."""
         used = [pair for pair in deltas if pair[0]] or list(deltas[:1])
         as_bytes = tuple(
             (scale, tuple(values.astype(np.float32).tobytes() for values in delta.values))
@@ -129,7 +119,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
         from neuralviz.micro_tuning.predictions import fill_blanks
 
-        split_at_blanks(self.sentence)  # looked at before a model is loaded
+        split_at_blanks(self.sentence)  # checked before a model is loaded
         if ModelRef.from_id(self.model.id) != self.model:
             raise SettingsError(
                 f"The files of the model “{self.model.id}” have changed since this run, so its "
@@ -159,7 +149,7 @@ class WalkThrough(LatestTask["Walkthrough"]):
     lane = "short"
 
     model: ModelRef
-    texts: tuple[str, ...]  # the one that is followed, and those that it is compared with
+    texts: tuple[str, ...]  # the one that is followed, then those to compare it with
 
     def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
         from neuralviz.micro_tuning import walkthrough

@@ -1,4 +1,4 @@
-"""Runs wait their turn, each with a thread that looks after it."""
+"""A queue of runs, each on its own thread."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from neuralviz.jobs.task import Lane
     from neuralviz.jobs.workers import Workers
 
-LATEST = 5  # tasks of a kind, from which it is told how long another takes
-MOST_VARIED = 4.0  # times the shortest that the longest of them may take
-LOOK_SECONDS = 0.25  # which a task takes that does nothing
-CLOSE_SECONDS = 10.0  # for the running work to end when the process does
+LATEST = 5  # tasks of a kind whose durations predict the next
+MOST_VARIED = 4.0  # times the shortest duration that the longest may be
+LOOK_SECONDS = 0.25  # shortest duration that counts
+CLOSE_SECONDS = 10.0  # for running work to end with the process
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
 MAX_SHORT = 4  # short tasks at once beside the others
 MAX_SHARED = 64  # tasks at once that share their work
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
-_GROUPS = (  # a container's limit and use, in the second and the first version of control groups
+_GROUPS = (  # a container's memory limit and use, in control groups v2 and v1
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
@@ -43,33 +43,23 @@ _log = logging.getLogger(__name__)
 
 
 class BusyError(NeuralvizError):
-    """No more can be done now."""
+    """The server cannot take more work now."""
 
 
 class RunQueue:
-    """Carries runs out, at most so many at once; owners take turns.
+    """Carries runs out, a limited number in each lane: short tasks never wait for long ones.
 
-    The next run is that of the owner of whom fewest are under way, and then of the one who has
-    waited longest since one was started. Of an owner's runs, those of the kind that was asked for
-    last go first, which is what the owner looks at. Short tasks and those that share their work
-    have lanes of their own: nobody waits for a corpus to look at a text. The queue forgets a run
-    when it is over; whoever submitted it holds on to it.
-
-    Args:
-        max_running: long tasks at once; one by default, because it already uses all cores.
-        max_short: short tasks at once beside the others.
-        workers: carry the runs out; by default this process does.
-        max_of_owner: unfinished runs that an owner may have; one more fails with a sentence.
-        spare_mb: megabytes of memory that must be left; with less, a new run fails likewise.
+    The owner with the fewest active runs goes next, then the one that has waited longest since a
+    start; of an owner's runs, those of the kind requested last. Finished runs are forgotten.
     """
 
     def __init__(
         self,
-        max_running: int = 1,
-        max_short: int = MAX_SHORT,
-        workers: Workers | None = None,
-        max_of_owner: int | None = None,
-        spare_mb: int = 0,
+        max_running: int = 1,  # long tasks; one already uses all cores
+        max_short: int = MAX_SHORT,  # tasks beside the others
+        workers: Workers | None = None,  # by default, this process does the work
+        max_of_owner: int | None = None,  # unfinished runs; one more fails
+        spare_mb: int = 0,  # free memory that a new run needs, in megabytes
     ) -> None:
         self._limits: dict[Lane, int] = {
             "long": max_running,
@@ -79,17 +69,17 @@ class RunQueue:
         self._workers = workers
         self._max_of_owner = max_of_owner
         self._spare_mb = spare_mb
-        self._lock = threading.RLock()  # a run that leaves the queue may be stopped by it
+        self._lock = threading.RLock()  # reentrant, as stopping a run removes it from the queue
         self._waiting: list[Run[Any]] = []
         self._running: dict[Run[Any], threading.Thread] = {}
         self._turns: Counter[str] = Counter()  # by owner, the number of the last start
         self._n_started = 0
-        self._seconds_taken: dict[type, deque[float]] = {}  # by kind of task, of late
+        self._seconds_taken: dict[type, deque[float]] = {}  # latest ones by kind of task
         self._is_closed = False
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(self, run: Run[R]) -> Run[R]:
-        """Queue a run and return it; one that cannot be taken now fails at once."""
+        """Queue a run and return it; if it cannot be taken, it fails at once."""
         run.at_end.append(keep_run)
         if run.work:
             note_request(run)
@@ -124,7 +114,7 @@ class RunQueue:
         return None
 
     def at_every_end(self, listener: Callable[[Run[Any]], None]) -> None:
-        """Have ``listener`` called with every later run that is over, from any thread."""
+        """Call ``listener`` with every later run that ends, from any thread."""
         self._listeners.append(listener)
 
     def n_unfinished(self) -> int:
@@ -132,7 +122,7 @@ class RunQueue:
             return len(self._unfinished())
 
     def find(self, is_wanted: Callable[[Run[Any]], bool]) -> Run[Any] | None:
-        """The run that was asked for last of those that wait or are under way and are wanted."""
+        """The latest unfinished run that ``is_wanted``."""
         with self._lock:
             runs = self._unfinished()
         return next((run for run in reversed(runs) if is_wanted(run)), None)
@@ -141,7 +131,6 @@ class RunQueue:
         return [*self._running, *self._waiting]
 
     def n_by_lane(self) -> dict[Lane, tuple[int, int]]:
-        """By lane, how many runs wait and how many are under way."""
         with self._lock:
             waiting = Counter(run.task.lane for run in self._waiting)
             running = Counter(run.task.lane for run in self._running)
@@ -155,10 +144,7 @@ class RunQueue:
         return ahead.index(run) + 1 if run in ahead else 0
 
     def seconds_until_start(self, run: Run[Any]) -> float | None:
-        """About how long a run still waits, from how long others took; None while nobody knows.
-
-        0 for one that has started.
-        """
+        """Expected wait, from what other runs took; 0 once started, None if unknown."""
         lane = run.task.lane
         with self._lock:
             ahead = self._in_order(lane)
@@ -174,7 +160,7 @@ class RunQueue:
         return free[0]
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Its own estimate of an unfinished run, or that from what others of its kind took."""
+        """A run's own estimate, or one from other runs of its kind."""
         if (remaining := run.seconds_left) is not None:
             return remaining
         durations = self._seconds_taken.get(type(run.task))
@@ -184,7 +170,7 @@ class RunQueue:
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
-        """The waiting runs in the order in which they will start, if no more come."""
+        """The waiting runs in the order in which they would start."""
         n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
         turns = self._turns.copy()
         latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}
@@ -205,11 +191,7 @@ class RunQueue:
         return order
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
-        """Stop all runs, after ``grace`` seconds; whether the running ones end in ``seconds``.
-
-        To be called before Python ends: a thread that is inside torch then takes the process down
-        with it (“terminate called without an active exception”).
-        """
+        """Stop all runs before Python ends, lest threads in torch crash it; whether all end."""
         with self._lock:
             self._is_closed = True
             waiting, running = list(self._waiting), dict(self._running)
@@ -223,7 +205,7 @@ class RunQueue:
             run.stop()
         _join(running.values(), seconds)
         for run in unfinished:
-            run.end(Stopped())  # where it hangs: what is known of it is kept, and the log says so
+            run.end(Stopped())  # a run that hangs keeps its result so far and is logged
         if self._workers is not None:
             self._workers.close()
         return not any(thread.is_alive() for thread in running.values())
@@ -265,7 +247,6 @@ class RunQueue:
                 run.stop()
 
     def _leave(self, run: Run[Any]) -> None:
-        """Take a run out of the queue that is over before its turn came."""
         with self._lock:
             if run in self._waiting:
                 self._waiting.remove(run)
@@ -273,11 +254,11 @@ class RunQueue:
 
     def _forget(self, run: Run[Any]) -> None:
         if all(run.owner != other.owner for other in self._unfinished()):
-            self._turns.pop(run.owner, None)  # who comes back is as good as new
+            self._turns.pop(run.owner, None)  # an owner who returns starts afresh
 
 
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that can be had without swapping: of the machine, or of the container if less."""
+    """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
     for limit, usage in _GROUPS:
         with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
@@ -297,7 +278,7 @@ _the_queue: RunQueue | None = None
 
 
 def run_queue(make: Callable[[], RunQueue] = RunQueue) -> RunQueue:
-    """The queue of this process, made where there is none, closed when the process ends."""
+    """This process's queue, made at first use and closed when the process ends."""
     global _the_queue
     with _queue_lock:
         if _the_queue is None:

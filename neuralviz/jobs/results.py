@@ -1,9 +1,4 @@
-"""What came of runs, for whoever comes back: results by what they depend on, and how runs ended.
-
-Both lie in `store.files`: a result under its view and `result_key`, how a run ended under its id
-and its work. Texts and settings are in neither. A server holds a lock while it is there; the
-unfinished runs of one whose lock is free were ended by a crash, whatever the clocks say.
-"""
+"""Kept results of runs, and how runs ended; texts and settings are in neither."""
 
 from __future__ import annotations
 
@@ -38,19 +33,18 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-MOST_BYTES = 1 << 27  # a larger result is not kept
+MOST_BYTES = 1 << 27  # larger results are not kept
 COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
 _UNREADABLE = (ValueError, LookupError, TypeError, OSError, NeuralvizError)
-_REQUESTED = "requested by "  # begins the note of a run that is not over; its server follows
+_REQUESTED = "requested by "  # and the server's name: the note of an unfinished run
 _writing = NamedLocks()  # view and key of what is being written
 _log = logging.getLogger(__name__)
 
+# not begun: failed before its turn, as the server ended or was too busy; cut off: its worker ended;
+# crashed: its server ended; elsewhere: another server on this machine carries it out.
 RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "crashed", "elsewhere"]
-"""How a run has ended: ``not begun`` where it failed before its turn came, as the server ended or
-had too much to do; ``cut off`` where its worker ended before it did, ``crashed`` where its server
-did, ``elsewhere`` where another server of this machine still carries it out.
-"""
 
+# Why a run has no result to show.
 REASONS: dict[RunStatus, str] = {
     "done": "The result of this run is no longer saved. Press “Run again” to compute it again.",
     "stopped": "This run was stopped. Press “Run again” to start it again.",
@@ -66,18 +60,12 @@ REASONS: dict[RunStatus, str] = {
         "is over: reload the page later."
     ),
 }
-"""Why a run has no result to show."""
 
 # --- results -------------------------------------------------------------------------------------
 
 
 def keep_run(run: Run[Any]) -> None:
-    """Keep the result of a run that is over, under the id of its view if it has one.
-
-    A run that failed, or was stopped before it began, leaves nothing; under a view that others
-    share, neither does one that was stopped, or of which something has failed. Nor does one whose
-    result cannot be written: the person who looks at it still has it.
-    """
+    """Keep a run's result under its view; if others share the view, only a flawless result."""
     if not run.view or not run.started or run.status not in ("done", "stopped"):
         return
     is_whole = run.status == "done" and run.task.is_whole(run.result)
@@ -95,7 +83,7 @@ def keep_run(run: Run[Any]) -> None:
 
 
 def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
-    """A run that is over, with the result that was kept of a task; None when there is none."""
+    """A finished run with the kept result of a task, if there is one."""
     key = result_key(task)
     with _writing.hold((view, key)):  # a run that has just ended may be writing it
         content = find_result(view, key)
@@ -119,13 +107,13 @@ def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | N
 
 
 def result_key(task: KeptTask[Any, Any]) -> str:
-    """The key of a task's kept result, with the versions of all that computes it."""
+    """Key of a task's result, with the versions of everything that computes it."""
     return json.dumps([__version__, _versions(), task.cache_key()])
 
 
 @cache
 def _versions() -> dict[str, str]:
-    """Versions of the packages whose numbers are in a result; none is imported for that."""
+    """Versions of the packages that compute results, without importing them."""
     versions = {}
     for name in COMPUTING:
         with suppress(PackageNotFoundError):
@@ -134,7 +122,6 @@ def _versions() -> dict[str, str]:
 
 
 def _has_corpus(view: str) -> bool:
-    """Whether the corpus that a view's results are of, if any, has not been deleted meanwhile."""
     from neuralviz.store.corpora import CorpusStore  # loads pyarrow
 
     if not is_of_corpus(view):
@@ -146,7 +133,6 @@ def _has_corpus(view: str) -> bool:
 
 
 def note_request(run: Run[Any]) -> None:
-    """Note that a run with a `work` was asked for."""
     try:
         content = (_REQUESTED + _hold_server_lock(home())).encode()
         keep_result(run.id, run.work, content, prunes=False)
@@ -155,7 +141,7 @@ def note_request(run: Run[Any]) -> None:
 
 
 def note_end(run: Run[Any]) -> None:
-    """Note how a run with a `work` ended; not why it failed, which may quote a text."""
+    """Record how a run with a `work` ended, but not why: that may quote a text."""
     status: str = run.status
     if status == "failed" and not run.started:
         status = "not begun"
@@ -168,7 +154,7 @@ def note_end(run: Run[Any]) -> None:
 
 
 def find_status(run_id: str, work: str) -> RunStatus | None:
-    """What became of a run that is not under way here; None where it or its work is unknown."""
+    """What became of a run that is not active here; None if unknown."""
     content = find_result(run_id, work)
     if content is None:
         return None
@@ -185,7 +171,7 @@ def _warn_once(reason: str) -> None:
 
 @cache
 def _hold_server_lock(folder: Path) -> str:
-    """A name for this process, in whose lock file others see that it is there."""
+    """A name for this process; other servers see that its lock file is held."""
     name = secrets.token_hex(8)
     path = folder / "servers" / f"{name}.lock"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -197,7 +183,7 @@ def _hold_server_lock(folder: Path) -> str:
 
 
 def _is_up_elsewhere(name: str) -> bool:
-    """Whether another server holds its lock; the file of one that does not is deleted."""
+    """Whether another server holds its lock; abandoned lock files are deleted."""
     path = home() / "servers" / f"{name}.lock"
     if not path.exists():
         return False

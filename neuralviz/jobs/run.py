@@ -1,4 +1,4 @@
-"""A task on its way: what is known of it so far, and how it ended."""
+"""A task in progress: its result so far, and how it ended."""
 
 from __future__ import annotations
 
@@ -25,53 +25,46 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Status = Literal["queued", "running", "done", "stopped", "failed"]
 
-GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
-LOOK_EVERY = 1.0  # seconds between two looks for the owner
-MEASURED_SECONDS = 1.0  # of work, before its time left is believed
-MEASURED_EVENTS = 3  # and events meanwhile: the first may have taken long for another reason
-FOLD_EVERY = 100  # events: a run that nobody looks at holds no more of them
+GONE_AFTER = 20.0  # seconds without an owner until the work ends; a reconnect takes less
+LOOK_EVERY = 1.0  # seconds between two checks for the owner
+MEASURED_SECONDS = 1.0  # of work before its estimate counts
+MEASURED_EVENTS = 3  # and events: the first may be slow for another reason
+FOLD_EVERY = 100  # events that an unread run holds at most
 
 _log = logging.getLogger(__name__)
 
 
 class Run(Generic[R]):
-    """A task that is queued, under way or over, and its result so far.
+    """A task that is queued, active or over, with its result so far; any thread may use `stop`.
 
-    Anybody may read a run and `stop` it, from any thread. What carries it out calls `begin`,
-    `add`, `should_stop` and `end`, or `carry_out`, which calls them all. When it is over, the
-    functions in ``at_end`` are called with it, in their order, by the thread that ended it.
-
-    Args:
-        owner_is_here: whether anybody still waits for it; asked at most once a second.
-        number: counts the runs of an owner, from 1.
-        view: id under which its result is kept; empty where it is not.
-        work: names what is done, for who comes back to its address; empty where nobody can.
+    Whatever carries it out calls `begin`, `add`, `should_stop` and `end`, or only `carry_out`. The
+    thread that ends it then calls the functions in ``at_end``, in order.
     """
 
     def __init__(
         self,
         task: Task[Any, R],
-        owner_is_here: Callable[[], bool] = lambda: True,
+        owner_is_here: Callable[[], bool] = lambda: True,  # asked once a second at most
         *,
-        number: int = 1,
+        number: int = 1,  # of the owner's runs, from 1
         owner: str = "",
-        view: str = "",
-        work: str = "",
+        view: str = "",  # id under which the result is kept, if any
+        work: str = "",  # what is done, for people who return to its address
     ) -> None:
-        self.id = secrets.token_hex(12)  # which nobody can guess
+        self.id = secrets.token_hex(12)  # cannot be guessed
         self.task: Any = task  # pages know which kind of task they have submitted
         self.number, self.owner, self.view, self.work = number, owner, view, work
         self.status: Status = "queued"
         self.error: str | None = None  # why it failed, in a sentence
-        self.may_succeed_again = True  # unless texts or settings change first
-        self.was_cut_off = False  # the process that did the work ended in the middle
+        self.may_succeed_again = True  # with the same texts and settings
+        self.was_cut_off = False  # its process ended midway
         self.started: float | None = None  # seconds since the epoch
         self.finished: float | None = None  # seconds since the epoch
         self.is_reopened = False  # its result was kept from an earlier visit
         self.n_events = 0
         self.gone_after = GONE_AFTER
         self.at_end: list[Callable[[Run[Any]], None]] = []
-        self._start_time = self._end_time = 0.0  # on the clock that never jumps
+        self._start_time = self._end_time = 0.0  # monotonic
         self._created = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
@@ -98,7 +91,7 @@ class Run(Generic[R]):
         number: int = 1,
         view: str = "",
     ) -> Run[R]:
-        """A run that ended before; ``seconds`` is how long the work took."""
+        """A run that ended earlier, after ``seconds`` of work."""
         run: Run[R] = cls(task, number=number, view=view)
         run._result = result
         run._start_time, run._end_time = 1.0, 1.0 + seconds
@@ -107,10 +100,10 @@ class Run(Generic[R]):
         run._over_event.set()
         return run
 
-    # --- for whoever looks ----------------------------------------------------------------------
+    # --- for readers ----------------------------------------------------------------------------
 
     def watch(self, is_here: Callable[[], bool]) -> None:
-        """Let the run go on while one more person is there, as asked from any thread."""
+        """Keep the run going while ``is_here``, asked from any thread, is true."""
         self._watchers.append(is_here)
 
     @property
@@ -119,7 +112,7 @@ class Run(Generic[R]):
 
     @property
     def result(self) -> R:
-        """The result so far. A result that was read never changes; a newer one replaces it."""
+        """The result so far; it never changes, but a newer one replaces it."""
         with self._folding:
             self._fold()
             return self._result
@@ -140,7 +133,7 @@ class Run(Generic[R]):
 
     @property
     def seconds(self) -> float:
-        """How long the work has taken so far, or took; 0 before it starts."""
+        """Duration of the work so far; 0 before it starts."""
         return (self._end_time or time.monotonic()) - self._start_time if self._start_time else 0.0
 
     @property
@@ -149,7 +142,7 @@ class Run(Generic[R]):
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will still take, as measured in the last part; None while nobody knows."""
+        """Expected time left, at the pace of the last part; None if unknown."""
         if self.is_over:
             return 0.0
         with self._folding:
@@ -166,7 +159,7 @@ class Run(Generic[R]):
         return max(remaining - (time.monotonic() - moment), 0.0)
 
     def stop(self) -> None:
-        """Ask the work to end, or not to begin; what is known of it stays."""
+        """Ask the work to end, or not to begin; the result so far stays."""
         self._stop_asked.set()
         with self._lock:
             if self.status != "queued":
@@ -175,11 +168,10 @@ class Run(Generic[R]):
         self._call_at_end()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the run is over; False when ``seconds`` have passed before."""
         return self._over_event.wait(seconds)
 
     def is_abandoned(self) -> bool:
-        """Whether everybody who watched it has been gone for good."""
+        """Whether everyone who watched it has left for good."""
         moment = time.monotonic()
         if moment - self._last_look >= LOOK_EVERY:
             self._last_look = moment
@@ -190,10 +182,10 @@ class Run(Generic[R]):
         gone_since = self._gone_since  # another thread may set it meanwhile
         return gone_since is not None and moment - gone_since > self.gone_after
 
-    # --- for what carries it out ----------------------------------------------------------------
+    # --- for workers ----------------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Note that the work starts; False when it was stopped before."""
+        """Mark the start; False if the run was stopped before."""
         with self._lock:
             if self.status != "queued":
                 return False
@@ -202,7 +194,6 @@ class Run(Generic[R]):
         return True
 
     def add(self, event: Any) -> None:
-        """Take in an event of the task."""
         with self._lock:
             self._unread.append(event)
             self._last_event = time.monotonic()
@@ -213,16 +204,13 @@ class Run(Generic[R]):
                 self._fold()
 
     def should_stop(self) -> bool:
-        """Whether it was asked to end, all are gone for good, or its events cannot be folded."""
+        """Whether it was stopped or abandoned, or its events cannot be folded."""
         if self.is_abandoned():
             self._stop_asked.set()
         return self._stop_asked.is_set() or self._fold_failure is not None
 
     def end(self, failure: BaseException | None = None) -> None:
-        """Note how the work ended; one that was asked to stop is stopped, however far it came.
-
-        Only the first end counts: a server that ends does not wait for work that hangs.
-        """
+        """Mark the end, as stopped if that was asked for; only the first end counts."""
         with self._folding:
             self._fold()
         if isinstance(failure, WorkerEndedError) and self.is_stopping:
@@ -253,13 +241,13 @@ class Run(Generic[R]):
             return
         try:
             self.task.carry_out(self.add, self.should_stop)
-        except BaseException as error:  # panics of extensions, too: nobody may wait for ever
+        except BaseException as error:  # even panics of extensions: no reader may wait for ever
             self.end(error)
         else:
             self.end()
 
     def _fold(self) -> None:
-        """Take in the events nobody has read; one that cannot be folded ends the run as failed."""
+        """Fold unread events; one that cannot be folded ends the run as failed."""
         with self._lock:
             events, self._unread = self._unread, []
         if not events or self._fold_failure is not None:
@@ -279,5 +267,5 @@ class Run(Generic[R]):
         for listener in self.at_end:
             try:
                 listener(self)
-            except Exception:  # the others have work of their own
+            except Exception:  # the other listeners still run
                 _log.exception("A listener to a run's end failed: %s.", type(self.task).__name__)

@@ -1,8 +1,4 @@
-"""Micro-tuning of short texts: those that several runs bring at about the same time are one batch.
-
-One thread of the process does them all, a step of each batch in turn; runs that arrive during a
-step begin with the next.
-"""
+"""Micro-tuning of short texts from several runs in shared batches, on one thread."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class _Member:
-    """A run's texts; its inbox gets the events, and at the end None or an error."""
+    """A run's texts, and an inbox for its events and, at the end, None or an error."""
 
     model: LanguageModel
     texts: Sequence[TokenizedText]
@@ -43,15 +39,15 @@ class _Member:
 _arrivals: queue.SimpleQueue[_Member] = queue.SimpleQueue()
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
-_step = threading.Lock()  # held while one is computed
-# A thread that is inside torch when Python ends takes the process down with it.
+_step = threading.Lock()  # held during a step
+# A thread inside torch when Python ends would crash the process.
 atexit.register(_step.acquire)
 
 
 def watch_with_others(
     model: LanguageModel, texts: Sequence[str], settings: TuningSettings, should_stop: ShouldStop
 ) -> Generator[WatchedEvent, None, None]:
-    """Micro-tune texts as `watch` does, in one batch with those of other runs where they fit."""
+    """Micro-tune like `watch`, in one batch with texts of other runs where they fit."""
     tokens = tokenize(model, texts)
     if not micro_tuning.go_together(model, [tokens], settings):
         yield from watch(model, texts, settings, should_stop)
@@ -78,14 +74,14 @@ def _start_thread() -> None:
 
 
 def _tune_all() -> None:
-    """Tune on the texts of whoever arrives, for ever."""
+    """Compute a step of each batch in turn, for ever."""
     batches: deque[Iterator[None]] = deque()
     while True:
         arrived = [] if batches else [_arrivals.get()]
         with suppress(queue.Empty):
             while True:
                 arrived.append(_arrivals.get_nowait())
-        batches.extendleft(_make_batches(arrived))  # whoever arrives sees the first step soon
+        batches.extendleft(_make_batches(arrived))  # new runs see their first step soon
         batch = batches.popleft()
         with _step, suppress(StopIteration):
             next(batch)
@@ -93,7 +89,6 @@ def _tune_all() -> None:
 
 
 def _make_batches(arrived: Iterable[_Member]) -> list[Iterator[None]]:
-    """The work of runs that have just arrived; what can be one batch is."""
     alike: dict[tuple[int, TuningSettings], list[_Member]] = {}
     for member in arrived:
         alike.setdefault((id(member.model), member.settings), []).append(member)
@@ -107,7 +102,7 @@ def _make_batches(arrived: Iterable[_Member]) -> list[Iterator[None]]:
 
 
 def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
-    """Tune on the texts of runs, a step at a time, and put the events into their inboxes."""
+    """Tune on the texts of runs, a step at a time, and put events into their inboxes."""
     end: BaseException | None = None
     try:
         for step in micro_tuning.watch_together(
@@ -119,7 +114,7 @@ def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
             for number, event in step:
                 members[number].inbox.put(event)
             yield
-    except BaseException as error:  # nobody may wait for ever
+    except BaseException as error:  # no run may wait for ever
         end = error
     for member in members:
         member.inbox.put(end)

@@ -14,35 +14,27 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 R = TypeVar("R")
+# Short: a second or two at most. Shared: costs little beside others of its kind.
 Lane = Literal["long", "short", "shared"]
-"""Beside which other tasks a task waits for its turn: ``short`` takes a second or two at most;
-``shared`` costs little more with others of its kind than alone.
-"""
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a run is."""
 
-    n_done: float = 0.0  # of one kind of thing
-    total: float = 0.0  # 0 is not known yet
-    unit: str = ""  # the thing, as it is counted: "texts"
-    doing: str = ""  # what is done at the moment, with counts; empty before anything is
-    is_last: bool = True  # the last part has begun: the pace of others tells nothing of its end
+    n_done: float = 0.0  # in ``unit``
+    total: float = 0.0  # 0 while unknown
+    unit: str = ""  # such as "texts"
+    doing: str = ""  # the current step, with counts; empty before the first
+    is_last: bool = True  # whether the last part has begun, so that its pace predicts the end
 
     @property
     def share(self) -> float:
-        """The share of the work that is done, 0 … 1."""
         return min(max(self.n_done / self.total, 0.0), 1.0) if self.total else 0.0
 
 
 class Task(ABC, Generic[E, R]):
-    """Work as a value: a frozen dataclass whose fields are the settings.
-
-    Two equal tasks are the same work. The fields are plain values (names, numbers, texts, ids of
-    models and corpora), so that a task can be compared, hashed, and sent to another process;
-    models are loaded in `events`.
-    """
+    """Work as a value: a frozen dataclass of plain settings, comparable, hashable and picklable."""
 
     lane: Lane = "long"
 
@@ -52,17 +44,10 @@ class Task(ABC, Generic[E, R]):
 
     @abstractmethod
     def events(self, should_stop: ShouldStop) -> Generator[E, None, None]:
-        """Do the work; runs beside whoever reads the result.
-
-        Events are never changed once they are yielded.
-
-        Raises:
-            Stopped: ``should_stop``, asked again and again, said so.
-            NeuralvizError: the work cannot be done; the message says why and what to do.
-        """
+        """Do the work; events never change once yielded. `Stopped` if ``should_stop``."""
 
     def carry_out(self, add: Callable[[E], None], should_stop: ShouldStop) -> None:
-        """Do the work and hand over its events; ends after the event at which it should stop."""
+        """Do the work and hand over its events until ``should_stop``."""
         with closing(self.events(should_stop)) as events:
             for event in events:
                 add(event)
@@ -71,18 +56,14 @@ class Task(ABC, Generic[E, R]):
 
     @abstractmethod
     def fold(self, result: R, events: Sequence[E]) -> R:
-        """The result with some more events, in order; ``result`` itself stays as it is.
-
-        Folding events together or one after the other gives the same.
-        """
+        """The result with more events, together or one by one; ``result`` itself is unchanged."""
 
     def progress(self, result: R) -> Progress:
-        """How far the work is when ``result`` is all that is known."""
         return Progress()
 
 
 class LatestTask(Task[R, "R | None"]):
-    """A task whose events are ever fuller results: the last one is all that counts."""
+    """A task whose latest event is its result."""
 
     def start(self) -> R | None:
         return None
@@ -92,23 +73,21 @@ class LatestTask(Task[R, "R | None"]):
 
 
 class KeptTask(Task[E, R]):
-    """A task whose result can be written down and read again."""
+    """A task whose result can be stored and read again."""
 
-    format: ClassVar[RecordFormat]  # not needed with a `pack` and an `unpack` of its own
+    format: ClassVar[RecordFormat]  # unless `pack` and `unpack` are overridden
 
     @abstractmethod
     def cache_key(self) -> str:
-        """All that the result depends on, and the version of the format, as JSON."""
+        """Everything that the result depends on, and the format's version, as JSON."""
 
     def is_whole(self, result: R) -> bool:
-        """Whether nothing in a result has failed."""
         return True
 
     def pack(self, result: R) -> bytes:
-        """A result as bytes that hold plain values only."""
         return self.format.pack(result)
 
     def unpack(self, content: bytes) -> R:
-        """The result that `pack` made bytes of; ValueError, LookupError, … for other bytes."""
+        """Read what `pack` wrote; ValueError, LookupError or another error for other bytes."""
         restored: R = self.format.unpack(content)
         return restored

@@ -1,4 +1,4 @@
-"""Training that somebody watches: ways to make pairs beside each other, and tables of trainings."""
+"""Training with progress: ways to make pairs side by side, and tables of trainings."""
 
 from __future__ import annotations
 
@@ -45,30 +45,25 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import PairKind
 
-TABLE_FORMAT = 2  # of what is kept of a table
+TABLE_FORMAT = 2  # version of stored tables
 LOOKS_FIRST = "Measuring the texts before training …"
 
 
-LessonEvent = tuple[int, LessonChange]
-"""Number of the lesson, and what changes in it."""
+LessonEvent = tuple[int, LessonChange]  # number of the lesson, and what changes in it
 
 
 @dataclass(frozen=True)
 class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
-    """Train one or two encoders on a corpus, a step of each in turn.
-
-    Attributes:
-        label: column of labels; empty for none.
-    """
+    """Train one or two encoders on a corpus, a step of each in turn."""
 
     format = LESSONS_FORMAT
 
-    model: ModelRef  # to begin with
-    corpus: str  # id of a saved corpus
-    labels: str
-    settings: tuple[TrainingSettings, ...]  # of each
-    n_watched: int  # texts that snapshots are taken of
-    watch_every: int  # steps between two snapshots
+    model: ModelRef  # to start from
+    corpus: str  # id
+    labels: str  # column; empty for none
+    settings: tuple[TrainingSettings, ...]  # of each encoder
+    n_watched: int  # texts in a snapshot
+    watch_every: int  # steps between snapshots
 
     def start(self) -> tuple[Lesson, ...]:
         return tuple(Lesson(settings) for settings in self.settings)
@@ -107,11 +102,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         stack: ExitStack,
         should_stop: ShouldStop,
     ) -> Generator[LessonEvent, None, None]:
-        """A step of each in turn; the texts are looked at before training when one was made.
-
-        So the first loss is seen soon. All begin with the same weights: one look is that of all.
-        Where less than the whole model is trained, that is looked at, too.
-        """
+        """A step of each in turn; after the first, one look at the untrained weights."""
         runs = {
             number: stack.enter_context(
                 closing(
@@ -168,17 +159,17 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
         if all(lesson.is_over for lesson in result):
             doing = "Drawing the maps …"
-        looked = all(lesson.snapshots for lesson in result)  # which takes longer than many steps
+        looked = all(lesson.snapshots for lesson in result)  # a look takes longer than many steps
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int, *, makes_room: bool = True) -> Path:
-        """Folder of one encoder's checkpoints and weights; arguments as of `training_folder`."""
+        """Folder of an encoder's checkpoints and weights; arguments as for `training_folder`."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
         return training_folder(name, makes_room=makes_room)
 
     def kept_steps(self) -> tuple[int, ...]:
-        """For each encoder, the step of its newest saved weights; 0 where none were saved."""
+        """The step of each encoder's newest saved weights; 0 if there are none."""
         folders = (self.folder(n, makes_room=False) for n in range(len(self.settings)))
         return tuple(max(list_checkpoints(folder), default=0) for folder in folders)
 
@@ -195,15 +186,15 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
 ENCODER = BUNDLED
-PART: Part = "table"  # learns in seconds what a whole model takes minutes for
+PART: Part = "table"  # trains in seconds, a whole model in minutes
 KINDS: tuple[PairKind, ...] = ("crops", "dropout")
 WATCHED = 1_000  # texts, at most: a snapshot of so many takes as long as three steps
-SNAPSHOTS = 4  # of each encoder, after the one before
+SNAPSHOTS = 4  # of each encoder, besides the untrained one
 RECORDED = "recorded_training.npz"
 
 
 def first_settings(part: Part = PART) -> TrainingSettings:
-    """The page's first settings for a part of the model to train."""
+    """The page's default settings for training a part of the model."""
     return TrainingSettings(part=part, learning_rate=RATES[part], epochs=EPOCHS[part])
 
 
@@ -214,7 +205,7 @@ def watched_training(
     settings: Sequence[TrainingSettings],
     source: PairSource,
 ) -> TrainOnCorpus:
-    """The work that the page asks for; ``source`` makes the pairs that the steps are counted by."""
+    """The task of the page; ``source`` makes the pairs that determine the number of steps."""
     steps = steps_of_epoch(len(source), settings[0].batch_size) * settings[0].n_epochs
     return TrainOnCorpus(
         ModelRef.from_id(model_id),
@@ -227,24 +218,19 @@ def watched_training(
 
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
-    """The task whose result is recorded: the example with the page's first settings."""
     settings = [replace(first_settings(), pairs=kind) for kind in KINDS]
     source = PairSource(texts, settings[0])
     return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
 
 
 def first_label(corpus: Corpus) -> str:
-    """The column of labels that the page begins with, the finest one; empty where there is none."""
+    """The page's default column of labels, the finest; empty without one."""
     columns = [column.name for column in corpus.columns if column.kind == "text"]
     return columns[-1] if columns else ""
 
 
 def recorded_lessons() -> tuple[Lesson, ...]:
-    """The result recorded by ``scripts/record_training.py``; empty without its file.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
+    """Result of ``scripts/record_training.py``; empty without its file."""
     path = sample_data() / RECORDED
     return read_lessons(path.read_bytes()) if path.is_file() else ()
 
@@ -254,26 +240,20 @@ def recorded_lessons() -> tuple[Lesson, ...]:
 
 @dataclass(frozen=True, eq=False)
 class FilledTable:
-    """A table as far as it is filled.
-
-    Attributes:
-        current: where the next one is; None before the first, and when all are there.
-    """
-
     cells: tuple[TrainingCell, ...] = ()  # finished
-    current: RowProgress | None = None
+    current: RowProgress | None = None  # None before the first training and after the last
 
 
 @dataclass(frozen=True)
 class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
-    """Fill a table: a training for every row and seed. What is finished is found again."""
+    """Fill a table with a training for every row and seed; finished ones are reused."""
 
-    table: str  # name of a declared one
-    model: ModelRef  # to begin with
-    corpus: str  # id of a saved corpus
-    labels: str  # its column of labels
-    settings: TrainingSettings  # that all rows share
-    seeds: tuple[int, ...]  # each row is trained once with each
+    table: str  # name
+    model: ModelRef  # to start from
+    corpus: str  # id
+    labels: str  # column
+    settings: TrainingSettings  # shared by all rows
+    seeds: tuple[int, ...]  # of each row
 
     def start(self) -> FilledTable:
         return FilledTable()

@@ -1,8 +1,4 @@
-"""Runs carried out by processes of their own, so that none of them takes the server down with it.
-
-What goes to a worker is a task, what comes back are its events, through its standard input and
-output.
-"""
+"""Runs in processes of their own, so that none can crash the server."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def worker_count(requested: int | None = None) -> int:
-    """Workers that this machine should have: as asked for, or one for two cores."""
+    """The number of workers as requested, or one for every two cores."""
     return max(1, count_cores() // 2) if requested is None else requested
 
 
@@ -55,7 +51,7 @@ def _requested_threads() -> int:
 
 @dataclass(frozen=True)
 class LoadModel(LatestTask[bool]):
-    """Load a masked language model, unless it was loaded before; none where the id is empty."""
+    """Load a masked language model, unless it is loaded or the id is empty."""
 
     model_id: str
 
@@ -67,7 +63,7 @@ class LoadModel(LatestTask[bool]):
 
 @cache
 def _load_once(model_id: str) -> None:
-    """Load a model; to load it whenever the server asks would put out those that are in use."""
+    """Load a model once: checks must not push out models in use."""
     try:
         shared_model(model_id)
     except NeuralvizError as error:
@@ -76,15 +72,9 @@ def _load_once(model_id: str) -> None:
 
 
 class Workers:
-    """A few processes, each of which loads every model once and takes several tasks at a time.
+    """Processes that each load models once and carry out several tasks at a time.
 
-    A worker that ends, whatever ended it, ends its runs with a sentence; the next run that would
-    have gone to it starts a new one.
-
-    Args:
-        threads: of torch in each; by default what ``OMP_NUM_THREADS`` says, else the machine's
-            cores, shared evenly.
-        model: id of a masked language model that each loads when it starts; empty for none.
+    Runs of a worker that ends fail with a sentence; the next run there starts a new worker.
     """
 
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
@@ -92,11 +82,10 @@ class Workers:
         self._threads = threads or _requested_threads() or max(1, count_cores() // n)
         self._lock = threading.Lock()
         self._processes: list[_Process | None] = [None] * n
-        self.n_started = 0  # those in place of one that ended included
+        self.n_started = 0  # including replacements
         self._is_closed = False
 
     def start(self) -> None:
-        """Start all of them, so that the first run need not wait; may be left out."""
         with self._lock:
             for place in range(len(self._processes)):
                 self._open_process(place)
@@ -109,14 +98,14 @@ class Workers:
             with self._take_process() as process:
                 failure = process.carry_out(run)
             run.end(failure)
-        except BaseException as error:  # nobody may wait for ever
+        except BaseException as error:  # no reader may wait for ever
             run.end(error)
 
     def processes(self) -> list[int]:
         return [process.popen.pid for process in self._list_alive()]
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
-        """Whether a worker has loaded the model and answers within some seconds."""
+        """Whether a worker has loaded the model and answers in time."""
         if self.n_started and not self._list_alive():  # else the next run starts one
             with suppress(Stopped, OSError), self._lock:
                 self._open_process(0)
@@ -132,7 +121,6 @@ class Workers:
         return False
 
     def close(self) -> None:
-        """End the workers; whatever they do is lost."""
         with self._lock:
             self._is_closed = True
             processes = [process for process in self._processes if process is not None]
@@ -147,7 +135,6 @@ class Workers:
 
     @contextmanager
     def _take_process(self) -> Iterator[_Process]:
-        """The process with the fewest runs, for one more."""
         with self._lock:
             loads = [process.n_runs if process else 0 for process in self._processes]
             process = self._open_process(loads.index(min(loads)))
@@ -159,7 +146,7 @@ class Workers:
                 process.n_runs -= 1
 
     def _open_process(self, place: int) -> _Process:
-        """The process of a place, started where there is none; `Stopped` if all were closed."""
+        """The process at a place, started if necessary; `Stopped` once closed."""
         process = self._processes[place]
         if process is None or not process.is_alive:
             if self._is_closed:
@@ -171,7 +158,7 @@ class Workers:
 
 
 class _Process:
-    """A worker as it is seen from here; a thread takes in what it says."""
+    """The server's end of a worker; a thread receives its messages."""
 
     def __init__(self, threads: int) -> None:
         self.popen = subprocess.Popen(
@@ -191,7 +178,7 @@ class _Process:
         threading.Thread(target=self._listen, name="neuralviz-worker", daemon=True).start()
 
     def carry_out(self, run: Run[Any]) -> NeuralvizError | None:
-        """Have a run's task done, with its events going to the run; how it failed, if it did."""
+        """Have a run's task done, passing events to the run; the failure, if any."""
         was_told = False
         inbox: Inbox = queue.SimpleQueue()
         with self.ask(run.task, inbox) as number:
@@ -208,7 +195,7 @@ class _Process:
 
     @contextmanager
     def ask(self, task: Task[Any, Any], inbox: Inbox) -> Iterator[int]:
-        """Send a task, whose events and end come into an inbox; its number."""
+        """Send a task, with an inbox for its events and end; yields its number."""
         number = next(self._numbers)
         self._inboxes[number] = inbox
         try:
@@ -218,7 +205,6 @@ class _Process:
             del self._inboxes[number]
 
     def send(self, kind: str, number: int, task: Task[Any, Any] | None = None) -> None:
-        """Send a message; one that it cannot take any more is dropped."""
         message = pickle.dumps((kind, number, task))
         assert self.popen.stdin is not None
         try:
@@ -229,14 +215,13 @@ class _Process:
             self.is_alive = False
 
     def ask_to_end(self) -> None:
-        """Have the process end by itself."""
         self._is_ending = True
         assert self.popen.stdin is not None
         with self._sending, suppress(OSError):
             self.popen.stdin.close()
 
     def end(self, deadline: float) -> None:
-        """Wait for the process to end until a time of the clock that never jumps, then end it."""
+        """Wait for the process until ``deadline``, a monotonic time, then kill it."""
         try:
             self.popen.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -245,7 +230,6 @@ class _Process:
         self.is_alive = False
 
     def _listen(self) -> None:
-        """Sort what the worker says by task, until it is gone."""
         assert self.popen.stdout is not None
         try:
             while True:
@@ -270,7 +254,6 @@ class _Process:
 
 
 def _make_error(failure: tuple[str, bool] | None) -> NeuralvizError | None:
-    """How a worker's task failed, as an error: a sentence, and whether it was the input."""
     if failure is None:
         return None
     sentence, is_input = failure

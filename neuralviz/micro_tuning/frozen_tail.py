@@ -24,7 +24,7 @@ COSINE_LOST = 0.006
 MOST_ABOVE = 10  # cap on the loss above log(vocab), in nats
 TOO_LARGE = 1e18  # vector value beyond which logits may overflow: the text has diverged
 _LEAST = 1e-30
-# Error of a mean word. A less probable tail is mere rounding, so its direction is taken as 0.
+# error of a mean word; a less probable tail is mere rounding, so its direction is taken as 0
 _ROUNDING = {torch.float32: 4e-6, torch.bfloat16: 4e-3}
 _SAMPLED = 16  # one word in this many estimates the total
 

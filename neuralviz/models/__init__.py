@@ -1,4 +1,4 @@
-"""Language models, loaded once and frozen. What loads torch is imported when it is first used."""
+"""Language models, loaded once and frozen. Whatever needs torch is imported at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a model as a folder that other programs load."""
+"""Export models as folders that other programs load."""
 
 from __future__ import annotations
 
@@ -48,16 +48,14 @@ def export(model_id: str, folder: str | Path) -> Path:
 
 
 def export_model(model: TextModel, folder: str | Path) -> Path:
-    """Write a model as a plain folder that ``transformers`` loads, float32, papers included.
+    """Write a model, licence and card included, as a float32 folder that ``transformers`` loads.
 
-    Raises:
-        ModelError: the folder is not empty or cannot be written, or what was written gives other
-            numbers than the model.
+    `ModelError` if the folder is not empty, cannot be written, or does not reproduce the model.
     """
     with _new_folder(folder) as part:
         state = model.network.state_dict()
         if not getattr(model.network.config, "tie_word_embeddings", True):
-            # of tensors that share their memory one would be written, and not tied again
+            # of tensors that share memory only one would be written, and loading would not tie them
             state = {name: tensor.clone() for name, tensor in state.items()}
         with quiet_transformers():
             model.network.save_pretrained(part, state_dict=state)
@@ -72,7 +70,6 @@ def export_model(model: TextModel, folder: str | Path) -> Path:
 
 @contextmanager
 def _new_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder to write into, which takes the other's place when all is written."""
     try:
         folder = Path(folder).expanduser().resolve()
         if folder == Path.cwd():
@@ -83,14 +80,14 @@ def _new_folder(folder: str | Path) -> Iterator[Path]:
         part.mkdir(parents=True)
         try:
             yield part
-            for path in part.rglob("*.safetensors"):  # which lets nobody else read its file
+            for path in part.rglob("*.safetensors"):  # safetensors makes files private
                 path.chmod(next(part.glob("*.json")).stat().st_mode)
             if folder.exists():
                 folder.rmdir()
             part.replace(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no such home
+    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no home folder
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not write to {folder}: {reason}.") from error
 
@@ -103,7 +100,6 @@ def _copy_papers(source: Path, target: Path) -> None:
 
 @torch.no_grad()
 def _check_written(model: TextModel, folder: Path) -> None:
-    """Load what was written and compare its numbers with the model's."""
     is_masked, name = isinstance(model, LanguageModel), type(model.network).__name__
     kind: AutoClass = "AutoModelForMaskedLM" if is_masked else "AutoModel"
     if name.endswith("EncoderModel"):  # of T5, the encoder

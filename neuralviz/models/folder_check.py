@@ -1,8 +1,4 @@
-"""What the files of a model say before anything of it is loaded.
-
-The libraries that load models put up with much: they leave out an adapter, a model's own code, or a
-head, and still give vectors. What they would leave out is refused here, by name.
-"""
+"""Refuse models that libraries would load without an adapter, a head or their own code."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
-# By package of sentence-transformers: names of its kinds, classes that tell it, and what is said.
+# By package of sentence-transformers: its model types, a pattern of its classes, and the message.
 _OTHER_KINDS = {
     "cross_encoder": (
         ("CrossEncoder",),
@@ -77,13 +73,13 @@ _READ = (".safetensors", ".json", ".model", ".txt")
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model in a folder; errors call it ``model_id``."""
+    """A model's files in a folder; errors call it ``model_id``."""
 
     folder: Path
     model_id: str
 
     def read(self, name: str, kind: type = dict) -> Any:
-        """What a JSON file has, empty where there is none; `ModelError` for another kind."""
+        """Content of a JSON file, empty if there is none; `ModelError` if it is not a ``kind``."""
         path = self.folder / name
         try:
             content = json.loads(path.read_text("utf-8")) if path.is_file() else kind()
@@ -103,7 +99,7 @@ class ModelFiles:
 
     @cached_property
     def modules(self) -> list[Module]:
-        """Its modules, where it is of sentence-transformers, a router's parts behind them."""
+        """Its sentence-transformers modules, followed by the parts of routers; else empty."""
         entries = self.read("modules.json", list)
         try:
             modules = [
@@ -123,7 +119,6 @@ class ModelFiles:
         return modules
 
     def _enter(self, name: object) -> ModelFiles:
-        """The files of a folder within; ValueError where it would lie elsewhere."""
         path = PurePosixPath(str(name))
         if path.is_absolute() or ".." in path.parts:
             raise ValueError(name)
@@ -131,20 +126,19 @@ class ModelFiles:
 
     @property
     def parts(self) -> list[ModelFiles]:
-        """The files of each folder that it consists of, its own first."""
         parts = {files.folder: files for files in (self, *(m.files for m in self.modules))}
         return [files for files in parts.values() if files.folder.is_dir()]
 
     @property
     def transformers(self) -> list[Path]:
-        """Folders of all transformers in sentence-transformers' order; none for other models."""
+        """Folders of all transformers, in sentence-transformers' order; none for other models."""
         all_files = (module.files for module in self.modules)
         return list(dict.fromkeys(f.folder for f in all_files if "model_type" in f.config))
 
 
 @dataclass(frozen=True)
 class Module:
-    """A part of a model of sentence-transformers: its class as a dotted path, and its files."""
+    """A module of sentence-transformers: its class as a dotted path, and its files."""
 
     path: str
     files: ModelFiles
@@ -159,7 +153,7 @@ class Module:
 
 
 def check_files(files: ModelFiles) -> None:
-    """Refuse with a `ModelError` a model that would be loaded as something else than it is."""
+    """Raise `ModelError` for a model that would be loaded as something else than it is."""
     for part in files.parts:
         _check_pointers(part)
         _check_adapter(part)
@@ -172,7 +166,7 @@ def check_files(files: ModelFiles) -> None:
 
 
 def check_modules(files: ModelFiles) -> None:
-    """Refuse what is no model of sentence-transformers, or lacks a module's settings or weights."""
+    """Refuse what is not of sentence-transformers, or lacks a module's settings or weights."""
     if not files.modules:
         raise ModelError(
             f"{files.model_id} is not a sentence-transformers model: modules.json is missing. The "
@@ -189,10 +183,7 @@ def check_modules(files: ModelFiles) -> None:
 
 
 def find_transformer(files: ModelFiles) -> ModelFiles:
-    """The files of a sound model's transformer; `ModelError` where it has none, or several.
-
-    Older versions of sentence-transformers save it in a folder of its own.
-    """
+    """Files of a model's transformer, perhaps in a subfolder; `ModelError` for none or several."""
     model_id = files.model_id
     if files.modules:
         first = files.modules[0]
@@ -257,7 +248,7 @@ def _tail(path: str) -> str:
 
 
 def _find_token_projection(modules: list[Module]) -> str:
-    """The module that changes the tokens' vectors where none pools them; else empty."""
+    """The module that changes token vectors although none pools them; else empty."""
     if any(module.name in ("Pooling", "CLIPModel", *_TABLES) for module in modules):
         return ""
     for module in modules:
@@ -268,7 +259,6 @@ def _find_token_projection(modules: list[Module]) -> str:
 
 
 def _check_code(files: ModelFiles) -> None:
-    """Refuse a model that consists of other classes than those which the libraries have."""
     model_id = files.model_id
     foreign = [module.path for module in files.modules if not module.path.startswith(_LIBRARY)]
     unknown = []
@@ -296,7 +286,6 @@ def _check_code(files: ModelFiles) -> None:
 
 
 def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
-    """What of an ``auto_map`` stands for a class that would be loaded."""
     if isinstance(auto_map, list | tuple | str):  # a tokenizer's, in older files
         auto_map = {"AutoTokenizer": auto_map}
     if not isinstance(auto_map, dict):
@@ -338,13 +327,11 @@ def _list_unknown_classes(files: ModelFiles) -> list[str]:
 
 
 def _find_family(kind: Any) -> str:
-    """The package of `transformers` that a class belongs to; empty for others."""
     path = str(getattr(kind, "__module__", "")).split(".")
     return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
 
 
 def _check_tokenizer(files: ModelFiles) -> None:
-    """Refuse a tokenizer that needs a package which is not there."""
     pieces = [path for path in files.folder.glob("*.model") if _is_sentencepiece(path)]
     has_json = (files.folder / "tokenizer.json").is_file()
     if not has_json and pieces and find_spec("sentencepiece") is None:
@@ -356,7 +343,7 @@ def _check_tokenizer(files: ModelFiles) -> None:
 
 
 def _check_lengths(files: ModelFiles) -> None:
-    """Refuse a longest input that is no number, which the libraries take as it is."""
+    """Refuse a maximum length that is not a number; the libraries accept anything."""
     keys = {path.name: "max_seq_length" for path in files.folder.glob("sentence_*_config.json")}
     for file, key in {"tokenizer_config.json": "model_max_length", **keys}.items():
         value = files.read(file).get(key)
@@ -367,13 +354,13 @@ def _check_lengths(files: ModelFiles) -> None:
 
 
 def _is_sentencepiece(path: Path) -> bool:
-    """Whether a file begins as models of SentencePiece do: with a piece of the vocabulary."""
+    """Whether a file starts as SentencePiece models do, with a piece of the vocabulary."""
     with path.open("rb") as file:
         return file.read(1) == b"\n"
 
 
 def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
-    """The error for a model none of whose files, given as paths, is in safetensors format."""
+    """The error for a model without safetensors among its files, given as paths."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
         return _describe_adapter(model_id, {}, has_weights=False)
@@ -388,12 +375,7 @@ def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
 def check_unused(
     network: PreTrainedModel, info: Mapping[str, Iterable[Any]], model_id: str
 ) -> None:
-    """Refuse weights of a file, not loaded, without which the vectors would be others.
-
-    They belong to a block, or to a head that makes scores or vectors of texts. Heads on single
-    tokens, for tags and answers, are left out as those for masked tokens are. ``info`` is what the
-    library says of the weights.
-    """
+    """Refuse unloaded weights of blocks, or of heads on texts; heads on tokens may be left out."""
     names = sorted(info["unexpected_keys"])
     if not _makes_vector(network, info):
         names = [name for name in names if not _TAGS.fullmatch(name)]
@@ -416,7 +398,6 @@ def check_unused(
 
 
 def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -> bool:
-    """Whether a file has weights that make one vector of a text's, for a head to score."""
     if any(
         str(name).endswith("ForTokenClassification") for name in network.config.architectures or ()
     ):
@@ -426,7 +407,7 @@ def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -
 
 
 def _check_pointers(files: ModelFiles) -> None:
-    """Refuse files of which a clone without Git LFS has left only their addresses."""
+    """Refuse Git LFS pointers that a clone without Git LFS left in place of files."""
     for file in sorted(path for path in files.folder.iterdir() if path.suffix in _READ):
         if file.is_file() and file.stat().st_size < 1024 and file.read_bytes().startswith(_POINTER):
             raise ModelError(
@@ -458,7 +439,6 @@ def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool
 
 
 def _check_weights(files: ModelFiles) -> None:
-    """Refuse weights in a format that is not read, or would be read wrongly."""
     settings = files.config.get("quantization_config") or files.config.get("compression_config")
     if settings:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
@@ -477,7 +457,7 @@ def _check_weights(files: ModelFiles) -> None:
 
 
 def _check_headers(files: ModelFiles, headers: Mapping[str, dict[str, Any] | None]) -> None:
-    """Refuse files of which the library would read nothing, a part, or either of two."""
+    """Refuse files that the library would ignore, read in part, or choose between."""
     model_id = files.model_id
     loaded = ["model.safetensors"]
     if loaded[0] not in headers:
@@ -516,7 +496,7 @@ def _describe_quantised(model_id: str, method: str) -> ModelError:
 
 
 def _read_header(file: Path) -> dict[str, Any] | None:
-    """What a file of weights says of them; None where it is damaged or not whole."""
+    """Header of a safetensors file; None if the file is damaged or incomplete."""
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))

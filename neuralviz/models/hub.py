@@ -1,4 +1,4 @@
-"""Models from the Hugging Face hub: looked for in the local cache first, then fetched."""
+"""Models from the Hugging Face Hub: from the local cache if possible, else downloaded."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
-# of a folder of its own in a model of sentence-transformers
+# files in the subfolder of a sentence-transformers module
 _OF_A_MODULE = re.compile(r"((\w+_)?\d+_\w+/)+([\w.-]+\.(json|txt|model)|model\.safetensors)")
 _OTHER_WEIGHTS = re.compile(r"model.+\.safetensors")
-_TOKENIZER_FILES = (  # any one of these sets is a tokenizer
+_TOKENIZER_FILES = (  # each of these sets makes a tokenizer
     {"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"}, {"sentencepiece.bpe.model"},
     {"spiece.model"}, {"spm.model"},
 )  # fmt: skip
 
 
 def fetch(model_id: str) -> Path:
-    """Folder of a model's files in the local cache; what is not in it yet is fetched.
+    """Folder of a model's files in the cache, named by commit; missing files are downloaded.
 
-    The files are those of one commit, which is the folder's name. `ModelError` where the hub has
-    no such model or is not reached, or there is no room on the disk.
+    `ModelError` if the Hub has no such model, cannot be reached, or the disk is full.
     """
     if cached := _find_cached(model_id):
         return cached
@@ -48,13 +47,12 @@ def fetch(model_id: str) -> Path:
         folder = snapshot_download(
             model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
         )  # fmt: skip
-    except Exception as error:  # the hub's client lets through its transport's own errors too
+    except Exception as error:  # the client also raises errors of its HTTP library
         raise _explain(model_id, error) from error
     return Path(folder)
 
 
 def _find_cached(model_id: str) -> Path | None:
-    """The snapshot of a model in the local cache, if a whole one is there."""
     try:
         # Files of the commit that are never fetched must not count as missing.
         folder = snapshot_download(model_id, allow_patterns="config.json", local_files_only=True)
@@ -64,7 +62,7 @@ def _find_cached(model_id: str) -> Path | None:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Whether a snapshot holds a whole model; a fetch that broke off leaves a part of one."""
+    """Whether a snapshot has a whole model; interrupted downloads leave parts."""
     files = {path.name for path in folder.iterdir() if path.is_file()}
     shards = {"model.safetensors"}
     if shards - files and "model.safetensors.index.json" in files:
@@ -90,7 +88,7 @@ def _list_files(model_id: str) -> list[str]:
         if _OF_A_MODULE.fullmatch(name)
         or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
     ]
-    if "model.safetensors" in names:  # which others in its folder only repeat
+    if "model.safetensors" in names:  # the same weights as in other formats
         names = [name for name in names if "/" in name or not _OTHER_WEIGHTS.fullmatch(name)]
     if not any(name.endswith(".safetensors") for name in names):
         raise describe_missing_weights(model_id, all_names)
@@ -114,7 +112,6 @@ def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
 
 
 def _explain(model_id: str, error: Exception) -> ModelError:
-    """The sentence for whatever went wrong while asking the hub or fetching from it."""
     causes = list(_list_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return ModelError(f"Access to “{model_id}” is restricted. Log in with `hf auth login`.")
@@ -140,5 +137,4 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _find_status(error: BaseException) -> int | None:
-    """HTTP status that the hub answered with, if that is what the error is about."""
     return getattr(getattr(error, "response", None), "status_code", None)

@@ -1,4 +1,4 @@
-"""Frozen models: what reads texts, and what of a masked language model can be micro-tuned."""
+"""Frozen models: a `TextModel` reads texts, a `LanguageModel` can also be micro-tuned."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _LAST_BLOCK_SUFFIXES = (
 
 @dataclass(frozen=True)
 class Layer:
-    """A 1-D parameter of the model: what micro-tuning can move."""
+    """A 1-D parameter of a model, which micro-tuning can change."""
 
-    name: str  # the parameter's name in the model, such as ``cls.predictions.transform.dense.bias``
-    part: Part  # where it sits
-    block: int | None  # index of its transformer block, counted from 0; None outside the blocks
+    name: str  # such as ``cls.predictions.transform.dense.bias``
+    part: Part
+    block: int | None  # index of its transformer block, from 0; None outside the blocks
     size: int  # number of values
 
     @property
     def kind(self) -> str:
-        """The name within its block or part: ``output.dense.bias``."""
+        """The name within its block or part, such as ``output.dense.bias``."""
         if self.block is not None:
             return _BLOCK.split(self.name, maxsplit=1)[2]
         return self.name
@@ -67,7 +67,7 @@ def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tupl
 
 
 def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
-    """Default layers: the prediction head's, norm first, then the dense bias (paper, section 2)."""
+    """Default layers: the prediction head's norm, then its dense bias (neural paper, section 2)."""
     head = [la for la in layers if la.part == "head" and la.size != vocab_size]
     order = {"weight": 0, "bias": 1}
     return tuple(
@@ -80,7 +80,7 @@ def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
 
 
 def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
-    """The last block's output layers (paper, Appendix A), by family; else its last three."""
+    """The last block's output layers (neural paper, Appendix A), or its last three if unknown."""
     blocks = [la for la in layers if la.block is not None]
     if not blocks:
         return ()
@@ -94,23 +94,20 @@ def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TextModel:
-    """A transformer that reads texts and gives a vector for every token at every layer.
-
-    Loaded once, frozen, in eval mode, shared by everybody. Nobody changes it.
-    """
+    """A frozen transformer that gives a vector for every token at every layer; shared by all."""
 
     id: str  # ``bundled``, ``all-MiniLM-L6-v2``, a hub id, or a folder
     fingerprint: str  # revision or content hash of the weights; part of every cache key
     network: PreTrainedModel  # the ``transformers`` model, float32
     tokenizer: PreTrainedTokenizerFast
-    encoder: Tokenizer  # the tokenizer's own backend, without padding, truncation or special tokens
-    prefix_ids: tuple[int, ...]  # special tokens around a text
-    suffix_ids: tuple[int, ...]  # special tokens around a text
-    pad_id: int  # id of padding
+    encoder: Tokenizer  # without padding, truncation or special tokens
+    prefix_ids: tuple[int, ...]  # special tokens before a text
+    suffix_ids: tuple[int, ...]  # special tokens after a text
+    pad_id: int
     unknown_id: int | None  # id of ``[UNK]``, or None where every string can be spelt
     window: int  # most tokens of one input, special tokens included
-    behaviour: Behaviour  # what its encoder was seen to do in a forward pass
-    token_types: TokenTypes | None = None  # those of a text, where they are not all 0
+    behaviour: Behaviour  # of its encoder in a forward pass, found by trial
+    token_types: TokenTypes | None = None  # of a text, unless they are all 0
     prompts: Mapping[str, str] = field(default_factory=dict)  # of sentence-transformers, by name
 
     def __repr__(self) -> str:
@@ -118,7 +115,7 @@ class TextModel:
         return f"{type(self).__name__}(id={self.id!r}, network={network}, window={self.window})"
 
     def __copy__(self) -> TextModel:
-        return self  # nobody changes it
+        return self  # models are immutable
 
     def __deepcopy__(self, memo: object) -> TextModel:
         return self
@@ -139,7 +136,7 @@ class TextModel:
 
     @property
     def n_blocks(self) -> int:
-        """Transformer blocks; with the embedding output there is one layer of vectors more."""
+        """Number of transformer blocks; with the embedding output, there is one more layer."""
         return self.behaviour.n_layers - 1
 
     @property
@@ -167,12 +164,10 @@ class LanguageModel(TextModel):
 
     @property
     def head_layers(self) -> tuple[str, ...]:
-        """Names of the default layers: the prediction head's."""
         return head_layers(self.layers, self.vocab_size)
 
     @property
     def last_block_layers(self) -> tuple[str, ...]:
-        """Names of the last block's output layers."""
         return last_block_layers(self.layers)
 
     def check_layers(self, names: Iterable[str] | str | None) -> tuple[str, ...]:
@@ -209,7 +204,7 @@ class LanguageModel(TextModel):
 
 
 def check_model(model: object, kind: type[TextModel], user: str) -> None:
-    """Raise `SettingsError` where a model is not of a kind; ``user`` is what needs it."""
+    """Raise `SettingsError` if a model, needed by ``user``, is not of a kind."""
     if not isinstance(model, kind):
         load = "load_text_model" if kind is TextModel else "load_model"
         description = f"{model!r:.60}"

@@ -43,22 +43,16 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.A
 
 
 class _NoHeadError(ModelError):
-    """A model that reads texts, but lacks what predicts masked tokens."""
+    """The model reads texts, but has no head that predicts masked tokens."""
 
 
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
     """Load a masked language model, frozen and in eval mode.
 
-    Args:
-        model_id: ``bundled``, a hub id such as ``bert-base-uncased``, or a local folder.
-        device: ``cpu`` or ``cuda``; by default a CUDA GPU when torch sees one, else the CPU.
-
-    Only safetensors are read, and no code from the model's repository is ever run.
-
-    Raises:
-        ModelError: the id is wrong, there is no network, no room on the disk, the folder holds
-            no model, the model predicts no masked tokens (one that predicts the next token does
-            not), or the device does not exist.
+    ``model_id`` is ``bundled``, a hub id or a local folder; ``device`` is ``cpu`` or ``cuda``, by
+    default a GPU if torch sees one. Only safetensors are read; a repository's code never runs.
+    `ModelError` if the model cannot be found or loaded, predicts no masked tokens (models of the
+    next token do not), or if the device does not exist.
     """
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
@@ -74,18 +68,10 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
-    """Load a model for the vectors it gives at its layers, frozen and in eval mode.
+    """Load a model for the vectors of its layers, frozen and in eval mode, like `load_model`.
 
-    Args:
-        model_id: ``all-MiniLM-L6-v2``, ``bundled``, the name of a trained encoder, a hub id, or a
-            local folder of any encoder or of a model that predicts the next token.
-        device: as of `load_model`.
-
-    Returns:
-        A `LanguageModel` where the checkpoint predicts masked tokens, head and mask token included.
-
-    Raises:
-        ModelError: as of `load_model`; encoder-decoder models are refused.
+    ``model_id`` may also be a trained encoder's name, any encoder or a next-token model. Masked
+    language models are returned as `LanguageModel`; encoder-decoders are a `ModelError`.
     """
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
@@ -136,7 +122,7 @@ def resolve(model_id: str) -> tuple[Path, str]:
         if path.is_dir():
             return path, _hash_folder(path) if _is_model_folder(path) else ""
         is_file = path.exists()
-    except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
+    except (OSError, RuntimeError) as error:  # name too long, no home folder, no permission
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not read {model_id[:80]}: {reason}.") from error
     if is_file:
@@ -158,12 +144,11 @@ def resolve(model_id: str) -> tuple[Path, str]:
 
 
 def _is_model_folder(folder: Path) -> bool:
-    """Whether a folder can be a model, so that its files are read: a home folder is not."""
+    """Whether a folder may be a model; others, such as a home folder, are not read."""
     return any(folder.glob("*config.json")) or (folder / "modules.json").is_file()
 
 
 def _hash_folder(folder: Path) -> str:
-    """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
     ends = ("safetensors", "json", "txt", "model")
     patterns = (f"{depth}*.{end}" for depth in ("", "*/", "*/*/", "*/*/*/") for end in ends)
@@ -185,7 +170,6 @@ def _read_config(files: ModelFiles) -> tuple[str, list[str]]:
 
 
 def _add_prompts(model: M, files: ModelFiles) -> M:
-    """The model with the prompts that sentence-transformers would read in its folder."""
     prompts = files.read("config_sentence_transformers.json").get("prompts")
     if not isinstance(prompts, dict):
         return model
@@ -194,7 +178,6 @@ def _add_prompts(model: M, files: ModelFiles) -> M:
 
 
 def _is_lower_case(files: ModelFiles) -> bool:
-    """Whether sentence-transformers reads texts in lower case, whatever the tokenizer does."""
     return any(
         files.read(path.name).get("do_lower_case") is True
         for path in files.folder.glob("sentence_*_config.json")
@@ -228,7 +211,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 def load_network(
     files: ModelFiles, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Network and tokenizer of a folder, in float32; `ModelError` where weights are missing."""
+    """Network and tokenizer of a folder, in float32; `ModelError` if weights are missing."""
     folder, model_id = files.folder, files.model_id
     if not any(folder.glob("*.safetensors")):
         raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])
@@ -258,7 +241,7 @@ def load_network(
         raise
     except MemoryError as error:
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
-    except Exception as error:  # whatever a broken folder provokes inside the library
+    except Exception as error:  # broken folders raise almost anything
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(network, info, model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
@@ -282,7 +265,7 @@ def assemble(
     device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> LanguageModel:
-    """Freeze a masked language model and describe it; its ``behaviour`` is tried if not given."""
+    """Freeze and describe a masked language model; its ``behaviour`` is probed if not given."""
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise _NoHeadError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
@@ -306,7 +289,7 @@ def _assemble_text_model(
     device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> TextModel:
-    """Freeze the network and see how its tokenizer, and the network itself, read a text."""
+    """Freeze a network, and find out how it and its tokenizer read a text."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
@@ -314,7 +297,7 @@ def _assemble_text_model(
     check_tokenizer(tokenizer.backend_tokenizer, model_id)
     try:
         n_rows = network.get_input_embeddings().weight.shape[0]
-    except Exception as error:  # whatever an architecture has in place of a table of tokens
+    except Exception as error:  # architectures without a table of tokens
         raise ModelError(
             f"{model_id} ({network.config.model_type}) has no table of token embeddings, which "
             "neuralviz needs. Of a model that reads images or sound, too, use the text model."
@@ -375,7 +358,7 @@ def _assemble_text_model(
 def _find_token_types(
     network: PreTrainedModel, encoding: Mapping[str, list[int]], first: int, last: int
 ) -> TokenTypes | None:
-    """The token types of a text whose own tokens are those from ``first`` to before ``last``."""
+    """Token types of a text whose own tokens run from ``first`` to before ``last``."""
     types = encoding.get("token_type_ids")
     accepted = inspect.signature(network.base_model.forward).parameters
     if not types or not any(types) or "token_type_ids" not in accepted:
@@ -384,24 +367,24 @@ def _find_token_types(
 
 
 def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Most tokens of one input: what positions and tokenizer both allow, 512 where neither says."""
+    """Most tokens of one input that positions and tokenizer allow; 512 if neither has a limit."""
     positions = find_positions(network)
     windows = [int(n) for n in (positions, tokenizer.model_max_length) if is_window(n)]
     return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])
 
 
 def find_positions(network: PreTrainedModel) -> Any:
-    """Most tokens that a network's settings allow; another value where they say nothing of it."""
+    """The network's maximum number of tokens; a value that fails `is_window` if it has none."""
     positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     if is_window(positions):
         for path, module in network.named_modules():
             padding = getattr(module, "padding_idx", None)
             if path.endswith("position_embeddings") and padding is not None:
-                positions -= padding + 1  # counted from behind the padding, as RoBERTa does
+                positions -= padding + 1  # RoBERTa counts positions from after the padding
                 break
     return positions
 
 
 def is_window(value: object) -> bool:
-    """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
+    """Whether a number of tokens is a real limit; `transformers` writes 1e30 for none."""
     return isinstance(value, (int, float)) and 1 <= value < 1e9

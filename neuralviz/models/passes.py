@@ -1,9 +1,6 @@
-"""Forward passes: a network is tried when it is loaded, and each pass then gets what it needs.
+"""Forward passes in which a text's vector depends on the text and the weights alone.
 
-A text's vector may depend on the text and the weights alone. Not every network keeps to that: some
-look at the padding beside a text, some change with what they read before, some draw random numbers.
-`probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
-nothing but the text counts. What cannot be helped is refused with a sentence.
+Networks that react to padding, earlier inputs or random numbers are found by `probe_encoder`.
 """
 
 from __future__ import annotations
@@ -31,22 +28,21 @@ Batching = Literal["padded", "equal lengths", "single"]
 _random_numbers = threading.Lock()
 LONG_PROBE = 48  # tokens, fewer where the window is shorter
 PRIME_LENGTH = 37  # tokens in all: some networks read only multiples of a number
-ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
-NOISE = 1e-6  # likewise, when the same inputs go through the network once more
+ROUNDING = 1e-4  # relative to a vector's length: the effect of another order of sums
+NOISE = 1e-6  # relative, between two passes over the same inputs
 _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
 
 
 @dataclass(frozen=True)
 class Habits:
-    """What a network was seen to do when it read some inputs."""
+    """What a network did when it read some inputs."""
 
-    batching: Batching = "padded"  # which share a pass: any, those without padding, or none
-    keeps_state: bool = False
-    draws: bool = False
+    batching: Batching = "padded"  # which inputs share a pass: any, those of equal length, or none
+    keeps_state: bool = False  # later passes depend on earlier ones
+    draws: bool = False  # random numbers
 
     @property
     def is_plain(self) -> bool:
-        """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
     def may_share_pass(self, first: int, length: int) -> bool:
@@ -56,23 +52,23 @@ class Habits:
 
 @dataclass(frozen=True)
 class Behaviour(Habits):
-    """The habits of an encoder, and the shape of what it gives."""
+    """An encoder's habits and the shape of its output."""
 
-    n_layers: int = 0  # layers of hidden states, the embedding output included
+    n_layers: int = 0  # the embedding output included
     d_model: int = 0  # values of a hidden state
     options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every pass
 
 
 @dataclass(frozen=True)
 class TokenTypes:
-    """The token types of a text by itself, where a tokenizer gives others than 0."""
+    """Token types of a text, where a tokenizer gives others than 0."""
 
-    prefix: tuple[int, ...]  # of the special tokens around a text
+    prefix: tuple[int, ...]  # of the special tokens before a text
     text: int  # of its own tokens
-    suffix: tuple[int, ...]  # of the special tokens around a text
+    suffix: tuple[int, ...]  # of the special tokens after a text
 
     def fill(self, attention: Tensor) -> Tensor:
-        """[row, token] types of inputs, by where there is a token, 1, and padding, 0."""
+        """[row, token] types, given [row, token] 1 for tokens and 0 for padding."""
         types = torch.full_like(attention, self.text)
         types[:, : len(self.prefix)] = types.new_tensor(self.prefix)
         places = torch.arange(attention.shape[1], device=attention.device)
@@ -99,7 +95,7 @@ def encode_ids(
 
 
 def encode_last(model: TextModel, ids: Tensor, attention: Tensor) -> Tensor:
-    """[row, token, d_model] last hidden states; arguments and errors as of `encode_ids`."""
+    """[row, token, d_model] last hidden states; arguments and errors as for `encode_ids`."""
     return run_pass(model, ids, attention)[0][:, : ids.shape[1]]
 
 
@@ -111,7 +107,7 @@ def run_pass(
     call: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """The output of the model's encoder, or of ``call``, in a pass of its own; as `encode_ids`."""
+    """Output of one pass of the model's encoder, or of ``call``; arguments as for `encode_ids`."""
     behaviour = model.behaviour
     if model.token_types is not None:
         options["token_type_ids"] = model.token_types.fill(attention)
@@ -121,7 +117,7 @@ def run_pass(
     try:
         with seeded(0) if behaviour.draws else nullcontext():
             return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
-    except Exception as error:  # whatever an architecture makes of an input that it does not take
+    except Exception as error:  # architectures refuse inputs in many ways
         if is_out_of_memory(error):
             raise
         raise ModelError(
@@ -131,7 +127,7 @@ def run_pass(
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own, but the network's parameters."""
+    """A copy with its own modules, buffers and configuration, but the same parameters."""
     attributes = [value for module in network.modules() for value in vars(module).values()]
     tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
     shared = [*network.parameters(), *tokenizers]
@@ -139,7 +135,7 @@ def copy_network(network: nn.Module) -> nn.Module:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
+    """Whether memory ran out; on CPUs and in GPU libraries torch has no type for it."""
     unnamed = (
         "can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc"
     )  # fmt: skip
@@ -150,7 +146,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before."""
+    """Seed torch's random numbers within the context, then restore them; no other thread draws."""
     (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     with _random_numbers, torch.random.fork_rng():
         torch.manual_seed(int(entropy >> 1))
@@ -172,8 +168,6 @@ def stack_layers(out: Any, width: int) -> Tensor:
 
 
 class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with."""
-
     short: Any
     long: Any
     second_long: Any  # as long as the other
@@ -318,7 +312,6 @@ def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
 
 
 def _list_attributes(network: nn.Module) -> list[Any]:
-    """What a pass may change: modules, buffers, public attributes, configuration."""
     entries: list[Any] = []
     for path, module in network.named_modules():
         plain = {
@@ -337,7 +330,6 @@ def _list_attributes(network: nn.Module) -> list[Any]:
 
 
 def _positions_depend_on_length(network: nn.Module) -> bool:
-    """Whether rotary positions change if this or an earlier input is long."""
     kinds: list[Any] = []
     for module in network.modules():
         kind = getattr(module, "rope_type", None)

@@ -12,11 +12,7 @@ _lock = threading.RLock()
 
 @contextmanager
 def quiet_transformers() -> Iterator[Any]:
-    """Import from `transformers`, which it gives, and load with it in here.
-
-    Its parts are imported at first use, and two threads at once may be left with an empty module.
-    Progress bars and warnings are switched for the whole process.
-    """
+    """Yield `transformers`, silenced; first imports by two threads may leave modules empty."""
     with _lock:
         import transformers
 

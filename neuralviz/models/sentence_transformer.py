@@ -172,7 +172,6 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
 
 
 def _list_missing_weights(encoder: SentenceTransformer, files: ModelFiles) -> list[str]:
-    """Weights that the transformers' files lack, which the library would make up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
     for network, folder in zip(networks, files.transformers, strict=False):

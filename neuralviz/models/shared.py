@@ -76,12 +76,10 @@ def shared_model(model_id: str) -> LanguageModel:
 
 
 def shared_text_model(model_id: str) -> TextModel:
-    """Like `shared_model`, for any model that `load_text_model` loads."""
     return _share(model_id, models.load_text_model, _models)
 
 
 def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
-    """Like `shared_model`, for `load_sentence_transformer`."""
     return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
@@ -130,7 +128,6 @@ def _keep(key: tuple[str, object], model: T, kept: dict[tuple[str, object], Any]
 
 
 def is_loaded(model_id: str) -> bool:
-    """Whether a model is kept, in any form."""
     return any(is_held(kind, model_id) for kind in LOADERS)
 
 
@@ -180,7 +177,6 @@ def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -
 
 
 def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> None:
-    """Raise `ModelError` if a model's files have changed since it was pickled."""
     if fingerprint != fingerprint_then:
         raise ModelError(
             f"The files of {model_id} have changed since this was saved. Make it again with the "

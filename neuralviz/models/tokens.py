@@ -124,7 +124,6 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
 
 
 def to_utf8(text: str) -> str:
-    """Replace halves of characters (lone surrogates), which no tokenizer takes, by ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -167,7 +166,6 @@ def check_several(texts: object) -> None:
 
 
 def check_tokenized(texts: Iterable[object]) -> None:
-    """Raise `SettingsError` if a text was not read by `tokenize`."""
     entry = next((text for text in texts if not isinstance(text, TokenizedText)), None)
     if entry is not None:
         raise SettingsError(
@@ -188,14 +186,12 @@ def check_texts(texts: Sequence[str]) -> None:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is pandas' mark for a missing one."""
     import pandas as pd
 
     return pd.isna(value) is True  # an array for lists
 
 
 def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
-    """[token] word indices from 0; words are parts of a string without white space."""
     indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
     for token, word in enumerate(word_ids):
         touches = (

@@ -19,8 +19,6 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """An encoder that was trained here, as a folder of sentence-transformers."""
-
     name: str  # usable as a model id
     folder: Path
     record: dict[str, Any]  # how it was trained, as `neuralviz.training.saving` wrote it
@@ -50,7 +48,6 @@ def trained_encoders() -> list[TrainedEncoder]:
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    """The trained encoder of a name, if any."""
     if not _NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name

@@ -183,7 +183,7 @@ class SnapshotCallback(TrainerCallback):
 
 
 class _Layers:
-    """A SentenceTransformer's layers, each passed through the encoder's pooling."""
+    """A SentenceTransformer's layers, each pooled as the encoder pools its last."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         self.encoder = encoder

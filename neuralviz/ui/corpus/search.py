@@ -338,8 +338,6 @@ def name_nearest(view: MapView) -> None:
     labels = short_method_labels(view.methods)
     label_of = {each.kept.embedder: label for each, label in zip(view.methods, labels, strict=True)}
     methods: dict[str, dict[str, None]] = {}  # by text; two maps may be of one method
-        str, dict[str, None]
-    ] = {}  # by text; of two maps of a method, either may be placed
     for open_map in view.maps:
         if (placed := view.placed.get(open_map.kept.id)) is not None:
             for text in view.corpus.texts_at(view.filter_rows(placed.near.indices[0])[:1]):
