@@ -104,7 +104,8 @@ def _draw_matrix(
     pair: tuple[int, int] | None,
     groups: Sequence[str] | None,
 ) -> go.Figure:
-    places = range(0, len(order), max(1, -(-len(order) // MAX_TICKS)))
+    n_ticks = MAX_TICKS if len(order) < 100 else MAX_TICKS // 2  # of three digits
+    places = range(0, len(order), max(1, -(-len(order) // n_ticks)))
     x = {
         "type": "category",
         "tickmode": "array",

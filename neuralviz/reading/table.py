@@ -92,10 +92,10 @@ def describe_header(
     """A sentence on the header that was taken, with the first row; empty where there is none."""
     if not header:
         return ""
-    return (
-        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}. The "
-        f"first row is {describe_row(first)}."
+    sentence = (
+        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}."
     )
+    return f"{sentence} The first row is {describe_row(first)}." if first else sentence
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
