@@ -26,15 +26,9 @@ os.environ["NEURALVIZ_HOME"] = _home.name
 import pytest  # noqa: E402
 
 import neuralviz  # noqa: E402  # before torch, which reads how threads wait
-from neuralviz.native_libraries import count_cores  # noqa: E402
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a third of the time tests wait for a browser or a process."""
-    return count_cores() + 1
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out

@@ -87,7 +87,7 @@ def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> 
     page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)
     page.get_by_role("button", name="Map the corpus with it").click()
     expect(page.get_by_role("button", name="Make the maps")).to_be_visible(timeout=MINUTE)
-    expect(page.get_by_role("combobox", name="Model").first).to_have_value(name)
+    expect(page).to_have_url(re.compile(f"map-a-mean-model={name}"))
     page.goto(f"{address}/training?encoder={name}")
     page.get_by_text("The results below are of other data or settings.").wait_for()
     expect(page.get_by_role("combobox", name="Encoder").first).to_have_value(name)

@@ -89,7 +89,7 @@ def test_portions_and_rounds_come_to_the_same(
 
     one, many = stores(tmp_path, tuple(f"text {i % 170}" for i in range(240)))
     embedder = OrderEmbedder()
-    monkeypatch.setattr(embedding.DifferentTexts.__init__, "__defaults__", (100,))
+    monkeypatch.setattr(embedding, "PORTION", 100)
     alone(one, embedder)
     monkeypatch.undo()
     monkeypatch.setattr(module, "PORTION", 100)
