@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.encoding import (
     accept_sentences,
-    check_batch_size,
-    check_encoding,
+    check_arguments,
+    check_count,
     list_texts,
     quantise,
 )
@@ -188,7 +188,7 @@ class Embedder(Parametrised, ABC):
 
         Vectors do not depend on the batches. Errors as for `encode`, and `Stopped`, at any time.
         """
-        check_batch_size(batch_size)
+        check_count(batch_size, "The batch size")
         read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         for start in range(0, len(order), int(batch_size)):
@@ -235,8 +235,13 @@ class Embedder(Parametrised, ABC):
         unsupported arguments, such as another device, `ModelError` for infinite or NaN values.
         Warns with `LongTextWarning`, `UnreadTextWarning`, and `LossWarning` where a loss rose.
         """
-        check_encoding(prompt_name, prompt, output_value, precision, truncate_dim, task)
-        self._check_place(device, pool, chunk_size)
+        encoding = {
+            "precision": precision, "task": task, "output_value": output_value,
+            "pool": pool, "chunk_size": chunk_size,
+        }  # fmt: skip
+        prompts = {"prompt_name": prompt_name, "prompt": prompt}
+        check_arguments(encoding, prompts, truncate_dim)
+        self._check_device(device)
         embedder = self._with_prompt(prompt, prompt_name, task)
         if truncate_dim is not None:
             embedder = embedder._with_all_values()
@@ -281,11 +286,7 @@ class Embedder(Parametrised, ABC):
         """Like `encode`, with the model's prompt for documents, if it has one."""
         return self.encode(inputs, *arguments, task="document", **options)
 
-    def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
-        if pool is not None or chunk_size is not None:
-            raise SettingsError(
-                "An embedder uses no other processes. Leave out pool and chunk_size."
-            )
+    def _check_device(self, device: object) -> None:
         place = self.device or "no single device"
         if device is not None and str(device) not in (place, place.partition(":")[0]):
             raise SettingsError(

@@ -559,7 +559,7 @@ def test_options_of_several_methods_find_their_takers() -> None:
             {"epochs": "1"},
             "The method “mean” has no option “epochs”. Its options are: layer",
         ),
-        (["mean", "cls"], {"epochs": "1"}, "None of the methods “mean”, “cls” has an option"),
+        (["mean", "cls"], {"epochs": "1"}, "The method “mean” or “cls” has no option"),
         (["mean"], {"cls.layer": "1"}, "to the method “cls”, which is not selected"),
         (["mean+cls"], {"mean.window": "1"}, "The method “mean” has no option “window”"),
         (["sbert-wk"], {"window": "0"}, "whole number of at least 1, not “0”"),

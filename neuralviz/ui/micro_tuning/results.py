@@ -118,16 +118,16 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
-    predictions = report.predictions
+    before, after = report.before, report.after
     st.markdown("**What the model predicts at the masked positions**")
     table = pd.DataFrame(
         {
-            "masked input": predictions.input + 1,
-            "masked token": [f"“{report.text.piece(token)}”" for token in predictions.token],
-            "probability before": predictions.before * 100,
-            "probability after": predictions.after * 100,
-            "top predictions before": predictions.words_before,
-            "top predictions after": predictions.words_after,
+            "masked input": before.input + 1,
+            "masked token": [f"“{report.text.piece(token)}”" for token in before.token],
+            "probability before": before.probability * 100,
+            "probability after": after.probability * 100,
+            "top predictions before": before.top_words,
+            "top predictions after": after.top_words,
         }
     )
     st.dataframe(
@@ -142,10 +142,10 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     )
     text_note = f" of text {text + 1}" if len(record.texts) > 1 else ""
     st.caption(
-        f"Mean probability of the masked tokens{text_note}: {predictions.before.mean():.0%} before "
-        f"and {predictions.after.mean():.0%} after micro-tuning. It rose at "
-        f"{(predictions.after > predictions.before).mean():.0%} of "
-        f"{many(len(predictions.input), 'masked position')}."
+        f"Mean probability of the masked tokens{text_note}: {before.probability.mean():.0%} before "
+        f"and {after.probability.mean():.0%} after micro-tuning. It rose at "
+        f"{(after.probability > before.probability).mean():.0%} of "
+        f"{many(len(before), 'masked position')}."
     )
 
 
