@@ -96,11 +96,9 @@ def walk_through(
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune with default settings and keep every number; the other texts are compared with the
-    first.
+    """Micro-tune with default settings and keep every number; texts are compared with the first.
 
-    Raises `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop``
-    returns true.
+    `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop`` says so.
     """
     for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > MAX_TOKENS:

@@ -47,9 +47,7 @@ def watch(
 ) -> Iterator[WatchedEvent]:
     """Micro-tune batch by batch, with deltas, token shares where affordable, and a report per text.
 
-    Raises:
-        SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, checked before every pass, returned true.
+    `Stopped` if ``should_stop``, asked before every pass, returns true.
     """
     first = 0
     for batch in batches(model, tokenize(model, texts), settings):

@@ -201,9 +201,10 @@ def find_transformer(files: ModelFiles) -> ModelFiles:
             "sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the method "
             "sentence-transformer."
         )
-    if {"vision_config", "audio_config", "image_config"} & files.config.keys():
+    if keys := {"vision_config", "audio_config", "image_config"} & files.config.keys():
+        senses = "sounds" if "audio_config" in keys else "pictures"
         raise files.error(
-            f"({kind}) reads more than texts, by networks of their own. Use a model of texts "
+            f"({kind}) reads {senses} and texts, by networks of their own. Use a model of texts "
             "alone, or the method sentence-transformer if it was saved by that library."
         )
     return files
