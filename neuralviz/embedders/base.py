@@ -235,13 +235,10 @@ class Embedder(Parametrised, ABC):
         unsupported arguments, such as another device, `ModelError` for infinite or NaN values.
         Warns with `LongTextWarning`, `UnreadTextWarning`, and `LossWarning` where a loss rose.
         """
-        encoding = {
-            "precision": precision, "task": task, "output_value": output_value,
-            "pool": pool, "chunk_size": chunk_size,
-        }  # fmt: skip
+        encoding = {"precision": precision, "task": task, "output_value": output_value}
         prompts = {"prompt_name": prompt_name, "prompt": prompt}
         check_arguments(encoding, prompts, truncate_dim)
-        self._check_device(device)
+        self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
         if truncate_dim is not None:
             embedder = embedder._with_all_values()
@@ -286,7 +283,11 @@ class Embedder(Parametrised, ABC):
         """Like `encode`, with the model's prompt for documents, if it has one."""
         return self.encode(inputs, *arguments, task="document", **options)
 
-    def _check_device(self, device: object) -> None:
+    def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
+        if pool is not None or chunk_size is not None:
+            raise SettingsError(
+                "An embedder uses no other processes. Leave out pool and chunk_size."
+            )
         place = self.device or "no single device"
         if device is not None and str(device) not in (place, place.partition(":")[0]):
             raise SettingsError(

@@ -16,8 +16,6 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "precision": ("float32", "int8", "uint8", "binary", "ubinary", None),  # of vectors
     "task": ("query", "document", None),  # what texts are for
     "output_value": ("sentence_embedding",),
-    "pool": (None,),
-    "chunk_size": (None,),
 }
 _Encode = TypeVar("_Encode", bound=Callable[..., Any])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from neuralviz.words import name_texts
@@ -43,10 +43,16 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
                 f"so similarities to {them} mean nothing. Use a model that knows the language."
             ] = None
-        if equal := _find_equal(texts, tokens):
+        groups = _find_equal(texts, tokens)
+        if groups and beginnings != texts:
+            places = list(chain(*groups))
+            candidates = [texts[place] for place in places]
+            whole_groups = _find_equal(candidates, part.token_ids(candidates))
+            groups = [[places[index] for index in group] for group in whole_groups]
+        if groups:
             sentences[
-                f"The model reads the same tokens in {name_texts(equal)}, although they differ, so "
-                "their vectors are equal."
+                f"The model reads the same tokens in {name_texts(groups[0])}, although they "
+                "differ, so their vectors are equal."
             ] = None
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
@@ -60,18 +66,17 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
     return n_unknown > 0 and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
 
 
-def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[int]:
-    """Places of the first texts that differ although their tokens are equal."""
+def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
+    """Places of the first of the texts that differ although their tokens are equal, by tokens."""
     groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
     for place, (text, ids) in enumerate(zip(texts, tokens, strict=True)):
-        if len(text) <= MOST_CHARACTERS:
-            groups[ids].setdefault(text, place)
+        groups[ids].setdefault(text, place)
+    equal = []
     for group in groups.values():
         if len(group) > 1:
-            places = {_strip_content(text): place for text, place in reversed(group.items())}
-            if len(places) > 1:
-                return sorted(places.values())
-    return []
+            first_of = {_strip_content(text): place for text, place in reversed(group.items())}
+            equal += [sorted(first_of.values())] * (len(first_of) > 1)
+    return equal
 
 
 def _strip_content(text: str) -> str:

@@ -39,8 +39,13 @@ def describe_learning(record: RunRecord, text: int) -> str:
         )
     reports = [report for i, report in record.reports.items() if i not in record.diverged]
     before, after = [r.before for r in reports], [r.after for r in reports]
-    sure, sure_after = (np.mean([p.probability.mean() for p in each]) for each in (before, after))
-    loss, loss_after = (np.mean([p.mean_loss for p in each]) for each in (before, after))
+    sure, sure_after = (
+        float(np.mean([p.probability.mean() for p in predictions]))
+        for predictions in (before, after)
+    )
+    loss, loss_after = (
+        float(np.mean([p.mean_loss for p in predictions])) for predictions in (before, after)
+    )
     n, n_done = len(record.texts), len(reports)
     texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
     words = "words" if record.settings.predict_unmasked else "masked words"

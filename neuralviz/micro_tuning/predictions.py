@@ -81,9 +81,9 @@ def _join_in_order(
 ) -> MaskedPredictions:
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:at_most]
-    *numbers, ids, shares = (column[order] for column in columns)
+    inputs, tokens, probabilities, losses, ids, shares = (column[order] for column in columns)
     words = tuple(tuple(model.tokenizer.convert_ids_to_tokens(row)) for row in ids.tolist())
-    return MaskedPredictions(*numbers, words, shares)
+    return MaskedPredictions(inputs, tokens, probabilities, losses, words, shares)
 
 
 def _tuned_values(
