@@ -81,8 +81,8 @@ def check_scale(scale: float) -> None:
 def sentence_with_blank(text: str, report: TextReport | None) -> str:
     """A text, or part of a long one, with a blank for the word that the model learnt best.
 
-    That word is one token that occurs once, with the largest rise in probability; without a report
-    or such a word, it is the longest word.
+    That word is one token that occurs once, guessed wrong before micro-tuning and right after it,
+    with the largest rise in probability; without a report or such a word, it is the longest word.
     """
     if report is not None:
         text = report.text.text
@@ -106,20 +106,26 @@ def _find_longest(text: str) -> tuple[int, int] | None:
 
 def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
     """Start and end of the learnt word; None if no word of one token was masked."""
-    text, before = report.text, report.before
+    text, before, after = report.text, report.before, report.after
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
     spelt = [text.text[slice(*span)].lower() for span in spans]
-    rise = report.after.probability - before.probability
+    rise = after.probability - before.probability
     n_masked = np.bincount(before.input)[before.input]
-    ranked: list[tuple[float, tuple[int, int]]] = []
+    ranked: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
         positions = np.flatnonzero(before.token == token)
-        is_word = n_tokens[word] == 1 and not text.unknown[token] and spelt.count(spelt[word]) == 1
-        if is_word and len(positions) and _HAS_LETTER.search(spelt[word]):
-            positions = positions[n_masked[positions] == n_masked[positions].min()]
-            ranked.append((float(rise[positions].mean()), spans[word]))
-    return max(ranked)[1] if ranked else None
+        is_word = n_tokens[word] == 1 and not text.unknown[token]
+        if not is_word or not len(positions) or not _HAS_LETTER.search(spelt[word]):
+            continue
+        positions = positions[n_masked[positions] == n_masked[positions].min()]
+        was_right, is_right = (
+            np.mean([words[i][0] == text.tokens[token] for i in positions]) > 0.5
+            for words in (before.words, after.words)
+        )
+        is_learnt = is_right and not was_right and spelt.count(spelt[word]) == 1
+        ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))
+    return max(ranked)[2] if ranked else None
 
 
 def _hide_blanks(text: str) -> str:
