@@ -27,17 +27,11 @@ def read_files(
     mode: Mode = "one",
     max_texts: int | None = None,
 ) -> ReadTexts:
-    """Read several files one after the other.
+    """Read several files, each as by `read_texts`, one below the other, labels by their names.
 
-    A text file is a text; a table is read as by ``read_texts`` and put below what came before,
-    labels by their names. The label ``file`` is the name of the file, and ``folder``, where a name
-    has one before a slash, that of its folder. Files that cannot be read are left out and named.
-
-    Tables without a ``column``, where one is named, are left out. Texts of text files end where
-    ``mode`` says, and ``max_texts`` is of all files together.
-
-    Raises:
-        TextError: there is no text in them.
+    The label ``file`` is the name of the file, and ``folder``, where a name has one before a slash,
+    that of its folder. Files that cannot be read, or lack a ``column``, are left out and named.
+    ``max_texts`` is of all files together. A `TextError` where there is no text in them.
     """
     return _read_sources(files, [], "these files", column, mode, max_texts)
 
@@ -52,11 +46,9 @@ def read_folder(
 ) -> ReadTexts:
     """Read all files of a folder and of those in it by ``read_files``, in the order of their paths.
 
-    Text files are those of ``TEXT_ENDINGS``. Left out and named are files that are hidden,
-    unreadable or of another kind, links to folders, and links that lead out of the folder.
-
-    Raises:
-        TextError: there is no such folder, or no text in it, or too many files.
+    Left out and named are files that are hidden, unreadable or neither table nor `TEXT_ENDINGS`,
+    links to folders, and links that lead out of the folder. A `TextError` where there is no such
+    folder, no text in it, or too many files.
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
