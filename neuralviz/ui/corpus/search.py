@@ -199,8 +199,10 @@ def show_search(view: MapView) -> MapView:
         within = text_filter.within(corpus.codes, corpus.numbers, n)
         view = replace(view, within=within)
         st.markdown(plain(text_filter.describe(int(within.sum()), n)))
-    if query and mode == WORDS and st.session_state.get(SELECTED_BY) == _quote_query(query):
-        st.caption(plain(f"{_count_selected(view)} {_quote_query(query)}."))
+    quoted, chosen = _quote_query(query), view.selection
+    if query and mode == WORDS and st.session_state.get(SELECTED_BY) == quoted and not chosen:
+        finding = "Found no text" if chosen is None else "The filter shows no text"
+        st.caption(plain(f"{finding} {quoted}."))
     return view
 
 
@@ -229,13 +231,6 @@ def _quote_query(query: str) -> str:
     if len(terms) > MOST_TERMS:
         quoted.append(many(len(terms) - MOST_TERMS, "more word"))
     return f"containing {joined(quoted)}"
-
-
-def _count_selected(view: MapView) -> str:
-    chosen = view.selection
-    if chosen is None:
-        return "Found no text"
-    return f"Found {many(len(chosen), 'text')}" if chosen else "The filter shows no text"
 
 
 # --- filters -------------------------------------------------------------------------------------
