@@ -67,8 +67,10 @@ def _describe_losses(record: RunRecord, text: int) -> str:
         return begin(f"{name} has not finished its first epoch.")
     first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
     subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
-    epochs = many(record.settings.epochs, "epoch")
-    return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
+    n_done, epochs = max(map(len, curves)) - 1, many(record.settings.epochs, "epoch")
+    if not n_done:
+        return f"At first {subject} {first}."
+    return f"After {n_done:,} of {epochs}, {subject} {last}; at first {first}."
 
 
 def _name_text(record: RunRecord, text: int) -> str:

@@ -68,6 +68,13 @@ class SessionRuns:
             self._remember(run)
         return run
 
+    def mention_unknown_run(self) -> None:
+        """Say once that the run in the address, which was not found, is not known."""
+        run_id, key = st.query_params.get(RUN, ""), f"{self.kind}-unknown-run"
+        if run_id not in ("", st.session_state.get(key)) and not self.list_runs():
+            st.toast("The run in this link is no longer saved, or is of other texts or settings.")
+        st.session_state[key] = run_id
+
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""
         last = self.last()
@@ -291,6 +298,8 @@ class _Panel:
         if status == "queued" and (place := run_queue().place_in_queue(self.run)):
             return 0.0, plain(_describe_wait(place, run_queue().seconds_until_start(self.run)))
         progress = self.run.progress
+        if self.run.is_stopping:
+            return progress.share, "Stopping …"
         text = progress.doing or self.sentences.start
         return progress.share, plain(text + describe_time_left(self.run))
 
@@ -376,23 +385,18 @@ def describe_time_left(run: Run[Any]) -> str:
 # --- the run that a page shows -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class VisibleRun:
-    run: Run[Any]
-    is_current: bool  # is what the widgets ask for
-    is_recorded: bool  # comes with neuralviz
-
-
-def find_visible_run(
+def find_current_run(
     runs: SessionRuns,
     task: KeptTask[Any, Any] | None,  # None while something is missing
     view: str,  # id under which the result is saved
     *,
     pressed: bool,  # starts it, and again if it was stopped or has failed
     recorded: Run[Any] | None = None,  # what the page opens with
-) -> VisibleRun | None:
+) -> Run[Any] | None:
     """The run of a task: started, remembered, saved or recorded; else the last run."""
     run = None if task is None else runs.recall(task, view)
+    if task is not None and run is None:
+        runs.mention_unknown_run()
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
         try:
@@ -401,28 +405,27 @@ def find_visible_run(
             show_error(error)
     if run is None and recorded is not None and recorded.task == task:
         run = recorded
-    visible = run or runs.last_to_show() or recorded
-    if visible is None:
-        return None
-    return VisibleRun(visible, is_current=run is not None, is_recorded=visible is recorded)
+    return run or runs.last_to_show() or recorded
 
 
-def show_visible_run(
+def show_current_run(
     runs: SessionRuns,
-    visible: VisibleRun,
+    run: Run[R],
+    task: KeptTask[Any, Any] | None,  # what the widgets ask for; other runs are faded
     button: str,  # label of the button that starts a run
-    draw: Callable[[Any, bool], None],
+    draw: Callable[[R, bool], None],
     sentences: RunSentences | None = None,
     *,
+    recorded: Run[R] | None = None,  # comes with neuralviz
     can_start: bool = True,
 ) -> None:
-    """Show a run in its panel, faded where it is of other data or settings."""
-    sentences = sentences or RunSentences()
-    if not visible.is_current:
+    """Show the run that `find_current_run` found in its panel."""
+    sentences, is_old = sentences or RunSentences(), run.task != task
+    if is_old:
         invitation = f" Press **{button}** to see yours." if can_start else ""
         st.caption(f"The results below are of other data or settings.{invitation}")
-    if visible.is_recorded:
-        invitation = f" Press “{button}” to see it live." if visible.is_current else ""
+    if run is recorded:
+        invitation = "" if is_old else f" Press “{button}” to see it live."
         sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")
-    with dim_old_results(runs.kind, not visible.is_current):
-        show_run_panel(runs, visible.run, draw, sentences=sentences)
+    with dim_old_results(runs.kind, is_old):
+        show_run_panel(runs, run, draw, sentences=sentences)
