@@ -55,9 +55,15 @@ from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import show_choosable_table
-from neuralviz.ui.figures import allow_swiping, download_table, open_downloads, show_figure
+from neuralviz.ui.figures import (
+    Handlers,
+    allow_swiping,
+    download_table,
+    draw_live_figure,
+    open_downloads,
+    show_figure,
+)
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
@@ -209,8 +215,7 @@ def _find_comparison(
 
 def describe_stopped(comparison: Comparison) -> str:
     """A sentence on which methods a stopped comparison has not finished."""
-    unfinished = describe_missing(comparison)
-    return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
+    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
 
 
 # --- the comparison ------------------------------------------------------------------------------
@@ -377,9 +382,6 @@ def _show_warnings(view: View) -> None:
             methods_by_warning.setdefault(part.unread, []).append(part.method)
     for sentence, methods in methods_by_warning.items():
         st.warning(plain(f"{'; '.join(methods)}: {sentence}"))
-    n_duplicates = len(view.texts) - len(set(view.texts))
-    if n_duplicates:
-        st.caption(f"The texts contain {many(n_duplicates, 'duplicate')}.")
 
 
 def _show_two_methods(view: View, main_headline: str) -> None:
@@ -418,10 +420,6 @@ def _show_two_methods(view: View, main_headline: str) -> None:
                 handlers=Handlers(choose_cell),
                 provenance=view.provenance,
             )
-            st.caption(
-                f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
-                "Ranks are compared because methods use different ranges of cosine similarity."
-            )
         with right_column:
             show_figure(
                 products_scatter(a, b, pair, labels),
@@ -432,7 +430,6 @@ def _show_two_methods(view: View, main_headline: str) -> None:
                 handlers=Handlers(choose_point),
                 provenance=view.provenance,
             )
-            st.caption("Each point is a pair of texts. Click one to see its texts above.")
 
 
 def _show_disagreements(view: View) -> None:
@@ -443,9 +440,8 @@ def _show_disagreements(view: View) -> None:
         st.caption("No pair of texts was embedded by every method.")
         return
     st.caption(
-        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ "
-        "between the methods (*difference*, as a percentage of all ranks). Rank 1 is the most "
-        "similar pair. Select a row to see its texts above."
+        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ, "
+        "as a percentage of all ranks. Select a row to see its texts above."
     )
     listed = slice(0, LISTED_PAIRS)
     ranks = [f"{result.method}: rank" for result in results]
@@ -496,10 +492,6 @@ def _show_spread(view: View) -> None:
         with table_column, hide_on_stage("compare-spread"):
             written = values.map(partial(number, spec=".3f")).rename_axis("method").reset_index()
             st.dataframe(written, hide_index=True, key="compare-spread-table", width="stretch")
-            st.caption(
-                "A wide distribution sets the pairs further apart. It does not show that a "
-                "method is right."
-            )
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:
@@ -626,12 +618,8 @@ def _show_neural_pair(
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption("If every layer changed, the pair's cosine similarity is the mean of these values.")
     if neural_pair.words is None:
-        st.caption(
-            "Word shares are shown here for short texts only. For longer texts, see the "
-            "Micro-tuning page."
-        )
+        st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
     sides = zip(st.columns(2), pair, neural_pair.words, ("first", "second"), strict=True)
     for column, text, (words, shares), side in sides:

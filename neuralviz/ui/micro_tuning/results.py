@@ -129,8 +129,6 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     if marked:
         listed = shorten(", ".join(marked), 200)
         notes.append(f"Words marked (?) are not in the vocabulary: {listed}.")
-    if record.settings.in_bf16:
-        notes.append("Rounding to bfloat16 changes these shares far more than the embedding.")
     st.caption(plain(" ".join(filter(None, notes))))
 
 
@@ -158,13 +156,9 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             for name in ("probability before", "probability after")
         },
     )
-    text_note = f" of text {text + 1}" if len(record.texts) > 1 else ""
-    st.caption(
-        f"Mean probability of the masked tokens{text_note}: {predictions.before.mean():.0%} before "
-        f"and {predictions.after.mean():.0%} after micro-tuning. It rose at "
-        f"{(predictions.after > predictions.before).mean():.0%} of "
-        f"{many(len(predictions.input), 'masked position')}."
-    )
+    share = (predictions.after > predictions.before).mean()
+    n_positions = many(len(predictions.input), "masked position")
+    st.caption(f"The probability of the masked token rose at {share:.0%} of {n_positions}.")
 
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:

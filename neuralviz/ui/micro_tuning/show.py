@@ -24,9 +24,9 @@ from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.standalone import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
+from neuralviz.ui.figures import draw_live_figure, draw_once
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
 from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
