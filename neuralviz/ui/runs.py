@@ -296,7 +296,9 @@ class _Panel:
     def _describe_progress(self, status: str) -> tuple[float, str]:
         """The share of the work that is done, and how far it is in words."""
         if status == "queued" and (place := run_queue().place_in_queue(self.run)):
-            return 0.0, plain(_describe_wait(place, run_queue().seconds_until_start(self.run)))
+            seconds = run_queue().seconds_until_start(self.run)
+            wait = "" if seconds is None else f", {about_seconds(seconds)}"
+            return 0.0, plain(f"Waiting: {many(place, 'run')} ahead of this one{wait}.")
         progress = self.run.progress
         if self.run.is_stopping:
             return progress.share, "Stopping …"
@@ -334,12 +336,6 @@ def send_whole_elements() -> Iterator[None]:
         context.cached_message_hashes = kept
 
 
-def _describe_wait(place: int, seconds: float | None) -> str:
-    """How many runs are ahead of a queued one, and when it starts, if that is known."""
-    ahead = f"Waiting: {many(place, 'run')} ahead of this one"
-    return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
-
-
 def describe_time(run: Run[Any]) -> str:
     """A sentence with the day and time, in UTC, of a result from an earlier visit; else empty."""
     if not run.is_reopened or run.finished is None:
@@ -349,19 +345,10 @@ def describe_time(run: Run[Any]) -> str:
 
 def _describe_done(run: Run[Any]) -> str:
     progress = run.progress
+    duration = f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
     if not progress.unit:
-        return describe_finish(run)
-    sentence = f"{progress.total:,.0f} {progress.unit} in {_describe_duration(run)}."
-    return f"{sentence} {describe_time(run)}".rstrip()
-
-
-def describe_finish(run: Run[Any]) -> str:
-    """How long a run took, as a sentence; for a result from an earlier visit, its time."""
-    return describe_time(run) or f"Done in {_describe_duration(run)}."
-
-
-def _describe_duration(run: Run[Any]) -> str:
-    return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
+        return describe_time(run) or f"Done in {duration}."
+    return f"{progress.total:,.0f} {progress.unit} in {duration}. {describe_time(run)}".rstrip()
 
 
 def _describe_stopped(run: Run[Any]) -> str:
@@ -378,8 +365,7 @@ def describe_time_left(run: Run[Any]) -> str:
     remaining = run.seconds_left
     if remaining is None or remaining < 1 or run.seconds + remaining < LONG_SECONDS:
         return ""
-    time_left = f"{remaining / 60:.0f} min" if remaining >= 90 else f"{remaining:.0f} s"
-    return f", about {time_left} left"
+    return f", {about_seconds(remaining)} left"
 
 
 # --- the run that a page shows -------------------------------------------------------------------

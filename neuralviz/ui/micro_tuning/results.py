@@ -129,6 +129,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     if marked:
         listed = shorten(", ".join(marked), 200)
         notes.append(f"Words marked (?) are not in the vocabulary: {listed}.")
+    if record.settings.in_bf16:
+        notes.append("Rounding to bfloat16 changes these shares far more than the embedding.")
     st.caption(plain(" ".join(filter(None, notes))))
 
 
