@@ -77,7 +77,7 @@ _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
 _LOST = {
-    "crashed": "The server ended in the middle of the work on this corpus.",
+    "requested": "The work on this corpus was cut off, or another server is still at it.",
     "not begun": "Work on this corpus did not begin.",
     "stopped": "Work on this corpus was stopped.",
     "failed": "Work on this corpus failed.",
@@ -333,12 +333,7 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             st.rerun()
     if run is None:
         status = find_status(_name_work(corpus)) if missing else None
-        if status == "elsewhere":
-            st.info(
-                "Another server of this machine is working on this corpus. Reload the page later "
-                "to see the map."
-            )
-        elif status in _LOST:
+        if status in _LOST:
             st.info(
                 f"{_LOST[status]} The embeddings that were finished are saved. Press the button "
                 "above to make the rest."
