@@ -208,13 +208,9 @@ def write_snapshots(folder: Path, steps: int = 20) -> RecordedTraining:
         Snapshot(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
-    curve = np.linspace(2, 1, steps)
-    lesson = Lesson(
-        TrainingSettings(), steps=40, loss=curve, learning_rate=curve, alignment=curve,
-        uniformity=curve, snapshots=snapshots,
-    )  # fmt: skip
-    texts = tuple(f"text {i}" for i in range(8))
-    recorded = RecordedTraining(lesson, texts, ("a", "b") * 4, "someone/encoder")
+    curves = np.tile(np.linspace(2, 1, steps)[:, None], 4)
+    lesson = Lesson(TrainingSettings(), steps=40, curves=curves, snapshots=snapshots)
+    recorded = RecordedTraining(lesson, "someone/encoder", "")
     write_recording(folder, recorded)
     return recorded
 
