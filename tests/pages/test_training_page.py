@@ -25,7 +25,6 @@ from neuralviz.training.record import (
     Lesson,
     RecordedTraining,
     TrainingEnded,
-    TrainingStep,
 )
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
@@ -176,7 +175,7 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
 @pytest.mark.parametrize(
     ("address", "answer"),
     [
-        ({"training_frozen": "3"}, "nothing is left to train"),
+        ({"training_frozen_blocks": "3"}, "nothing is left to train"),
         ({"training_longest": "1"}, "must not be shorter than the shortest"),
         ({"training_sentences": "9"}, "is long enough for a pair"),
     ],
