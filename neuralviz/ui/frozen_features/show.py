@@ -31,9 +31,9 @@ from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
-    find_visible_run,
+    find_current_run,
+    show_current_run,
     show_run_panel,
-    show_visible_run,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
 from neuralviz.ui.tables import put_upload_in_address
@@ -57,19 +57,18 @@ def show() -> None:
     task, looking, pressed = choose_ladder()
     if pressed:
         put_upload_in_address(KEY)
-    visible = find_visible_run(
-        RUNS, task, result_view_id(KEY), pressed=pressed, recorded=load_recorded_run()
-    )
-    if visible is not None:
-        sentences = RunSentences(start="Loading the model …")
-        show_visible_run(RUNS, visible, "Train", partial(_show_ladder, visible.run), sentences)
+    recorded = load_recorded_run()
+    run = find_current_run(RUNS, task, result_view_id(KEY), pressed=pressed, recorded=recorded)
+    if run is not None:
+        sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
+        show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if looking is not None:
         _show_layers(looking)
-    if visible is not None and visible.run.is_over and visible.run.result.results:
-        with dim_old_results(f"{KEY}-closer", not visible.is_current):
-            _show_numbers(visible.run.result)
-            _show_rung(visible.run)
-            _ask_two_texts(visible.run)
+    if run is not None and run.is_over and run.result.results:
+        with dim_old_results(f"{KEY}-closer", run.task != task):
+            _show_numbers(run.result)
+            _show_rung(run)
+            _ask_two_texts(run)
 
 
 def _drawing(model_id: str, **settings: str) -> Draw:
