@@ -93,14 +93,20 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         self, model: TextModel, texts: Sequence[str], watch: Watch, should_stop: ShouldStop
     ) -> Generator[LessonEvent, None, None]:
         """A step of each in turn; after the first, one look at the untrained weights."""
-        options = {"watch": watch, "watch_every": self.watch_every, "watch_before": False}
         started, was_looked_at = set[int](), False
         with ExitStack() as stack:
             runs = {}
             for number, settings in enumerate(self.settings):
                 folder = self.folder(number)
                 run = training.train(
-                    model, texts, settings, folder=folder, should_stop=should_stop, **options
+                    model,
+                    texts,
+                    settings,
+                    watch=watch,
+                    watch_every=self.watch_every,
+                    watch_before=False,
+                    folder=folder,
+                    should_stop=should_stop,
                 )
                 runs[number] = stack.enter_context(closing(run))
             while runs:

@@ -210,9 +210,9 @@ def _is_recording(recorded: RecordedTraining) -> bool:
     """Whether what was read from an untrusted file can be drawn."""
     lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
     steps = [snapshot.step for snapshot in snapshots]
-    shapes = {
-        (len(each.nearest), np.shape(each.accuracy), np.shape(each.right)) for each in snapshots
-    }
+    n_texts = {len(each.nearest) for each in snapshots}
+    n_layers = {0 if each.accuracy is None else len(each.accuracy) for each in snapshots}
+    n_right = {0 if each.right is None else len(each.right) for each in snapshots}
     return (
         isinstance(lesson.settings, TrainingSettings)
         and isinstance(recorded.model, str)
@@ -224,7 +224,7 @@ def _is_recording(recorded: RecordedTraining) -> bool:
         and lesson.curves.dtype.kind == "f"
         and all(map(_is_snapshot, snapshots))
         and steps == sorted(set(steps))
-        and len(shapes) <= 1  # same texts and layers throughout
+        and max(map(len, (n_texts, n_layers, n_right))) <= 1  # the same throughout
     )
 
 
