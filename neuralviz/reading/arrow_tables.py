@@ -237,7 +237,6 @@ def _measure_texts(texts: pa.Array) -> pa.Array:
 
 
 def _is_dictionary(kind: pa.DataType) -> bool:
-    """Whether a column holds texts by their numbers in a dictionary."""
     return types.is_dictionary(kind) and _is_text(kind.value_type)
 
 
@@ -323,7 +322,6 @@ def read_saved_columns(
 
 
 def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
-    """The columns of texts and labels of a data set, and their batches, in its order."""
     listed = _read_json(name, folder / STATE).get("_data_files") or []
     files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
     if not files or not all(map(_is_name, files)):

@@ -253,7 +253,6 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
 
 
 def _classify_cell(cell: str) -> str:
-    """What a cell that is not blank looks like."""
     cell = cell[:_TELLING]
     if _DATE.fullmatch(cell):
         return "date"
@@ -327,7 +326,6 @@ def rate_texts(values: Sequence[str]) -> int:
 
 
 def _is_repeated(filled: Sequence[str]) -> bool:
-    """Whether values come again and again, as labels do."""
     return len(filled) >= 4 and 2 * len(set(filled)) <= len(filled)
 
 

@@ -281,7 +281,6 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
-    """Refuse JSON and Markdown that are called CSV."""
     if is_json(lines[0].strip()):
         raise TextError(
             f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
@@ -293,7 +292,6 @@ def _check_is_table(name: str, lines: Sequence[str]) -> None:
 
 
 def _take_sample(lines: Iterator[Line]) -> list[Line]:
-    """Some of the lines, from the first that is not blank."""
     sample: list[Line] = []
     size = 0
     for number, line in lines:
@@ -335,7 +333,6 @@ def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
 
 
 def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -> list[_Division]:
-    """The first rows as each separator divides them that can."""
     texts = [line for _, line in lines]
     divisions = (
         _divide_rows(
@@ -437,7 +434,6 @@ def read_delimited(
 
 
 def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> list[str]:
-    """The fields of a record, as many as there are columns; none where it is left out."""
     row = record.fields
     if row is None:
         faults["unmatched"].append(record.line)

@@ -208,7 +208,6 @@ def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
 def _formula_notes(
     name: str, without: Mapping[int, Sequence[int]], table: Table, first_column: int
 ) -> tuple[str, ...]:
-    """Sentences on formulas without results; an error where a needed column has only them."""
     notes: tuple[str, ...] = ()
     for column, rows in without.items():
         index = column - first_column

@@ -139,7 +139,6 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
 
 
 def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
-    """Why an entry of a folder is not read; empty if it is."""
     if file.name.startswith("."):
         return "hidden"
     if is_folder:
@@ -161,7 +160,6 @@ def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
 
 
 def _join_files(read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
-    """The texts of several files with the labels of all, and those that say where each is from."""
     columns = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.columns))
     names = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.labels))
     labels: dict[str, list[str]] = {name: [] for name in names}

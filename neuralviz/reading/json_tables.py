@@ -101,7 +101,6 @@ def _parse_line(line: str) -> list[Any]:
 
 
 def _parse_objects(text: str) -> list[Any]:
-    """The objects that follow each other in a text, with blanks or commas between."""
     objects: list[Any] = []
     decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
     while place < len(text):
@@ -119,14 +118,12 @@ def _parse_whole(digits: str) -> int | str:
 
 
 def _starts_with_row(name: str, file: IO[bytes]) -> bool:
-    """Whether the first line is an object or a string."""
     with suppress(ValueError, RecursionError):
         return isinstance(_parse(_first_line(name, file)), dict | str)
     return False
 
 
 def _first_line(name: str, file: IO[bytes]) -> str:
-    """The first line that is not blank."""
     with closing(iter(TextLines(name, file))) as numbered:
         return next((line.strip() for _, line in numbered if line.strip()), "")
 
@@ -227,7 +224,6 @@ def _are_cells(rows: Sequence[Any]) -> bool:
 
 
 def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
-    """Whether the first of these lists names the columns."""
     header = find_header([list(map(cell_text, row)) for row in rows[:LOOKED_AT]])
     return header.place == 0 and header.is_clear
 
@@ -270,7 +266,6 @@ def _join_splits(name: str, splits: Mapping[str, Any]) -> Rows:
 
 
 def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a data frame that pandas wrote with the orient *split* or *tight*."""
     columns, data = frame["columns"], frame["data"]
     are_lists = isinstance(columns, list) and isinstance(data, list)
     if not are_lists or any(not isinstance(row, list) or len(row) != len(columns) for row in data):

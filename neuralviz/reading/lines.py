@@ -156,7 +156,6 @@ class TextLines:
             lines.detach()
 
     def _mend_line(self, line: str, number: int) -> str:
-        """The line with its bytes that are no UTF-8 as the letters of Windows-1252."""
         if line.isascii():
             return line
         if self._encoding == "utf-8-sig":
@@ -172,7 +171,6 @@ def _decode_as_windows(stray: re.Match[str]) -> str:
 
 
 def _find_encoding(head: bytes, is_cut: bool) -> str:
-    """The encoding of a file by what it begins with, as Python calls it."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding

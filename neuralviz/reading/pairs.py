@@ -81,7 +81,6 @@ def find_roles(
 def _check_roles(
     name: str, columns: Sequence[str], roles: Mapping[str, str], role_names: Sequence[str]
 ) -> None:
-    """Refuse roles that there are not, or whose columns a table does not have."""
     assigned = set()
     for role, title in roles.items():
         if role not in role_names:
@@ -266,7 +265,6 @@ FIVE, UNIT = Scale(0.0, 5.0), Scale(0.0, 1.0)
 
 
 def _find_common(scores: np.ndarray) -> Scale | None:
-    """The common scale of which scores reach the upper part."""
     lowest, highest = float(np.min(scores)), float(np.max(scores))
     is_rating = lowest == 1 or bool((np.mod(scores, 1) == 0).all())
     for low, high, threshold in _COMMON:

@@ -189,7 +189,6 @@ def is_json(first: str) -> bool:
 
 
 def _check_is_no_refusal(name: str, text: str) -> None:
-    """Refuse a short file that is a server's answer."""
     message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
     if text.startswith("{"):
         try:

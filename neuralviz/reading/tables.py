@@ -69,7 +69,6 @@ def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Itera
 
 
 def _drop_rows(name: str, table: Table, places: Collection[int], what: str) -> Table:
-    """A table without the rows at some places, and a note on them."""
     if not places:
         return table
     kept = [place for place in range(len(table)) if place not in places]
@@ -115,7 +114,6 @@ def _drop_descriptions(name: str, table: Table) -> Table:
 
 
 def _limit_rows(name: str, table: Table, max_rows: int | None) -> Table:
-    """The first rows, and a note where there are more."""
     if max_rows is None or len(table) <= max_rows:
         return table
     note = f"Limited to the first {many(max_rows, 'row')} of {name}."

@@ -280,7 +280,6 @@ def _find_kind(name: str, filled: Sequence[str]) -> str:
 
 
 def _join_lines(lines: Iterator[Line], mode: Mode) -> Iterator[Line]:
-    """What stands between blank lines, or all lines as one text."""
     held: list[str] = []
     start, size = 1, 0
     for number, line in lines:

@@ -208,7 +208,6 @@ def _check_size(name: str, n_rows: int, dim: int) -> None:
 
 
 def _check_vectors(name: str, vectors: np.ndarray) -> np.ndarray:
-    """[row, dim] float32, all of it finite."""
     _check_kind(name, vectors.dtype)
     if vectors.shape[1] < 2:
         raise TextError(f"The vectors in {name} have one value. They need at least 2.")
