@@ -70,7 +70,7 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
     found = measured.correlations
     cells = [row.label]
     for name in ("spearman", "kendall_c", "kendall_b"):
-        known = getattr(theirs, name, None)
+        known = theirs.values.get(name) if theirs else None
         cells.append(f"{getattr(found, name):.3f}" + (f" ({known:.3f})" if known else ""))
         if name == "spearman" and (bounds := measured.interval(name)):
             low, high = bounds
@@ -78,8 +78,8 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
         elif name == "spearman":
             cells.append("–")
     for name in ("pairs", "triplets"):
-        counted, known = getattr(measured, name), getattr(theirs, name, None)
-        beside = f" ({known.wrong:,})" if known else ""
+        counted, known = getattr(measured, name), theirs and theirs.values.get(f"{name}.wrong")
+        beside = f" ({known:,})" if known else ""
         cells.append(f"{counted.wrong:,}{beside}" if counted else "–")
     return f"| {' | '.join(cells)} |"
 

@@ -34,7 +34,7 @@ from neuralviz.evaluation.ladder_results import (
     best_rung,
     ladder_lines,
 )
-from neuralviz.evaluation.results import EMPTY_CELL
+from neuralviz.evaluation.yardsticks import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress

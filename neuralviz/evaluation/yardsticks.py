@@ -1,11 +1,10 @@
-"""What methods are compared by, who is ahead and how sure that is, and what goes most wrong."""
+"""The numbers that are measured: how they are read, written and compared, and who is ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
@@ -13,7 +12,6 @@ import scipy  # its parts are loaded when they are first used
 from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Bounds, finite_mean
-from neuralviz.evaluation.results import HIGHER, LOWER
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
 
@@ -23,40 +21,69 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.triplets import WorstTriplets
 
+EMPTY_CELL = "–"
+HIGHER, LOWER = "higher is better", "lower is better"
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
-WORST_PAIRS = 20
-FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-
-Quote = Callable[[str], str]
-"""Shortens and escapes a text."""
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """A number by which methods can be compared.
+class Column:
+    """A number of a measure's result, or an interval, as a column of tables."""
 
-    Attributes:
-        name: of it in `Measured.resampled`, where it is resampled.
-        title, short: as it is called in a sentence, and on a button.
-        better: `HIGHER` or `LOWER`.
-        is_share: whether it is written as a percentage.
-    """
-
-    name: str
-    title: str
-    short: str
     measure: Measure
-    better: str
-    is_share: bool
+    field: str  # of the result; also of what is in it, behind a full stop
+    head: str
+    form: str = ".3f"
+    better: str = ""  # `HIGHER`, `LOWER`, or nothing where neither is
+    total: str = ""  # field of the number that it is one of
+    group: str = ""  # what the measure is called in tables, if anything; {k} for neighbours
+
+    def find(self, measured: Measured) -> Any:
+        """The number or interval; None where there is none."""
+        if (self.measure, self.field) == ("correlations", "interval"):
+            return measured.interval("spearman")
+        result = getattr(measured, self.measure)
+        for name in self.field.split("."):
+            result = getattr(result, name, None)
+        return result
+
+    def is_measured(self, measured: Measured) -> bool:
+        """Whether there is a cell; of words without a letter there is an empty one."""
+        is_there = self.find(measured) is not None
+        return is_there or (self.field == "tfidf" and measured.probe is not None)
+
+    def name_group(self, measured: Measured) -> str:
+        return self.group.format(k=measured.neighbours.k if measured.neighbours else "")
+
+    def write_cell(self, measured: Measured) -> str:
+        value = self.find(measured)
+        if isinstance(value, tuple):
+            return " to ".join(number(bound, self.form) for bound in value)
+        if value is None or np.isnan(value):
+            return EMPTY_CELL
+        written = number(value, self.form)
+        if self.total:
+            written += f" of {getattr(getattr(measured, self.measure), self.total):,}"
+        return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick(Column):
+    """A number by which methods can be compared."""
+
+    name: str  # of it in `Measured.resampled`, where it is resampled
+    title: str  # as it is called in a sentence
+    short: str  # on a button
+    axis: str  # of its figure
+    is_share: bool = False  # whether it is written as a percentage
 
     def read(self, measured: Measured) -> float:
         """The number of a method; NaN where there is none."""
         if self.measure == "paraphrases":
             taus = [quality_map.kendall_c.ravel() for quality_map in measured.paraphrases]
             return finite_mean(np.concatenate([np.zeros(0), *taus]))
-        result = getattr(measured, self.measure)
-        field = {"pairs": "error", "triplets": "error", "correlations": self.name}
-        return getattr(result, field.get(self.measure, "accuracy"), np.nan)
+        value = self.find(measured)
+        return np.nan if value is None else float(value)
 
     @property
     def sign(self) -> int:
@@ -65,33 +92,77 @@ class Yardstick:
 
     def interval(self, measured: Measured) -> Bounds | None:
         """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
-        share = measured.accuracy_of(self.measure)
-        return measured.interval(self.name) if share is None else share.interval
+        return measured.interval(self.name)
 
     def chance(self, measured: Measured) -> float:
         """What guessing reaches."""
-        if (share := measured.accuracy_of(self.measure)) is not None:
-            return share.baseline
-        return 0.5 if self.better == LOWER else 0.0
+        guessing = 0.5 if self.better == LOWER else 0.0
+        return float(getattr(getattr(measured, self.measure), "baseline", guessing))
 
-    def write(self, value: float, digits: int | None = None) -> str:
+    def write(self, value: float) -> str:
         """A value as it is written in a sentence."""
-        if self.is_share:
-            return f"{number(100 * value, f'.{1 if digits is None else digits}f')}%"
-        return number(value, f".{2 if digits is None else digits}f")
+        return number(value, ".1%" if self.is_share else ".2f")
 
 
-YARDSTICKS = (
-    Yardstick("spearman", "Spearman correlation", "Spearman", "correlations", HIGHER, False),
-    Yardstick("kendall_c", "Kendall tau-c correlation", "tau-c", "correlations", HIGHER, False),
-    Yardstick("kendall_b", "Kendall tau-b correlation", "tau-b", "correlations", HIGHER, False),
-    Yardstick("pearson", "Pearson correlation", "Pearson", "correlations", HIGHER, False),
-    Yardstick("pairs", "pair error", "Pair error", "pairs", LOWER, True),
-    Yardstick("triplets", "triplet error", "Triplet error", "triplets", LOWER, True),
-    Yardstick("neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True),
-    Yardstick("probe", "probe accuracy", "Probe", "probe", HIGHER, True),
-    Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False),
+def _coefficient(name: str, short: str, title: str) -> Yardstick:
+    return Yardstick(
+        "correlations", name, short, ".3f", HIGHER,
+        name=name, title=f"{title} correlation", short=short, axis=f"{short} ↑",
+    )  # fmt: skip
+
+
+def _error(measure: Measure, title: str) -> tuple[Column, ...]:
+    error = Yardstick(
+        measure, "error", "error", ".2%", LOWER, group=measure, is_share=True,
+        name=measure, title=title, short=title.capitalize(), axis="error, % ↓",
+    )  # fmt: skip
+    return (
+        error,
+        Column(measure, "wrong", "broken", ",", LOWER, "total", measure),
+        Column(measure, "wrong_strict", "without ties", ",", LOWER, group=measure),
+        Column(measure, "same", "same", ".2f", group=measure),
+        Column(measure, "diff", "diff", ".2f", group=measure),
+    )
+
+
+def _accuracy(measure: Measure, title: str, short: str, group: str) -> tuple[Column, ...]:
+    accuracy = Yardstick(
+        measure, "accuracy", "accuracy", ".1%", HIGHER, group=group, is_share=True,
+        name=measure, title=f"{title} accuracy", short=short, axis="accuracy ↑",
+    )  # fmt: skip
+    words = Column(measure, "tfidf", "TF-IDF baseline", ".1%", group=group)
+    by_label, balanced = f"{group}, by label", "confusion.balanced_accuracy"
+    return (
+        accuracy,
+        Column(measure, "interval", "95% interval", ".1%", group=group),
+        Column(measure, "baseline", "majority baseline", ".1%", group=group),
+        *[words] * (measure == "probe"),
+        Column(measure, "confusion.macro_f1", "macro-F1", ".1%", HIGHER, group=by_label),
+        Column(measure, balanced, "balanced accuracy", ".1%", HIGHER, group=by_label),
+    )
+
+
+COLUMNS: tuple[Column, ...] = (
+    _coefficient("spearman", "Spearman", "Spearman"),
+    _coefficient("kendall_c", "tau-c", "Kendall tau-c"),
+    _coefficient("kendall_b", "tau-b", "Kendall tau-b"),
+    _coefficient("pearson", "Pearson", "Pearson"),
+    Column("correlations", "interval", "Spearman, 95% interval"),
+    *_error("pairs", "pair error"),
+    *_error("triplets", "triplet error"),
+    *_accuracy("neighbours", "k-NN", "k-NN", "{k}-NN"),
+    *_accuracy("probe", "probe", "Probe", "probe"),
+    Column("uniformity", "alignment", "alignment", better=LOWER, group="embeddings"),
+    Column("uniformity", "uniformity", "uniformity", better=LOWER, group="embeddings"),
 )
+NAMES = {column.field: column.head for column in COLUMNS[:4]}  # of coefficients
+YARDSTICKS = (
+    *(column for column in COLUMNS if isinstance(column, Yardstick)),
+    Yardstick(
+        "paraphrases", "", "", better=HIGHER,
+        name="paraphrases", title="mean tau-c", short="Mean tau-c", axis="tau-c ↑",
+    ),
+)  # fmt: skip
 
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
@@ -170,15 +241,12 @@ def explain_measures(results: Results, data: int, *, in_full: bool = True) -> li
 
 @dataclass(frozen=True)
 class Lead:
-    """How far a method is ahead of another on the same data.
-
-    ``interval`` is at 95%: of accuracies exact, else by paired bootstrap; None where nobody knows.
-    """
+    """How far a method is ahead of another on the same data."""
 
     first: str
     second: str
     value: float
-    interval: Bounds | None
+    interval: Bounds | None  # 95%: of accuracies exact, else by paired bootstrap; None if unknown
 
     @property
     def is_decided(self) -> bool:
@@ -220,18 +288,20 @@ def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lea
 
 def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
     """How far one method is ahead of another."""
-    bounds, sign = None, yardstick.sign
-    both = first.measured, second.measured
-    drawn = [measured.resampled.get(yardstick.name) for measured in both]
-    if first.measured.accuracy_of(yardstick.measure) is not None:
-        hits = [measured.right.get(yardstick.measure, np.zeros(0, bool)) for measured in both]
-        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
+    bounds, sign, both = None, yardstick.sign, (first.measured, second.measured)
+    told = [result.accuracies.get(yardstick.name) for result in both]
+    drawn = [result.resampled.get(yardstick.name) for result in both]
+    if told[0] is not None and told[1] is not None:
+        right = told[0].right, told[1].right
+        bounds = paired_share_interval(*right) if len(right[0]) == len(right[1]) > 0 else None
     elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(sign * drawn[0], sign * drawn[1])
     return Lead(first.label, second.label, sign * (first.value - second.value), bounds)
 
 
 # --- the worst cases ------------------------------------------------------------------------------
+
+WORST_PAIRS = 20
 
 
 @dataclass(frozen=True)
@@ -250,82 +320,27 @@ def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
         cases.append(_worst_pairs(data, measured))
     if measured.worst_triplets is not None:
         cases.append(_worst_triplets(data, measured.worst_triplets))
-    texts = [
+    missed = tuple(
         (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
         for miss in measured.outvoted
-    ]
-    cases.append(
-        Cases(
-            "Texts whose neighbours vote for a different label",
-            ("text", "label", "predicted label", "votes for the true label"),
-            tuple(texts),
-        )
     )
-    return [kind for kind in cases if kind.lines]
+    title = "Texts whose neighbours vote for a different label"
+    heads = ("text", "label", "predicted label", "votes for the true label")
+    return [kind for kind in (*cases, Cases(title, heads, missed)) if kind.lines]
 
 
-def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) -> str:
-    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
-
-    ``label`` of the method is marked up already.
-    """
-    if isinstance(data, ScoredData) and len(measured.products):
-        return _describe_worst_pair(data, measured, label, quote)
-    if measured.worst_triplets:
-        anchor, positive, alike, negative, unlike = _worst_triplets(
-            data, measured.worst_triplets
-        ).lines[0]
-        near, than = ("as near", "as") if alike == unlike else ("nearer", "than")
-        return (
-            f"{label} puts {quote(str(anchor))} {near} to {quote(str(negative))} {than} to "
-            f"{quote(str(positive))} of its own group."
-        )
-    if measured.outvoted:
-        worst = measured.outvoted[0]
-        return (
-            f"{label} takes {quote(data.texts[worst.text])} for {quote(worst.voted)}, but it is "
-            f"{quote(worst.label)}."
-        )
-    if measured.triplets is not None and not measured.triplets.wrong:
-        return f"With {label}, no triplet comes out wrong."
-    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
-        return f"With {label}, the nearest texts vote for the right label of every text."
-    return ""
-
-
-def _describe_worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) -> str:
-    away = _ranks_away(data, measured)
-    worst = int(np.abs(away).argmax())
-    if abs(away[worst]) < FAR * len(data.scores):
-        return f"{label} puts no pair far from its place by people's scores."
-    first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
-    cosine, others = measured.products[worst], np.delete(measured.products, worst)
-    if away[worst] < 0:
-        finds = f"{label} finds {(others > cosine).mean():.0%} of the other pairs more similar"
-    else:
-        share = (others < cosine).mean()
-        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
-    return (
-        f"{label} is furthest from people on {first} and {second}: they give it "
-        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
-        f"{number(float(cosine), '.2f')})."
-    )
-
-
-def _ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
+def ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
     """[pair] ranks by which the cosine similarity is too high, or with a minus too low.
 
     Pairs of equal score share all their ranks: within these, none is wrong.
     """
-    lowest, highest = (
-        scipy.stats.rankdata(data.scores, method=method) for method in ("min", "max")
-    )
+    lowest, highest = (scipy.stats.rankdata(data.scores, method=end) for end in ("min", "max"))
     rank = scipy.stats.rankdata(measured.products)
     return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)
 
 
 def _worst_pairs(data: ScoredData, measured: Measured) -> Cases:
-    away = np.abs(_ranks_away(data, measured))
+    away = np.abs(ranks_away(data, measured))
     rows = [row for row in np.argsort(-away, kind="stable")[:WORST_PAIRS] if away[row]]
     columns = (
         [data.texts[data.first[row]] for row in rows],
@@ -341,13 +356,10 @@ def _worst_pairs(data: ScoredData, measured: Measured) -> Cases:
 
 
 def _worst_triplets(data: DataSet, worst: WorstTriplets) -> Cases:
-    columns = (
-        [data.texts[row] for row in worst.anchor],
-        [data.texts[row] for row in worst.positive],
-        worst.alike.tolist(),
-        [data.texts[row] for row in worst.negative],
-        worst.unlike.tolist(),
+    anchor, positive, negative = (
+        [data.texts[row] for row in rows] for rows in (worst.anchor, worst.positive, worst.negative)
     )
+    columns = anchor, positive, worst.alike.tolist(), negative, worst.unlike.tolist()
     return Cases(
         "Worst broken triplets, one per anchor",
         ("anchor", "positive", "cosine (positive)", "negative", "cosine (negative)"),

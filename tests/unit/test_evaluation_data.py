@@ -294,14 +294,17 @@ def test_what_was_published_is_of_these_data_alone() -> None:
     assert find_published(data, "neural") is None
     sts = replace(data, benchmark="stsb")
     neural = find_published(sts, "neural")
-    assert (neural.model, neural.pairs.wrong) == ("bert-base-uncased", 17_893)
+    assert (neural.model, neural.values["pairs.wrong"]) == ("bert-base-uncased", 17_893)
     assert neural.source == "Tables 1, 3 and 4"
     mean = find_published(sts, "mean", "all-MiniLM-L6-v2")
-    assert (mean.triplets.wrong, mean.triplets.same, mean.triplets.shared) == (945, 0.84, 0.67)
-    assert find_published(sts, "mean", "sentence-transformers/all-mpnet-base-v2").spearman == 0.834
+    triplets = [mean.values[f"triplets.{name}"] for name in ("wrong", "same", "shared")]
+    assert triplets == [945, 0.84, 0.67]
+    mpnet = find_published(sts, "mean", "sentence-transformers/all-mpnet-base-v2")
+    assert (mpnet.model, mpnet.values["spearman"]) == ("all-mpnet-base-v2", 0.834)
     assert find_published(sts, "") is None
     other = find_published(replace(sts, dissimilar=3.0), "neural-B3")  # other pairs are dissimilar
-    assert (other.pairs, other.triplets.wrong, other.kendall_b) == (None, 582, 0.471)
+    assert "pairs.wrong" not in other.values
+    assert (other.values["triplets.wrong"], other.values["kendall_b"]) == (582, 0.471)
     assert other.source == "Tables 9 and 12"
     assert find_published(replace(data, benchmark="mrpc"), "neural") is None  # others were counted
 
@@ -313,8 +316,8 @@ def test_every_row_that_was_published_has_its_counts() -> None:
     for (benchmark, _), line in lines.items():
         for kind, totals in TOTALS.items():
             if benchmark in totals:
-                assert 0 < int(line[kind]) < totals[benchmark]
-                assert 0 < float(line[f"{kind}_diff"]) < float(line[f"{kind}_same"]) < 1
+                assert 0 < int(line[f"{kind}.wrong"]) < totals[benchmark]
+                assert 0 < float(line[f"{kind}.diff"]) < float(line[f"{kind}.same"]) < 1
 
 
 def test_neighbours_vote_on_labels() -> None:
