@@ -337,8 +337,7 @@ def labelled_data(
 ) -> LabelledData:
     """Texts with labels from columns; the same text with the same label counts once.
 
-    Raises:
-        TextError: there are fewer than two.
+    Raises TextError (there are fewer than two).
     """
     once = list(dict.fromkeys(zip(texts, labels, strict=True)))
     if len(once) < 2:

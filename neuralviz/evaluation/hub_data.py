@@ -54,10 +54,9 @@ def load_hub_data(
 ) -> DataSet:
     """Load ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it, as of `read_data`.
 
-    Raises:
-        NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
-        TextError: its format is none of those understood, or too little of it can be used.
-        SettingsError: as of `read_data`; or no data set is named.
+    Raises NeuralvizError (``datasets`` is not installed, or there is no network, or no such data
+    set), TextError (its format is none of those understood, or too little of it can be used) or
+    SettingsError (as of `read_data`; or no data set is named).
     """
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(
@@ -130,11 +129,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
 
 
 def _ask_for(repo: str) -> None:
-    """Find out in seconds, not in a row of retries, whether the hub can be reached.
-
-    Raises:
-        NeuralvizError: it cannot, and nobody said that a copy in the cache will do.
-    """
+    """Find out in seconds, not in a row of retries, whether the hub can be reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -159,11 +154,7 @@ def _as_table(columns: Columns) -> Table:
 
 
 def _of_lists(name: str, columns: Columns) -> GroupedData | None:
-    """A text with a list of texts in each row, which are a group; None for other columns.
-
-    An original is one of its group; a document is the anchor of its summaries, by machines or else
-    by people.
-    """
+    """A text with a list of texts in each row, which are a group; None for other columns."""
     list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
     if list_columns is None:
         return None

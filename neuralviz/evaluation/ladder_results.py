@@ -259,26 +259,19 @@ LADDER_FORMAT = RecordFormat(
 
 @dataclass(frozen=True)
 class LadderLine:
-    """A baseline, or a rung, on the test pairs; of several seeds, the mean.
-
-    Attributes:
-        rung: None for a baseline.
-        dev: Spearman on the dev pairs.
-        spearman, pearson: on the test pairs; NaN where they are undefined.
-        seeds: [seed] Spearman on the test pairs of each; none for a baseline.
-        interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
-            few of them.
-        published: Spearman of gpt2-medium; None for a baseline, and on other pairs than the test
-            pairs of STS-B.
-    """
+    """A baseline, or a rung, on the test pairs; of several seeds, the mean."""
 
     name: str
-    rung: Rung | None
-    dev: float
+    rung: Rung | None  # None for a baseline
+    dev: float  # Spearman on the dev pairs
+    # spearman, pearson: on the test pairs; NaN where they are undefined
     spearman: float
     pearson: float
-    seeds: tuple[float, ...]
+    seeds: tuple[float, ...]  # [seed] Spearman on the test pairs of each; none for a baseline
+    # of ``spearman``, 95%, over samples of such test pairs; None where there are too few of them
     interval: Bounds | None
+    # Spearman of gpt2-medium; None for a baseline, and on other pairs than the test pairs of
+    # STS-B
     published: float | None
 
     @property

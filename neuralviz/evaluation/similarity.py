@@ -69,8 +69,7 @@ class Similarity:
 def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
     """The products of [text, dim] vectors, with rows of NaN for texts that have none yet.
 
-    Raises:
-        NeuralvizError: a vector is infinite, or NaN in part.
+    Raises NeuralvizError (a vector is infinite, or NaN in part).
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     missing = np.isnan(vectors).all(axis=1)
@@ -225,10 +224,8 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     """Write a row for every method and every pair of different texts, as of `write_pieces`.
 
     The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
-    ``rank``, as of `Similarity.ranks`.
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    ``rank``, as of `Similarity.ranks`. Raises NeuralvizError (the file cannot be written; what was
+    at ``path`` is still there).
     """
     write_pieces(path, (piece for each in similarities for piece in _product_pieces(each, ids)))
 

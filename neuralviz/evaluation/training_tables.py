@@ -47,24 +47,19 @@ class TrainingTable:
 
 @dataclass(frozen=True, eq=False)
 class TrainingCell:
-    """What one row has reached with one seed. All accuracies are shares, 0 … 1.
-
-    Attributes:
-        seconds: that the steps took: the median of a step, times their number.
-        layers: [layer] 10-NN accuracy, each text by all others, cosine similarity.
-        epochs: the last layer's, before and after every epoch; None where it is not known, as the
-            process was killed between.
-        spaces: 10-NN accuracy of the last layer on a random tenth, whose neighbours are among the
-            rest (Table S2), by space and metric, such as ``whitened cosine``.
-    """
+    """What one row has reached with one seed. All accuracies are shares, 0 … 1."""
 
     row: str
     seed: int
     steps: int
-    seconds: float
+    seconds: float  # that the steps took: the median of a step, times their number
     diverged: bool
-    layers: tuple[float, ...]
+    layers: tuple[float, ...]  # [layer] 10-NN accuracy, each text by all others, cosine similarity
+    # the last layer's, before and after every epoch; None where it is not known, as the process
+    # was killed between
     epochs: tuple[float | None, ...]
+    # 10-NN accuracy of the last layer on a random tenth, whose neighbours are among the rest
+    # (Table S2), by space and metric, such as ``whitened cosine``
     spaces: Mapping[str, float]
 
     def numbers(self, columns: Columns) -> dict[str, float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ from neuralviz.plots.evaluation import grid_figure, line_figure, yardstick_figur
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
-    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"], lambda _model: 6)
+    model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
+    loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
+    return experiment_rows(experiment, {}, None, loaders)
 
 
 def some_pairs() -> ScoredData:
