@@ -11,9 +11,9 @@ No code of a data set is ever run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
@@ -28,8 +28,7 @@ PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
 
 
-@dataclass(frozen=True)
-class HubData:
+class HubData(NamedTuple):
     repo: str
     config: str | None
     split: str
@@ -73,7 +72,7 @@ def load_hub_data(
     label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)
     if data is None:
-        roles = {} if roles is None else dict(roles)
+        roles = dict(roles or {})
         scores = [column for column in _SCORES if column in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])

@@ -35,16 +35,12 @@ AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the pa
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an experiment's table: a way to embed.
-
-    Labels and keys, by which scripts find rows, are not alike in one experiment. ``published`` is
-    the name that the paper's tables have for it; empty where they have none.
-    """
+    """A row of an experiment's table: a way to embed. No two have the same label or key."""
 
     label: str
     spec: EmbedderSpec
-    key: str
-    published: str = ""
+    key: str  # by which scripts find it
+    published: str = ""  # the name that the paper's tables have for it
 
     @property
     def model(self) -> str:
@@ -88,10 +84,7 @@ DEFAULT_MEASURES = MeasureSettings()
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPlan:
-    """A table to fill: every row is measured on every data set.
-
-    Plans are equal when their `cache_key` is.
-    """
+    """A table to fill: every row on every data set. Plans are equal when their `cache_key` is."""
 
     data: tuple[DataSet, ...]
     rows: tuple[Row, ...]

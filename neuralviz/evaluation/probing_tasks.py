@@ -64,14 +64,12 @@ class ProbingTask(LabelledData):
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A way to make a task: ``make`` gives pairs of text and label, from texts and a generator.
-
-    ``question`` says what is asked, to end a sentence with; ``line`` says it in full.
-    """
+    """A way to make a task."""
 
     title: str
     line: str
-    question: str
+    question: str  # the same to end a sentence with
+    # pairs of text and label, of the data's name, the texts and a generator
     make: Callable[[str, Sequence[str], np.random.Generator], list[tuple[str, str]]]
 
 

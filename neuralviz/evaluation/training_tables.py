@@ -20,28 +20,21 @@ Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of a table; labels are not alike in one table.
-
-    A row that is not trained measures the encoder as it is before the first step. ``unseen`` leaves
-    the texts that are tested on out of the training.
-    """
+    """A row of a table; labels are not alike in one table."""
 
     label: str
     settings: TrainingSettings
-    is_trained: bool = True
-    unseen: bool = False
+    is_trained: bool = True  # else the encoder is measured as it is before the first step
+    unseen: bool = False  # whether the training leaves out the texts that are tested on
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table that is declared once; ``line`` says what it compares, and where the paper does.
+    """A table that is declared once."""
 
-    ``columns`` are what its numbers are, see `TrainingCell.numbers`. ``rows`` are made from the
-    settings that all rows share, and the number of the model's blocks.
-    """
-
-    line: str
-    columns: Columns
+    line: str  # what it compares, and where the paper does
+    columns: Columns  # what its numbers are
+    # from the settings that all rows share, and the number of the model's blocks
     rows: Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
 
 
