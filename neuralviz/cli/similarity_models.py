@@ -40,12 +40,13 @@ from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.models.trained import check_free_name
 from neuralviz.reading.pairs import read_pairs, read_text_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.kept import check_free_name
+from neuralviz.training.similarity.kept import KIND
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.words import many, number
 
@@ -106,7 +107,7 @@ def train_similarity(
 
     Features are saved, so the same command is faster the next time.
     """
-    name = None if output is None else check_free_name(output)
+    name = None if output is None else check_free_name(output, KIND)
     settings = LadderSettings(  # checked before anything is read
         pooling or "mean",  # type: ignore[arg-type]
         tuple(dict.fromkeys(rung or RUNGS)),  # type: ignore[arg-type]

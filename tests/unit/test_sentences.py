@@ -343,11 +343,10 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "other numbers of steps", lessons(crops, shorter)
     yield "before", lessons(replace(crops, snapshots=crops.snapshots[:1], is_over=False))
     yield "no labels", lessons(replace(crops, snapshots=()), label="")
-    yield "first step", lessons(replace(crops, snapshots=(), loss=crops.loss[:1]))
+    yield "first step", lessons(replace(crops, snapshots=(), curves=crops.curves[:1]))
     yield "diverged", lessons(replace(crops, diverged=True))
     yield "layers", training.describe_trained_layers(known)
     yield "moves", training.describe_moves(crops, new_neighbours(crops, 5))
-    yield "next", training.suggest_next(known)
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})

@@ -22,7 +22,7 @@ from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity import load_similarity_model, save_similarity_model
-from neuralviz.training.similarity.kept import FORMAT, check_free_name, similarity_models
+from neuralviz.training.similarity.kept import FORMAT, similarity_models
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
 NAME = "tone"
@@ -280,7 +280,7 @@ def test_an_encoder_and_a_similarity_model_never_share_a_name(
     trained_models.encoders_folder().joinpath("mine").mkdir(parents=True)
     (trained_models.encoders_folder() / "mine" / trained_models.RECORD_FILE).write_text("{}")
     with pytest.raises(SettingsError, match="already a model called “mine”"):
-        check_free_name("mine")
+        save_similarity_model(load_similarity_model(NAME), "mine")
 
 
 @pytest.mark.usefixtures("kept")

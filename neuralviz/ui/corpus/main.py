@@ -78,15 +78,14 @@ _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
 _SAVED = "The embeddings that were finished are saved. Press the button above to make the rest."
 _LOST = {
-    "crashed": f"The server ended while it was working on this corpus. {_SAVED}",
+    "requested": (
+        "The server ended while it was working on this corpus, or another one is still working on "
+        f"it. {_SAVED}"
+    ),
     "not begun": f"Work on this corpus did not begin. {_SAVED}",
     "stopped": f"Work on this corpus was stopped. {_SAVED}",
     "failed": f"Work on this corpus failed. {_SAVED}",
     "cut off": f"The process that worked on this corpus ended suddenly. {_SAVED}",
-    "elsewhere": (
-        "Another server of this machine is working on this corpus. Reload the page later to see "
-        "the map."
-    ),
 }
 _OUTDATED = " (the model has changed since the saved map was made)"
 

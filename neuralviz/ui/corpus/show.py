@@ -40,8 +40,7 @@ from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.corpus.lists import describe_view, share_neighbours
 from neuralviz.ui.corpus.opened import OpenMap
 from neuralviz.ui.corpus.search import SENTENCE, MapView, choose_row, hover_row, select
-from neuralviz.ui.figures import Download, show_figure
-from neuralviz.ui.live_figure import Handlers
+from neuralviz.ui.figures import Download, Handlers, show_figure
 from neuralviz.ui.page import plain
 from neuralviz.words import percent
 
@@ -291,7 +290,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         rows = drawing.rows if corpus.is_large else None
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
-    handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else "ignore")
+    handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
     if large is not None:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)

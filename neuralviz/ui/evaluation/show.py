@@ -47,7 +47,7 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
-from neuralviz.ui.runs import SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
@@ -76,11 +76,11 @@ def show() -> None:
         size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
         st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
     recorded = next((run for run in _load_recorded_runs().values() if run.task == task), None)
-    visible = find_visible_run(RUNS, task, view, pressed=pressed, recorded=recorded)
-    if visible is None:
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    if run is None:
         return
-    related = _load_recorded_runs() if visible.is_recorded else {}
-    show_visible_run(RUNS, visible, "Evaluate", partial(_show_state, related=related))
+    draw = partial(_show_state, related=_load_recorded_runs() if run is recorded else {})
+    show_current_run(RUNS, run, task, "Evaluate", draw, recorded=recorded)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
