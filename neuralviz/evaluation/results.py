@@ -16,6 +16,7 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
+from neuralviz.evaluation.columns import COLUMNS, EMPTY_CELL, HIGHER, LOWER, NAMES
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
 from neuralviz.evaluation.events import (
@@ -32,7 +33,6 @@ from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.published import Published, find_published
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
-from neuralviz.evaluation.yardsticks import COLUMNS, EMPTY_CELL, HIGHER, LOWER, NAMES
 from neuralviz.maps.neighbourhoods import Outvoted
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.store.writing import escape_formula

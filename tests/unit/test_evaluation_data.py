@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.columns import EXPLAINED
 from neuralviz.evaluation.data import (
     GroupedData,
     LabelledData,
@@ -29,7 +30,6 @@ from neuralviz.evaluation.tables import (
     make_data,
     read_data,
 )
-from neuralviz.evaluation.yardsticks import EXPLAINED
 from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table

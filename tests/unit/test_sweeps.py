@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import ScoredData, scored_data
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.measures import measure
@@ -20,7 +21,6 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.yardsticks import YARDSTICKS
 from neuralviz.plots.evaluation import grid_figure, line_figure, yardstick_figure
 
 

@@ -11,13 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.columns import EMPTY_CELL, Yardstick
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.yardsticks import (
-    EMPTY_CELL,
     Cases,
-    Yardstick,
     best_first,
     compute_leads,
     explain_measures,
