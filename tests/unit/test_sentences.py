@@ -278,9 +278,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
-    by_window = np.array([[1.0, 0.99], [0.98, 0.4]])
-    result: Any = SimpleNamespace(by_window=by_window, windows=[1, 2], layer_starts=[0, 1])
-    yield "settings of a text", layers.describe_settings(result)
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
               for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
