@@ -326,7 +326,7 @@ def _outputs(maker: RowMaker) -> tuple[Row, ...]:
 
 def _layer_by_layer(maker: RowMaker) -> tuple[Row, ...]:
     maker = maker.of_masked()
-    layers = range(maker.loaders["text"](maker.model_id).n_blocks + 1)
+    layers = range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1)
     return tuple(maker.make(f"layer {n}", "mean", layer=str(n)) for n in layers)
 
 

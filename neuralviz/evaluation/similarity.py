@@ -75,7 +75,7 @@ def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Simila
     units = unit_vectors(vectors)
     products = np.clip(units @ units.T, -1, 1)
     products[missing] = products[:, missing] = np.nan
-    return Similarity(method, tuple(texts), products.astype(np.float32), ~vectors.any(axis=1))
+    return Similarity(method, tuple(texts), products.astype(np.float32), (vectors == 0).all(1))
 
 
 def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
