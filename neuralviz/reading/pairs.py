@@ -384,7 +384,8 @@ def read_pairs(
         label: tuple(tidy(labelled.column(title)[place]) for place in rows.places)
         for label, title in titles.items()
     }
-    return ScoredPairs(*rows.texts, scores, (*rows.notes, *notes), labels)
+    first, second = rows.texts
+    return ScoredPairs(first, second, scores, (*rows.notes, *notes), labels)
 
 
 def _read_some_scores(
