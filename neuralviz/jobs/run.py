@@ -64,7 +64,7 @@ class Run(Generic[R]):
         self.n_events = 0
         self.gone_after = GONE_AFTER
         self.at_end: list[Callable[[Run[Any]], None]] = []
-        self._start_time = self._end_time = 0.0  # monotonic
+        self._start_time = self._end_time = 0.0  # monotonic, as all times below
         self._created = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
@@ -87,16 +87,15 @@ class Run(Generic[R]):
         *,
         status: Literal["done", "stopped"] = "done",
         finished: float = 0.0,
-        seconds: float = 0.0,
+        seconds: float = 0.0,  # of work
         number: int = 1,
         view: str = "",
     ) -> Run[R]:
-        """A run that ended earlier, after ``seconds`` of work."""
+        """A run that ended earlier."""
         run: Run[R] = cls(task, number=number, view=view)
-        run._result = result
+        run._result, run.status, run.is_reopened = result, status, True
         run._start_time, run._end_time = 1.0, 1.0 + seconds
-        run.status, run.started, run.finished = status, finished - seconds, finished
-        run.is_reopened = True
+        run.started, run.finished = finished - seconds, finished
         run._over_event.set()
         return run
 
@@ -149,8 +148,7 @@ class Run(Generic[R]):
             progress, moment, n_events = self.progress, self._last_event, self.n_events
             if not n_events or not progress.is_last:
                 return None
-            if self._last_part is None:
-                self._last_part = moment, n_events, progress.share
+            self._last_part = self._last_part or (moment, n_events, progress.share)
             began, n_before, share_before = self._last_part
         gained, measured = progress.share - share_before, moment - began
         if gained <= 0 or measured < MEASURED_SECONDS or n_events - n_before < MEASURED_EVENTS:
@@ -161,11 +159,7 @@ class Run(Generic[R]):
     def stop(self) -> None:
         """Ask the work to end, or not to begin; the result so far stays."""
         self._stop_asked.set()
-        with self._lock:
-            if self.status != "queued":
-                return
-            self._end("stopped")
-        self._call_at_end()
+        self._end("stopped", only_queued=True)
 
     def wait(self, seconds: float | None = None) -> bool:
         return self._over_event.wait(seconds)
@@ -217,24 +211,17 @@ class Run(Generic[R]):
             failure = Stopped()
         if failure is None or isinstance(failure, Stopped):
             failure = self._fold_failure or failure
-        status: Status = "failed"
-        error = None
         if failure is None:
-            status = "stopped" if self.is_stopping else "done"
+            self._end("stopped" if self.is_stopping else "done")
         elif isinstance(failure, Stopped):
-            status = "stopped"
+            self._end("stopped")
         elif isinstance(failure, NeuralvizError):
-            error = str(failure)
             self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
             self.was_cut_off = isinstance(failure, WorkerEndedError)
+            self._end("failed", str(failure))
         else:
             _log.error("A run failed: %s.", type(self.task).__name__, exc_info=failure)
-            error = describe_unexpected(failure)
-        with self._lock:
-            if self.is_over:
-                return
-            self._end(status, error)
-        self._call_at_end()
+            self._end("failed", describe_unexpected(failure))
 
     def carry_out(self) -> None:
         if not self.begin():
@@ -257,13 +244,14 @@ class Run(Generic[R]):
         except Exception as error:
             self._fold_failure = error
 
-    def _end(self, status: Status, error: str | None = None) -> None:
-        self.error = error
-        self.finished, self._end_time = time.time(), time.monotonic()
-        self.status = status
-        self._over_event.set()
-
-    def _call_at_end(self) -> None:
+    def _end(self, status: Status, error: str | None = None, *, only_queued: bool = False) -> None:
+        with self._lock:
+            if self.is_over or (only_queued and self.status != "queued"):
+                return
+            self.error = error
+            self.finished, self._end_time = time.time(), time.monotonic()
+            self.status = status
+            self._over_event.set()
         for listener in self.at_end:
             try:
                 listener(self)

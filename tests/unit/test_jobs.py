@@ -467,23 +467,6 @@ def test_owners_take_turns() -> None:
     assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
 
 
-def test_runs_start_in_the_order_that_was_foretold() -> None:
-    """The owner who has waited longer goes first in every round, not in the first alone."""
-    queue = RunQueue(max_running=1)
-    names = ("ben", "ann", "eve", "ann", "ben", "ann", "ben")
-    gates = [Gate(str(n)) for n in range(len(names))]
-    runs = [submit(queue, gate, owner=name) for gate, name in zip(gates, names, strict=True)]
-    for gate in gates[:2]:
-        gate.open.set()
-    assert gates[2].begun.wait(5)  # ben was started first, then ann, then eve, who is under way
-    foretold = sorted(runs[3:], key=queue.place_in_queue)
-    for gate in gates:
-        gate.open.set()
-    assert all(run.wait(10) for run in runs)
-    assert sorted(runs[3:], key=lambda run: run.started or 0) == foretold
-    assert [names[runs.index(run)] for run in foretold] == ["ben", "ann", "ben", "ann"]
-
-
 def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:
     queue, gate = RunQueue(), Gate()
     submit(queue, gate, owner="ann")
