@@ -17,7 +17,7 @@ from neuralviz.evaluation.data import scored_data
 from neuralviz.evaluation.plan import EvaluationPlan, Row
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
-from neuralviz.jobs import run as runs
+from neuralviz.jobs import task as runs
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence, stream_events
