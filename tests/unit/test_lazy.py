@@ -21,7 +21,7 @@ from neuralviz.locks import NamedLocks
 from neuralviz.maps import projection as map_settings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
+from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
@@ -103,14 +103,14 @@ def test_few_columns_of_a_large_corpus_are_held(tmp_path: Path, monkeypatch) -> 
     offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)
-    assert corpus.span("n0") == Span(0.0, 14.5, is_whole=False)
+    assert corpus.span("n0") == (0.0, 14.5)
     assert corpus.sizes("t0") == {"a": 15, "b": 15}
     for name in (*numbers, *topics):
         _ = corpus.numbers(name) if name in numbers else corpus.codes(name)
     held = [value for lazy in (corpus.parts, corpus.columns) for value in lazy._values.values()]
     parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
     assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
-    assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
+    assert corpus.span("n3")[1] == 17.5 and n_read["n3"] == 2  # not read for its ends again
 
 
 @dataclass(frozen=True)

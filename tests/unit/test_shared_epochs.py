@@ -55,7 +55,7 @@ def loaders(model: LanguageModel) -> dict:
 
 def table(*epochs: str, **options: str) -> tuple[Row, ...]:
     """Rows of a table by epochs."""
-    rows = experiment_rows("epochs", options, "tiny", lambda _id: (), lambda _id: 6)
+    rows = experiment_rows("epochs", options, "tiny")
     return tuple(
         row for row in rows if dict(row.spec.options).get("epochs", 10) in map(int, epochs)
     )

@@ -11,17 +11,16 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.columns import EMPTY_CELL, Yardstick
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.results import EMPTY_CELL, Results
+from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.yardsticks import (
     Cases,
-    Yardstick,
     best_first,
     compute_leads,
     explain_measures,
     worst_cases,
-    worst_in_words,
     yardsticks_of,
 )
 from neuralviz.headlines import evaluation as headlines
@@ -274,7 +273,7 @@ def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> No
     sentences = {
         label: sentence
         for _, label, measured in results.finished(0)
-        if (sentence := worst_in_words(data, measured, name(label), quote))
+        if (sentence := headlines.describe_worst(data, measured, name(label), quote))
     }
     if not sentences:
         return

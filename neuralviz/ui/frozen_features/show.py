@@ -16,12 +16,11 @@ from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
 from neuralviz.headlines import ladder as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, TwoScores, make_similarity_models
-from neuralviz.paths import similarity_models_folder
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
-from neuralviz.training.similarity.kept import check_free_name, model_path
+from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
@@ -255,8 +254,7 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
 
     def save(name: str) -> Path:
         models = {model.trained.settings.rung: model for model in _similarity_models(run)}
-        similarity.save_similarity_model(models[rung], check_free_name(name))
-        return similarity_models_folder()
+        return similarity.save_similarity_model(models[rung], name).parent
 
     st.markdown("**Save this rung as a similarity model**")
     for warning in headlines.warn_of_rung(run.result, rung):

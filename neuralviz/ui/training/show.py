@@ -28,6 +28,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.training.record import (
+    CURVES,
     Lesson,
     NewNeighbours,
     RecordedTraining,
@@ -149,7 +150,6 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
         return
     if any(lesson.maps is not None for lesson in lessons):
         _show_moves(run, lessons, provenance)
-    st.markdown(headlines.suggest_next(lessons))
     if not is_recorded:
         with hide_on_stage("training-save"):
             _offer_to_save(task, lessons)
@@ -201,19 +201,13 @@ def _describe_measuring(measured: Sequence[Lesson]) -> str:
 
 
 def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
-    return pd.concat(
-        pd.DataFrame(
-            {
-                "pairs": lesson.settings.pairs,
-                "step": range(1, lesson.step + 1),
-                "loss": lesson.loss,
-                "learning_rate": lesson.learning_rate,
-                "alignment": lesson.alignment,
-                "uniformity": lesson.uniformity,
-            }
-        )
-        for lesson in lessons
-    )
+    tables = []
+    for lesson in lessons:
+        table = pd.DataFrame(lesson.curves, columns=CURVES)
+        table.insert(0, "pairs", lesson.settings.pairs)
+        table.insert(1, "step", range(1, lesson.step + 1))
+        tables.append(table)
+    return pd.concat(tables)
 
 
 def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
@@ -465,16 +459,16 @@ def open_folder() -> None:
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
-    lesson = recorded.lesson
+    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
+    n_texts = len(snapshots[-1].nearest) if snapshots else 0
     settings = {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"}
     st.subheader(plain(Path(folder).name), anchor=False)
     state = "finished" if lesson.is_over else "so far"
     st.caption(
         plain(
             f"{folder}: {many(lesson.step, 'step')} of {lesson.steps:,}, {state}; "
-            f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
+            f"{many(len(snapshots), 'snapshot')} of {many(n_texts, 'text')}."
         )
     )
-    sentence = headlines.describe_lessons([lesson], "label" if recorded.labels else "")
-    provenance = About("A recorded training", settings)
-    _show_lessons(FOLDER, sentence, [lesson], "label", provenance)
+    sentence = headlines.describe_lessons([lesson], "label")
+    _show_lessons(FOLDER, sentence, [lesson], "label", About("A recorded training", settings))
