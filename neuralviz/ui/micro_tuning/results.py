@@ -224,7 +224,6 @@ def list_embeddings(record: RunRecord) -> pd.DataFrame:
 
 
 def _offer_one_step(record: RunRecord, key: str) -> None:
-    """A button that compares a run of several epochs with its gradient and its first epoch."""
     pressed = st.button(
         "Compare with one step",
         icon=":material/compare_arrows:",
