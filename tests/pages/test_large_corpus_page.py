@@ -43,9 +43,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
-    monkeypatch.setattr(
-        shared, "_models", Lazy(freeze=False)
-    )  # a loaded one would see that it made no vector here
+    # a loaded one would see that it made no vector here
+    monkeypatch.setattr(shared, "_models", Lazy(freeze=False))
     _open_corpus.clear()
     _open_map.clear()
     store = CorpusStore()

@@ -26,9 +26,8 @@ def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(f"neuralviz.models.{name}", lambda _: tiny)
     for kind in ("masked", "text"):
         monkeypatch.setitem(LOADERS, kind, lambda _: tiny)
-    monkeypatch.setattr(
-        "neuralviz.models.shared._models", Lazy(freeze=False)
-    )  # those that other tests loaded
+    # those that other tests loaded
+    monkeypatch.setattr("neuralviz.models.shared._models", Lazy(freeze=False))
     # it could be micro-tuned, which the sentence encoder that it stands in for cannot
     monkeypatch.setattr("neuralviz.evaluation.ladder.MOST_TUNED_ON", 0)
 
