@@ -134,9 +134,8 @@ def embed_on_cluster(
             is_first[np.unique(keys, return_index=True)[1]] = True
             for attempt in range(TRIES + 1):
                 is_missing = is_first & ~store.vectors.has_vectors(kept, keys)
-                is_missing[[row - start for row in left_out if 0 <= row - start < len(keys)]] = (
-                    False
-                )
+                skipped = [row - start for row in left_out if 0 <= row - start < len(keys)]
+                is_missing[skipped] = False
                 if attempt == 0:
                     n_found += int(is_first.sum() - is_missing.sum())
                     yield make_event(n_found + n_embedded)
@@ -147,22 +146,8 @@ def embed_on_cluster(
                 batches = _plan_missing(store, corpus, start, is_missing, should_stop)
                 n = min(-(-len(batches) // (n_embedders * UNITS_EACH)), largest // BATCH_SIZE)
                 groups = [batches[i : i + n] for i in range(0, len(batches), n)]
-                units = [
-                    (
-                        rows := np.concatenate(group),
-                        list(map(len, group)),
-                        keys[rows - start].tobytes(),
-                    )
-                    for group in groups
-                ]
-                embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
-                    EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
-                    fn_constructor_args=arguments,
-                    compute=ActorPoolStrategy(size=min(n_embedders, len(units))),
-                    num_cpus=1,
-                    num_gpus=1 if cluster.n_gpus else None,
-                    **avoided.options,
-                )
+                units = [_make_unit(group, keys, start) for group in groups]
+                embedded = _hand_out(units, arguments, n_embedders, cluster.n_gpus > 0, avoided)
                 failures: list[UnitResult] = []
                 with closing(_commit_in_time(embedded, commit, commit_every)) as results:
                     for result in results:
@@ -227,6 +212,31 @@ def plan_batches(
     different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
     first = different.first_places(np.arange(len(different)))
     return [start + first[batch] for batch in different.batches(is_missing[first], BATCH_SIZE)]
+
+
+def _make_unit(
+    batches: Sequence[np.ndarray], keys: np.ndarray, start: int
+) -> tuple[np.ndarray, list[int], bytes]:
+    """What `EmbedUnits.embed` takes; ``keys`` are those of a round that begins at ``start``."""
+    rows = np.concatenate(batches)
+    return rows, list(map(len, batches)), keys[rows - start].tobytes()
+
+
+def _hand_out(
+    units: Sequence[Any],
+    arguments: Sequence[Any],
+    n_embedders: int,
+    on_gpus: bool,
+    avoided: AvoidedMachines,
+) -> ray.data.Dataset:
+    return ray.data.from_items(list(units), override_num_blocks=len(units)).map(
+        EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
+        fn_constructor_args=arguments,
+        compute=ActorPoolStrategy(size=min(n_embedders, len(units))),
+        num_cpus=1,
+        num_gpus=1 if on_gpus else None,
+        **avoided.options,
+    )
 
 
 def _commit_in_time(

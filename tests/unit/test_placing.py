@@ -30,9 +30,8 @@ from neuralviz.maps.mapping import (
     make_map,
     place_on_processes,
 )
-from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbourhoods import knn_accuracy
-from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
+from neuralviz.maps.neighbours import NearGroups, find_neighbours, nearest, neighbours_of_points
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
@@ -183,8 +182,6 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
     monkeypatch.setattr(searching, "MOST_FETCHED", 3)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
-    monkeypatch.setattr(searching, "read_index", lambda *_: None)
-    assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 
 
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
@@ -257,7 +254,8 @@ def test_processes_end_with_the_one_that_started_them(
         from functools import partial
         from pathlib import Path
         from neuralviz.maps.mapping import Fitting, make_map, place_on_processes
-                from neuralviz.store.corpora import CorpusStore
+        from neuralviz.maps.projection import ProjectionSettings
+        from neuralviz.store.corpora import CorpusStore
 
         def tell(event):
             if event.n_done:

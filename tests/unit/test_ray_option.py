@@ -25,13 +25,11 @@ ROOT = Path(__file__).parents[2]
         (["--ray", "a.csv"], ["--ray=local", "a.csv"]),
         (["--ray", "s3://bucket/a"], ["--ray=local", "s3://bucket/a"]),
         (["--ray", "auto", "a.csv"], ["--ray=auto", "a.csv"]),
-        (["--ray", "10.0.0.1:6379", "a"], ["--ray=10.0.0.1:6379", "a"]),
         (["--ray", "[::1]:6379"], ["--ray=[::1]:6379"]),
         (["--ray=head:6379", "a"], ["--ray=head:6379", "a"]),
         (["--ray", "--method", "mean", "a"], ["--ray=local", "--method", "mean", "a"]),
         (["--ray", "10.0.0.1", "a"], ["--ray=10.0.0.1", "a"]),
         (["--ray", "head:port", "a"], ["--ray=head:port", "a"]),
-        (["--ray", "localhost", "a"], ["--ray=localhost", "a"]),
         (["--ray", "ray://head", "a"], ["--ray=ray://head", "a"]),
         (["--ray", "1.5.csv"], ["--ray=local", "1.5.csv"]),
         (["--", "--ray"], ["--", "--ray"]),
@@ -60,16 +58,14 @@ def run(*arguments: str, **env: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_named", [True, False])
-def test_an_address_where_something_else_answers(is_named: bool):
+def test_an_address_where_something_else_answers():
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        env = {} if is_named else {"RAY_ADDRESS": address}
-        option = address if is_named else "auto"
-        code, message = run("add", "sample_data/topics.csv", "--ray", option, **env)
+        command = ("add", "sample_data/topics.csv", "--ray", "auto")
+        code, message = run(*command, RAY_ADDRESS=address)
     assert (code, f"No Ray cluster answers at {address}." in message) == (2, True)
 
 
