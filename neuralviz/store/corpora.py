@@ -28,6 +28,7 @@ from neuralviz.store.database import (
     all_rows,
     current_time,
     key_in,
+    read_rows,
 )
 from neuralviz.store.files import corpus_view, folder_error, forget_results
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts
+    from neuralviz.store.database import Rows
 
 FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
@@ -44,7 +46,6 @@ STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
-Rows = Sequence[int] | np.ndarray
 KEYS_AT_ONCE = 1 << 22  # counted in one pass
 MAX_NAME = 80  # characters
 _adding = threading.Lock()  # for sessions that start at the same time
@@ -78,29 +79,6 @@ def corpus_rows(
             **{f"label_{place}": pa.array(v, STRINGS) for place, v in enumerate(labels)},
         }
     )
-
-
-def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
-    """Read one column, all of it in row order or only ``rows``."""
-    if rows is None:
-        rows_read = all_rows(table.search().select([name]).with_row_id(True))
-        place = rows_read["_rowid"].to_numpy()
-        values = rows_read[name]
-        if len(place) and (place[1:] < place[:-1]).any():
-            values = values.take(pa.array(np.argsort(place)))
-    else:
-        values = _read_rows(table, name, np.asarray(rows, dtype=np.int64))
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-
-
-def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
-    different, places = np.unique(rows, return_inverse=True)
-    if not len(different):
-        return table.schema.empty_table()[name]
-    values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
-    if len(values) < len(different):
-        raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return values.take(pa.array(places))
 
 
 def row_ids(table: Table) -> np.ndarray:
@@ -412,7 +390,8 @@ class CorpusStore:
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         with self.database.reading(missing=describe_deleted(corpus)):
-            return read_column(self.database.open(texts_table(corpus)), name, rows)
+            table = self.database.open(texts_table(corpus))
+            return read_rows(table, [name], rows)[name].combine_chunks()
 
 
 def tidy_name(name: str) -> str:
