@@ -260,17 +260,3 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
     assert recall(found, nearest(vectors, queries, 5)) >= 0.95
-
-
-def test_a_deleted_corpus_is_a_sentence(store: CorpusStore):
-    corpus, embedder = add(store, "gone", names("g", 600), in_groups(600))
-    add(store, "stays", names("s", 600), in_groups(600, 1))
-    indexed(store.database, embedder)
-    store.delete(corpus)
-    for ask in (
-        lambda: nearest_in_corpus(store, corpus, embedder, in_groups(1), 3),
-        lambda: rows_of_keys(store, corpus, text_keys(["1"])),
-        lambda: index_texts(store, corpus, smallest=FEW),
-    ):
-        with pytest.raises(StoreError, match="“gone” was deleted in the meantime"):
-            ask()
