@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,14 +37,25 @@ from neuralviz.evaluation.training_tables import (
     training_numbers,
     training_table,
 )
-from neuralviz.headlines.training import trained_part
+from neuralviz.headlines.training import (
+    describe_lessons,
+    describe_trained_layers,
+    trained_part,
+)
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.store.writing import write_text
 from neuralviz.training.kept import training_folder
-from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.record import (
+    Lesson,
+    LessonChange,
+    TrainingEnded,
+    TrainingStarted,
+    TrainingStep,
+    make_change,
+)
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
@@ -52,7 +63,6 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
-    from neuralviz.training.snapshots import Snapshot
 
 CHUNK_LINES = {
     "sentences": "Sentences of a chunk.",
@@ -133,7 +143,7 @@ def _train(
     corpus: str,
     output: str,
     model_id: str,
-    labels: str | None,
+    label: str | None,
     settings: TrainingSettings,
     as_json: bool,
 ) -> None:
@@ -142,38 +152,52 @@ def _train(
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
     texts = store.texts(saved_corpus)
-    watch = Watch(texts, store.label_names(saved_corpus, labels)) if labels is not None else None
+    watch = Watch(texts, store.label_names(saved_corpus, label)) if label is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
         training.check_family_can_be_saved(model, settings)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
-    last, untrained = None, None
-    with stop_on_interrupt() as should_stop:
-        events = training.train(
-            model,
-            texts,
-            settings,
-            watch=watch,
-            watch_every=None,
-            folder=checkpoints,
-            should_stop=should_stop,
+    changes: list[LessonChange] = []
+    untrained, result = None, None
+    with stop_on_interrupt() as should_stop, suppress(Stopped):
+        if watch is not None:
+            with status("Measuring the whole model, untrained …"):
+                untrained = training.measure_untrained(
+                    model, settings, watch, kept_vectors(), should_stop
+                )
+        with progress_bars() as bars:
+            bar = bars.add_task("training", total=None)
+            for event in training.train(
+                model,
+                texts,
+                settings,
+                watch=watch,
+                watch_every=None,
+                folder=checkpoints,
+                should_stop=should_stop,
+            ):
+                changes.append(make_change(event))
+                if as_json:
+                    typer.echo(json.dumps(event_json(event, untrained)))
+                elif isinstance(event, TrainingStarted):
+                    message = _describe_start(event, settings)
+                    bars.console.print(message, highlight=False, markup=False)
+                elif isinstance(event, TrainingStep):
+                    bars.update(bar, description=f"loss {event.loss:.3f}")
+                if isinstance(event, TrainingEnded):
+                    result = event.result
+                else:
+                    bars.update(bar, total=event.steps, completed=event.step)
+    lesson = Lesson(settings, untrained=untrained).having(changes)
+    if result is None or result.is_stopped:
+        if not lesson.step:
+            raise stop("Stopped before the first step.")
+        raise stop(
+            f"Stopped after {many(lesson.step, 'step')} of {lesson.steps:,}. Run the same command "
+            "again to resume."
         )
-        try:
-            if watch is not None:
-                with status("Measuring the whole model, untrained …"):
-                    untrained = training.measure_untrained(
-                        model, settings, watch, kept_vectors(), should_stop
-                    )
-            with _show_training(as_json, trained_part(settings), untrained) as show:
-                for last in events:
-                    show(last)
-        except Stopped as stopped:
-            n_steps = last.step if isinstance(last, TrainingStep) else 0
-            raise _stop_training(n_steps, "") from stopped
-    assert isinstance(last, TrainingEnded)
-    result = last.result
-    if result.is_stopped:
-        raise _stop_training(result.step, f" of {result.steps:,}")
+    if not as_json:
+        print_message(_describe_end(lesson, label or ""))
     try:
         training.save_encoder(result, model, encoders_folder() / name)
     except NeuralvizError as error:
@@ -188,45 +212,7 @@ def _train(
     print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
 
 
-def _stop_training(n_steps: int, total: str) -> typer.Exit:
-    if not n_steps:
-        return stop("Stopped before the first step.")
-    return stop(
-        f"Stopped after {many(n_steps, 'step')}{total}. Run the same command again to resume."
-    )
-
-
-@contextmanager
-def _show_training(
-    as_json: bool, part: str, untrained: float | None
-) -> Iterator[Callable[[TrainingEvent], None]]:
-    """Yield a function that shows events, as JSON or a bar; ``untrained`` is 0 … 1."""
-
-    def show_json(event: TrainingEvent) -> None:
-        line = event_json(event)
-        if isinstance(event, TrainingStarted):
-            line["whole_model_untrained"] = untrained
-        typer.echo(json.dumps(line))
-
-    if as_json:
-        yield show_json
-        return
-    with progress_bars() as bars:
-        bar = bars.add_task("training", total=None)
-
-        def show(event: TrainingEvent) -> None:
-            if isinstance(event, TrainingStarted):
-                bars.console.print(_describe_start(event, part), highlight=False)
-                bars.update(bar, total=event.steps, completed=event.step)
-            elif isinstance(event, TrainingStep):
-                bars.update(bar, completed=event.step, description=f"loss {event.loss:.3f}")
-            else:
-                bars.console.print(_describe_end(event, untrained), highlight=False)
-
-        yield show
-
-
-def event_json(event: TrainingEvent) -> dict[str, Any]:
+def event_json(event: TrainingEvent, untrained: float | None = None) -> dict[str, Any]:
     """An event for ``--json``: accuracies 0 … 1 by layer; None if missing or no number."""
     if isinstance(event, TrainingStarted):
         values: dict[str, Any] = {
@@ -235,6 +221,7 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
             "steps": event.steps,
             "texts": event.n_pairs,
             "measured": event.measured,
+            "whole_model_untrained": untrained,
         }
     elif isinstance(event, TrainingStep):
         numbers = {name: getattr(event, name) for name in _STEP_NUMBERS}
@@ -248,36 +235,24 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
     return {**values, "accuracy": None if accuracy is None else accuracy.tolist()}
 
 
-def _describe_start(event: TrainingStarted, part: str) -> str:
-    message = f"Training {part}: {many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
-    if event.step:
-        message += f" Resuming after {many(event.step, 'step')}."
-    if event.skipped:
-        message += f" {event.skipped}"
-    if event.snapshot is not None and event.snapshot.accuracy is not None:
-        message += f" {event.measured} {_describe_accuracy('Before', event.snapshot)}"
-    return message
+def _describe_start(event: TrainingStarted, settings: TrainingSettings) -> str:
+    sizes = f"{many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
+    resuming = f"Resuming after {many(event.step, 'step')}." if event.step else ""
+    sentences = (resuming, event.skipped, event.measured)
+    return " ".join(filter(None, [f"Training {trained_part(settings)}: {sizes}", *sentences]))
 
 
-def _describe_end(event: TrainingEnded, untrained: float | None) -> str:
-    first, last = (number(float(event.result.loss[i]), ".3f") for i in (0, -1))
-    message = f"Loss: {first} at first, {last} at last."
-    snapshot = event.snapshot
-    if untrained is not None and snapshot is not None and snapshot.accuracy is not None:
-        than = "does better" if untrained > snapshot.accuracy[-1] else "has no more"
-        message += f" The whole model, untrained, {than}: {untrained:.1%}."
-    return f"{message} {_describe_accuracy('After', snapshot)}".rstrip()
-
-
-def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
-    if snapshot is None or snapshot.accuracy is None:
-        return ""
-    best = int(snapshot.accuracy.argmax())
-    layer_note = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # tables have no layers
-    message = f"{moment}, 10-NN accuracy{layer_note}: {snapshot.accuracy[-1]:.1%}"
-    if best != len(snapshot.accuracy) - 1:
-        message += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"
-    return f"{message}."
+def _describe_end(lesson: Lesson, label: str) -> str:
+    """The loss, and what the page says of the training."""
+    first, last = (number(float(lesson.loss[i]), ".3f") for i in (0, -1))
+    sentences = [f"Loss: {first} at first, {last} at last."]
+    if len(lesson.accuracy):
+        sentences.append(describe_lessons([lesson], label))
+        if lesson.untrained is not None:
+            sentences.append(f"The whole model, untrained: {lesson.untrained:.1%}.")
+        if lesson.accuracy.shape[1] > 1:  # tables have no layers
+            sentences.append(describe_trained_layers([lesson]))
+    return " ".join(sentences).replace("**", "").replace("\n\n", " ")
 
 
 # --- tables of the crops paper -------------------------------------------------------------------

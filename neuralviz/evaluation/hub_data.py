@@ -11,9 +11,9 @@ No code of a data set is ever run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
@@ -28,8 +28,7 @@ PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
 
 
-@dataclass(frozen=True)
-class HubData:
+class HubData(NamedTuple):
     repo: str
     config: str | None
     split: str
@@ -54,10 +53,9 @@ def load_hub_data(
 ) -> DataSet:
     """Load ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it, as of `read_data`.
 
-    Raises:
-        NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
-        TextError: its format is none of those understood, or too little of it can be used.
-        SettingsError: as of `read_data`; or no data set is named.
+    Raises NeuralvizError (``datasets`` is not installed, or there is no network, or no such data
+    set), TextError (its format is none of those understood, or too little of it can be used) or
+    SettingsError (as of `read_data`; or no data set is named).
     """
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(
@@ -74,7 +72,7 @@ def load_hub_data(
     label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)
     if data is None:
-        roles = {} if roles is None else dict(roles)
+        roles = dict(roles or {})
         scores = [column for column in _SCORES if column in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])
@@ -130,11 +128,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
 
 
 def _ask_for(repo: str) -> None:
-    """Find out in seconds, not in a row of retries, whether the hub can be reached.
-
-    Raises:
-        NeuralvizError: it cannot, and nobody said that a copy in the cache will do.
-    """
+    """Find out in seconds, not in a row of retries, whether the hub can be reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -159,11 +153,7 @@ def _as_table(columns: Columns) -> Table:
 
 
 def _of_lists(name: str, columns: Columns) -> GroupedData | None:
-    """A text with a list of texts in each row, which are a group; None for other columns.
-
-    An original is one of its group; a document is the anchor of its summaries, by machines or else
-    by people.
-    """
+    """A text with a list of texts in each row, which are a group; None for other columns."""
     list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
     if list_columns is None:
         return None

@@ -20,10 +20,12 @@ from neuralviz.maps.neighbourhoods import K
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.models.shared import Loaders
 
 KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
@@ -33,16 +35,12 @@ AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the pa
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an experiment's table: a way to embed.
-
-    Labels and keys, by which scripts find rows, are not alike in one experiment. ``published`` is
-    the name that the paper's tables have for it; empty where they have none.
-    """
+    """A row of an experiment's table: a way to embed. No two have the same label or key."""
 
     label: str
     spec: EmbedderSpec
-    key: str
-    published: str = ""
+    key: str  # by which scripts find it
+    published: str = ""  # the name that the paper's tables have for it
 
     @property
     def model(self) -> str:
@@ -59,21 +57,14 @@ class Row:
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """What is measured, and how.
+    """What is measured, and how."""
 
-    Attributes:
-        measures: ``all`` for all that the data are made for; empty for all of these but the slow
-        ones. k: neighbours that vote on a label. resamples: of the bootstrap intervals, 200 to
-        100,000, or 0 for none; else SettingsError. seed: of all that is drawn: bootstrap samples,
-        and pairs and texts where there are many. max_compared: relations that are compared one by
-        one, for what methods break in common.
-    """
-
+    # "all" for all that the data are made for; empty for all of these but the slow ones
     measures: tuple[Measure | Literal["all"], ...] = ()
-    k: int = K
-    resamples: int = RESAMPLES
-    seed: int = 0
-    max_compared: int = MAX_COMPARED
+    k: int = K  # neighbours that vote on a label
+    resamples: int = RESAMPLES  # of the bootstrap intervals; 0 for none
+    seed: int = 0  # of all that is drawn: bootstrap samples, and pairs and texts of many
+    max_compared: int = MAX_COMPARED  # relations compared one by one, for what methods share
 
     def __post_init__(self) -> None:
         if self.resamples and not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
@@ -93,10 +84,7 @@ DEFAULT_MEASURES = MeasureSettings()
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPlan:
-    """A table to fill: every row is measured on every data set.
-
-    Plans are equal when their `cache_key` is.
-    """
+    """A table to fill: every row on every data set. Plans are equal when their `cache_key` is."""
 
     data: tuple[DataSet, ...]
     rows: tuple[Row, ...]
@@ -137,9 +125,8 @@ def method_rows(
 ) -> tuple[Row, ...]:
     """A row for each method, as of `embedder_specs`, or of imported vectors by their names.
 
-    Raises:
-        SettingsError: as of `embedder_specs`; also where a file is named twice, or options or a
-            model are given to imported vectors alone.
+    Raises SettingsError (as of `embedder_specs`; also where a file is named twice, or options or a
+    model are given to imported vectors alone).
     """
     embedded = [name for name in methods if name not in imported]
     if methods and not embedded and (typed or model_id):
@@ -167,17 +154,15 @@ def experiment_rows(
     names: str | Sequence[str],
     typed: Mapping[str, str],
     model_id: str | None,
-    head_layers: Callable[[str], Sequence[str]],
-    n_blocks: Callable[[str], int],
+    loaders: Loaders = LOADERS,
 ) -> tuple[Row, ...]:
-    """The rows of one or more of `EXPERIMENTS`, each once; see `RowMaker` for what they are made
-    of.
+    """The rows of one or more of `EXPERIMENTS`, each once.
 
-    Raises:
-        SettingsError: there is no such experiment, or an option cannot be read, or none of the
-            methods has it.
+    ``typed`` are options of all methods that have them; a model whose layers make rows comes from
+    ``loaders``. Raises SettingsError where there is no such experiment, an option cannot be read,
+    or none of the methods has it.
     """
-    maker = RowMaker(typed, model_id, head_layers, n_blocks)
+    maker = RowMaker(typed, model_id, loaders)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
@@ -185,7 +170,13 @@ def experiment_rows(
                 f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
         tables[name] = EXPERIMENTS[name].make_rows(maker)
-    used = _option_names([row for rows in tables.values() for row in rows])
+    used = {
+        name
+        for rows in tables.values()
+        for part in (single for row in rows for single in row.spec.parts or (row.spec,))
+        for option in METHODS[part.method].options
+        for name in (option.name, f"{part.method}.{option.name}")
+    }
     for option in typed:
         if option not in used:
             raise SettingsError(
@@ -218,17 +209,6 @@ def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
 
 
-def _option_names(rows: Sequence[Row]) -> set[str]:
-    """Names of the options that any of the rows' methods has, with and without the method's."""
-    return {
-        name
-        for row in rows
-        for part in row.spec.parts or (row.spec,)
-        for option in METHODS[part.method].options
-        for name in (option.name, f"{part.method}.{option.name}")
-    }
-
-
 def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     """The rows of experiments, each once; equal labels get the experiment's name."""
     joined: list[Row] = []
@@ -247,24 +227,14 @@ def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Makes the rows of declared experiments.
+    """Makes the rows of declared experiments."""
 
-    ``typed`` options go to every row whose method has them; a ``model_id`` of None is each method's
-    own. ``head_layers`` names the layers of a masked language model's head, ``n_blocks`` counts the
-    blocks of a model.
-    """
-
-    typed: Mapping[str, str]
-    model_id: str | None
-    head_layers: Callable[[str], Sequence[str]]
-    n_blocks: Callable[[str], int]
+    typed: Mapping[str, str]  # options of every row whose method has them
+    model_id: str | None  # None: each method's own
+    loaders: Loaders
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
-        """A row with the options that its table fixes, and those typed that its method has.
-
-        Raises:
-            SettingsError: an option that the row sets itself is among those of all.
-        """
+        """A row with the options that its table fixes, and those typed that its method has."""
         options = {}
         for option, value in self.typed.items():
             prefix, dot, name = option.rpartition(".")
@@ -295,7 +265,7 @@ class Experiment:
 
 
 def _layers(maker: RowMaker) -> tuple[Row, ...]:
-    names = maker.head_layers(maker.model_id or BUNDLED)
+    names = maker.loaders["masked"](maker.model_id or BUNDLED).head_layers
     return _leave_out(maker, "L", "layers", names, ",")
 
 
@@ -322,22 +292,23 @@ def _ablations(maker: RowMaker) -> tuple[Row, ...]:
     return ten, *_layers(maker), *_blueprints(maker)[1:]
 
 
-def _epochs(maker: RowMaker) -> tuple[Row, ...]:
-    published = {5: "neural, 5 epochs", 10: "neural"}
+def _sweep(maker: RowMaker, option: str, published: Mapping[str, str]) -> tuple[Row, ...]:
+    """Neural embeddings with each value of an option, with the paper's name of the row."""
+    title = option.replace("_", " ")
     return tuple(
-        maker.make(f"neural, epochs {n}", "neural", published.get(n, ""), epochs=str(n))
-        for n in range(1, 21)
+        maker.make(f"neural, {title} {value}", "neural", name, **{option: value})
+        for value, name in published.items()
     )
+
+
+def _epochs(maker: RowMaker) -> tuple[Row, ...]:
+    published = {"5": "neural, 5 epochs", "10": "neural"}
+    return _sweep(maker, "epochs", {str(n): published.get(str(n), "") for n in range(1, 21)})
 
 
 def _learning_rates(maker: RowMaker) -> tuple[Row, ...]:
-    published = {"0.01": "neural"}
-    return tuple(
-        maker.make(
-            f"neural, learning rate {rate}", "neural", published.get(rate, ""), learning_rate=rate
-        )
-        for rate in ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05")
-    )
+    rates = dict.fromkeys(("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"), "")
+    return _sweep(maker, "learning_rate", rates | {"0.01": "neural"})
 
 
 def _precisions(maker: RowMaker) -> tuple[Row, ...]:
@@ -355,7 +326,7 @@ def _outputs(maker: RowMaker) -> tuple[Row, ...]:
 
 def _layer_by_layer(maker: RowMaker) -> tuple[Row, ...]:
     maker = maker.of_masked()
-    layers = range(maker.n_blocks(str(maker.model_id)) + 1)
+    layers = range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1)
     return tuple(maker.make(f"layer {n}", "mean", layer=str(n)) for n in layers)
 
 

@@ -37,12 +37,16 @@ def describe_learning(record: RunRecord, text: int) -> str:
             f"The model cannot read {name}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
-    predictions = [r.predictions for i, r in record.reports.items() if i not in record.diverged]
-    sure, sure_after, loss, loss_after = (
-        float(np.mean([getattr(prediction, moment).mean() for prediction in predictions]))
-        for moment in ("before", "after", "loss_before", "loss_after")
+    reports = [report for i, report in record.reports.items() if i not in record.diverged]
+    before, after = [r.before for r in reports], [r.after for r in reports]
+    sure, sure_after = (
+        float(np.mean([p.probability.mean() for p in predictions]))
+        for predictions in (before, after)
     )
-    n, n_done = len(record.texts), len(predictions)
+    loss, loss_after = (
+        float(np.mean([p.mean_loss for p in predictions])) for predictions in (before, after)
+    )
+    n, n_done = len(record.texts), len(reports)
     texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
     words = "words" if record.settings.predict_unmasked else "masked words"
     subject = f"this text's {words}" if n == 1 else f"the {words} of {texts}, on average"
@@ -67,8 +71,10 @@ def _describe_losses(record: RunRecord, text: int) -> str:
         return begin(f"{name} has not finished its first epoch.")
     first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
     subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
-    epochs = many(record.settings.epochs, "epoch")
-    return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
+    n_done, epochs = max(map(len, curves)) - 1, many(record.settings.epochs, "epoch")
+    if not n_done:
+        return f"At first {subject} {first}."
+    return f"After {n_done:,} of {epochs}, {subject} {last}; at first {first}."
 
 
 def _name_text(record: RunRecord, text: int) -> str:
@@ -139,26 +145,16 @@ def _describe_settings(settings: TuningSettings) -> dict[str, str]:
 
 
 def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
-    """How a run differs from an earlier one on the same texts, in settings and loss."""
+    """How a run differs from an earlier one on the same texts."""
     settings, before = (_describe_settings(run.settings) for run in (record, earlier))
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
     if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
         differences.append("other layers")
     line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
-    sentence = f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
-    if differences:
-        sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): "
-        sentence += f"{', '.join(differences)}."
-    if record.progress == earlier.progress == 1:
-        curves = [
-            [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
-            for i in range(len(record.texts))
-        ]
-        ends = [[curve[-1] for curve in pair] for pair in curves if all(map(len, pair))]
-        if ends:
-            loss, loss_before = map(_format_loss, np.mean(ends, axis=0))
-            sentence += f" Its mean loss is {loss}, against {loss_before}."
-    return sentence
+    if not differences:
+        return f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
+    changes = ", ".join(differences)
+    return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
 
 
 def describe_neurons(delta: np.ndarray, layer: str) -> str:

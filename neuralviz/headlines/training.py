@@ -124,23 +124,6 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     )
 
 
-def suggest_next(lessons: Sequence[Lesson]) -> str:
-    """What to try next, if anything."""
-    finished = [lesson for lesson in lessons if lesson.is_over and not lesson.diverged]
-    if not finished:
-        return ""
-    best = max(finished, key=lambda run: run.accuracy[-1, -1] if len(run.accuracy) else 0.0)
-    accuracy = best.accuracy
-    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
-        return f"Try **more epochs**: the accuracy of {_kind(best)} was still rising."
-    if best.settings.part == "table":
-        return "Try the **whole model**: it takes longer, and learns what words mean together."
-    if len(lessons) == 1:
-        alternative = "dropout" if _kind(best) == "crops" else "crops"
-        return f"Try **{alternative}** beside it, on the same texts and steps."
-    return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
-
-
 def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     """Which row of a table of trainings is ahead at the last layer; ``label`` is markdown."""
     if not cells:

@@ -16,7 +16,7 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_end, note_request
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Run
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -80,11 +80,9 @@ class RunQueue:
 
     def submit(self, run: Run[R]) -> Run[R]:
         """Queue a run and return it; if it cannot be taken, it fails at once."""
-        run.at_end.append(keep_run)
         if run.work:
             note_request(run)
-            run.at_end.append(note_end)
-        run.at_end += [*self._listeners, self._leave]
+        run.at_end += [keep_run, note_end, *self._listeners, self._leave]
         with self._lock:
             refusal = self._find_refusal(run.owner)
             if refusal is None:
@@ -170,24 +168,19 @@ class RunQueue:
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
-        """The waiting runs in the order in which they would start."""
         n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
         turns = self._turns.copy()
         latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}
-        waiting: dict[str, list[Run[Any]]] = {}
-        for run in self._waiting:
-            if run.task.lane == lane:
-                waiting.setdefault(run.owner, []).append(run)
-        for runs in waiting.values():
-            runs.sort(key=lambda run: -latest[run.owner, type(run.task)])
+        waiting = [run for run in self._waiting if run.task.lane == lane]
+        owners = list(dict.fromkeys(run.owner for run in waiting))  # who came first
+        waiting.sort(key=lambda run: (owners.index(run.owner), -latest[run.owner, type(run.task)]))
         order: list[Run[Any]] = []
         while waiting:
-            owner = min(waiting, key=lambda owner: (n_before[owner], turns[owner]))
-            order.append(waiting[owner].pop(0))
-            n_before[owner] += 1
-            turns[owner] = self._n_started + len(order)
-            if not waiting[owner]:
-                del waiting[owner]
+            run = min(waiting, key=lambda run: (n_before[run.owner], turns[run.owner]))
+            waiting.remove(run)
+            order.append(run)
+            n_before[run.owner] += 1
+            turns[run.owner] = self._n_started + len(order)
         return order
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
@@ -235,7 +228,6 @@ class RunQueue:
         finally:
             with self._lock:
                 del self._running[run]
-                self._forget(run)
                 if run.status == "done":
                     durations = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
                     durations.append(run.seconds)
@@ -247,14 +239,8 @@ class RunQueue:
                 run.stop()
 
     def _leave(self, run: Run[Any]) -> None:
-        with self._lock:
-            if run in self._waiting:
-                self._waiting.remove(run)
-                self._forget(run)
-
-    def _forget(self, run: Run[Any]) -> None:
-        if all(run.owner != other.owner for other in self._unfinished()):
-            self._turns.pop(run.owner, None)  # an owner who returns starts afresh
+        with self._lock, suppress(ValueError):  # it has begun
+            self._waiting.remove(run)
 
 
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
-import secrets
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from filelock import FileLock, Timeout
-
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Run
 from neuralviz.locks import NamedLocks
-from neuralviz.paths import home
-from neuralviz.store.files import (
-    corpus_view,
-    find_result,
-    is_of_corpus,
-    is_shared,
-    keep_result,
-)
+from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from neuralviz.jobs.task import KeptTask
 
 R = TypeVar("R")
@@ -36,13 +23,12 @@ R = TypeVar("R")
 MOST_BYTES = 1 << 27  # larger results are not kept
 COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
 _UNREADABLE = (ValueError, LookupError, TypeError, OSError, NeuralvizError)
-_REQUESTED = "requested by "  # and the server's name: the note of an unfinished run
 _writing = NamedLocks()  # view and key of what is being written
 _log = logging.getLogger(__name__)
 
 # not begun: failed before its turn, as the server ended or was too busy; cut off: its worker ended;
-# crashed: its server ended; elsewhere: another server on this machine carries it out.
-RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "crashed", "elsewhere"]
+# requested: its end was never noted.
+RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "requested"]
 
 # Why a run has no result to show.
 REASONS: dict[RunStatus, str] = {
@@ -54,10 +40,9 @@ REASONS: dict[RunStatus, str] = {
         "“Run again” to start it again, with fewer or shorter texts if it ends again."
     ),
     "not begun": "This run did not begin. Press “Run again” to start it.",
-    "crashed": "The server ended in the middle of this run. Press “Run again” to start it again.",
-    "elsewhere": (
-        "Another server of this machine is carrying out this run. Its result is shown here when it "
-        "is over: reload the page later."
+    "requested": (
+        "The server ended in the middle of this run, or another one is still carrying it out. "
+        "Reload the page later, or press “Run again” to start it again."
     ),
 }
 
@@ -73,7 +58,7 @@ def keep_run(run: Run[Any]) -> None:
         return
     metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
     key = result_key(run.task)
-    with _writing.hold((run.view, key)):
+    with _writing.hold((run.view, hash(key))):
         try:
             content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
             if len(content) <= MOST_BYTES and _has_corpus(run.view):
@@ -85,7 +70,7 @@ def keep_run(run: Run[Any]) -> None:
 def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
     """A finished run with the kept result of a task, if there is one."""
     key = result_key(task)
-    with _writing.hold((view, key)):  # a run that has just ended may be writing it
+    with _writing.hold((view, hash(key))):  # a run that has just ended may be writing it
         content = find_result(view, key)
     if content is None:
         return None
@@ -113,7 +98,6 @@ def result_key(task: KeptTask[Any, Any]) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Versions of the packages that compute results, without importing them."""
     versions = {}
     for name in COMPUTING:
         with suppress(PackageNotFoundError):
@@ -133,20 +117,20 @@ def _has_corpus(view: str) -> bool:
 
 
 def note_request(run: Run[Any]) -> None:
-    try:
-        content = (_REQUESTED + _hold_server_lock(home())).encode()
-        keep_result(run.id, run.work, content, prunes=False)
-    except OSError as error:
-        _warn_once(str(error))
+    _note(run, "requested")
 
 
 def note_end(run: Run[Any]) -> None:
     """Record how a run with a `work` ended, but not why: that may quote a text."""
-    status: str = run.status
+    if not run.work:
+        return
+    status: Any = run.status
     if status == "failed" and not run.started:
         status = "not begun"
-    if run.was_cut_off:
-        status = "cut off"
+    _note(run, "cut off" if run.was_cut_off else status)
+
+
+def _note(run: Run[Any], status: RunStatus) -> None:
     try:
         keep_result(run.id, run.work, status.encode(), prunes=False)
     except OSError as error:
@@ -155,45 +139,10 @@ def note_end(run: Run[Any]) -> None:
 
 def find_status(run_id: str, work: str) -> RunStatus | None:
     """What became of a run that is not active here; None if unknown."""
-    content = find_result(run_id, work)
-    if content is None:
-        return None
-    status = content.decode("utf-8", "replace")
-    if status.startswith(_REQUESTED):
-        return "elsewhere" if _is_up_elsewhere(status.removeprefix(_REQUESTED)) else "crashed"
+    status: Any = (find_result(run_id, work) or b"").decode("utf-8", "replace")
     return status if status in REASONS else None
 
 
 @cache
 def _warn_once(reason: str) -> None:
     _log.warning("Runs are not noted, so links to them are not found: %s", reason)
-
-
-@cache
-def _hold_server_lock(folder: Path) -> str:
-    """A name for this process; other servers see that its lock file is held."""
-    name = secrets.token_hex(8)
-    path = folder / "servers" / f"{name}.lock"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = FileLock(path)
-    lock.acquire(timeout=0)
-    atexit.register(path.unlink, missing_ok=True)  # after the release
-    atexit.register(lock.release)
-    return name
-
-
-def _is_up_elsewhere(name: str) -> bool:
-    """Whether another server holds its lock; abandoned lock files are deleted."""
-    path = home() / "servers" / f"{name}.lock"
-    if not path.exists():
-        return False
-    try:
-        if name == _hold_server_lock(home()):
-            return False
-        with FileLock(path, timeout=0):
-            path.unlink(missing_ok=True)
-    except Timeout:
-        return True
-    except OSError:
-        pass
-    return False

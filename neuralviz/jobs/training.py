@@ -25,13 +25,11 @@ from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
     LessonChange,
-    TrainingEnded,
-    TrainingStep,
-    list_changes,
-    read_lessons,
+    TrainingStarted,
+    make_change,
 )
 from neuralviz.training.settings import Part, TrainingSettings
-from neuralviz.training.snapshots import Snapshot, Watch
+from neuralviz.training.snapshots import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -72,21 +70,18 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         store = CorpusStore()
         corpus = store.corpus(self.corpus)
         texts = store.texts(corpus)
-        labels = None
-        if self.labels:
-            labels = store.label_names(corpus, self.labels)
+        labels = store.label_names(corpus, self.labels) if self.labels else None
         model = shared_text_model(self.model.id)
         for settings in self.settings:
             training.check_family_can_be_saved(model, settings)
         watch = Watch(texts, labels, n_texts=self.n_watched)
         vectors: list[dict[int, np.ndarray]] = [{} for _ in self.settings]  # by step
-        with ExitStack() as stack:
-            for number, change in self._train_in_turn(model, texts, watch, stack, should_stop):
-                if isinstance(change, Snapshot):
-                    if change.vectors is not None:
-                        vectors[number][change.step] = change.vectors
-                    change = replace(change, vectors=None)
-                yield number, change
+        with closing(self._train_in_turn(model, texts, watch, should_stop)) as changes:
+            for number, change in changes:
+                snapshots = change.get("snapshots", ())
+                vectors[number] |= {taken.step: taken.vectors for taken in snapshots}
+                bare = [replace(taken, vectors=None) for taken in snapshots]
+                yield number, change | {"snapshots": bare}
         if should_stop():
             raise Stopped
         for number, by_step in enumerate(vectors):
@@ -95,53 +90,46 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                 yield number, {"maps": lay_out_snapshots(ordered, should_stop=should_stop)}
 
     def _train_in_turn(
-        self,
-        model: TextModel,
-        texts: Sequence[str],
-        watch: Watch,
-        stack: ExitStack,
-        should_stop: ShouldStop,
+        self, model: TextModel, texts: Sequence[str], watch: Watch, should_stop: ShouldStop
     ) -> Generator[LessonEvent, None, None]:
         """A step of each in turn; after the first, one look at the untrained weights."""
-        runs = {
-            number: stack.enter_context(
-                closing(
-                    training.train(
-                        model,
-                        texts,
-                        settings,
-                        watch=watch,
-                        watch_every=self.watch_every,
-                        watch_before=False,
-                        folder=self.folder(number),
-                        should_stop=should_stop,
-                    )
+        started, was_looked_at = set[int](), False
+        with ExitStack() as stack:
+            runs = {}
+            for number, settings in enumerate(self.settings):
+                folder = self.folder(number)
+                run = training.train(
+                    model,
+                    texts,
+                    settings,
+                    watch=watch,
+                    watch_every=self.watch_every,
+                    watch_before=False,
+                    folder=folder,
+                    should_stop=should_stop,
                 )
-            )
-            for number, settings in enumerate(self.settings)
-        }
-        started: set[int] = set()
-        was_looked_at = False
-        while runs:
-            for number, run in list(runs.items()):
-                event = next(run, None)
-                if event is None:
-                    del runs[number]
-                    continue
-                yield from ((number, change) for change in list_changes(event))
-                if isinstance(event, TrainingStep | TrainingEnded):
-                    started.add(number)
-            if len(started) == len(self.settings) and not was_looked_at:
-                was_looked_at = True
-                untrained = training.measure_untrained(
-                    model, self.settings[0], watch, kept_vectors(), should_stop
-                )
-                start = training.make_learner(model, self.settings[0])
-                snapshot = watch.look(start, 0, should_stop)
-                for number in range(len(self.settings)):
-                    if untrained is not None:
-                        yield number, {"untrained": untrained}
-                    yield number, snapshot
+                runs[number] = stack.enter_context(closing(run))
+            while runs:
+                for number, run in list(runs.items()):
+                    event = next(run, None)
+                    if event is None:
+                        del runs[number]
+                        continue
+                    yield number, make_change(event)
+                    if not isinstance(event, TrainingStarted):
+                        started.add(number)
+                if len(started) == len(self.settings) and not was_looked_at:
+                    yield from self._look_at_start(model, watch, should_stop)
+                    was_looked_at = True
+
+    def _look_at_start(
+        self, model: TextModel, watch: Watch, should_stop: ShouldStop
+    ) -> Generator[LessonEvent, None, None]:
+        settings = self.settings[0]
+        untrained = training.measure_untrained(model, settings, watch, kept_vectors(), should_stop)
+        snapshot = watch.look(training.make_learner(model, settings), 0, should_stop)
+        for number in range(len(self.settings)):
+            yield number, {"untrained": untrained, "snapshots": [snapshot]}
 
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
         return tuple(
@@ -175,9 +163,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
-
-    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
-        return read_lessons(content)
 
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
@@ -232,7 +217,7 @@ def first_label(corpus: Corpus) -> str:
 def recorded_lessons() -> tuple[Lesson, ...]:
     """Result of ``scripts/record_training.py``; empty without its file."""
     path = sample_data() / RECORDED
-    return read_lessons(path.read_bytes()) if path.is_file() else ()
+    return LESSONS_FORMAT.unpack(path.read_bytes()) if path.is_file() else ()
 
 
 # --- tables of trainings -------------------------------------------------------------------------

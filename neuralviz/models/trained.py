@@ -14,7 +14,7 @@ from neuralviz.models.language_model import BUNDLED, MINILM
 from neuralviz.paths import home, similarity_models_folder
 
 RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def trained_encoders() -> list[TrainedEncoder]:
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    if not _NAME.fullmatch(name):
+    if not MODEL_NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name
     try:
@@ -63,12 +63,12 @@ def is_at_hand(model_id: str) -> bool:
     return model_id in (BUNDLED, MINILM) or trained_encoder(model_id) is not None
 
 
-def check_free_name(name: str) -> str:
-    """Strip a name for a new encoder; `SettingsError` if it is invalid or taken."""
+def check_free_name(name: str, kind: str = "encoder") -> str:
+    """Strip a name for a new model; `SettingsError` if it is invalid or any model has it."""
     name = name.strip()
-    if not _NAME.fullmatch(name):
+    if not MODEL_NAME.fullmatch(name):
         raise SettingsError(
-            "Name the encoder with letters, digits, dots, hyphens and underscores, 64 at most; "
+            f"Name the {kind} with letters, digits, dots, hyphens and underscores, 64 at most; "
             "the first must be a letter or a digit."
         )
     similarity_file = similarity_models_folder() / f"{name}.safetensors"

@@ -374,7 +374,7 @@ def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
 #
 # The points are binary columns apart from the figure, sent once, whatever is marked on them. Its
 # traces say where their points are among the columns, and what is selected is a bit a point;
-# `ui.live_figure` puts both together in the browser.
+# `ui.figures` puts both together in the browser.
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.plan import find_swept_options
-from neuralviz.evaluation.results import NAMES
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
 from neuralviz.plots.parts import (
@@ -44,10 +45,10 @@ from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
+    from neuralviz.evaluation.columns import Yardstick
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
@@ -412,16 +413,15 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     rows, labels = list(measured), [among[row] for row in measured]
     values = [yardstick.read(result) for result in measured.values()]
     intervals = [yardstick.interval(result) for result in measured.values()]
-    title, axis = yardstick.title[:1].upper() + yardstick.title[1:], "accuracy ↑"
+    title, axis = yardstick.title[:1].upper() + yardstick.title[1:], yardstick.axis
     published: list[Published] = []
     baselines: dict[str, float] = {}
     counts: list[BrokenCount] = []
     if measure == "correlations":
-        axis = f"{NAMES[yardstick.name]} ↑"
         published = [_read_published(results, data, row, yardstick.name) for row in rows]
     elif measure in _BROKEN_NAMES:
         counts = [getattr(result, measure) for result in measured.values()]
-        title, axis = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})", "error, % ↓"
+        title = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})"
         values, intervals = [100 * value for value in values], [None] * len(rows)
     else:
         first = measured[rows[0]]
@@ -440,8 +440,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
 
 def _read_published(results: Results, data: int, row: int, name: str) -> Published:
     paper = results.published(data, row)
-    value = getattr(paper, name, None)
-    return None if paper is None or value is None else (value, paper.model)
+    return (paper.values[name], paper.model) if paper and name in paper.values else None
 
 
 def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
@@ -522,15 +521,22 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
 
 def confusion_figures(
     results: Results, data: int
-) -> Iterator[tuple[int, Measure, Confusion, go.Figure]]:
+) -> Iterator[tuple[int, str, Confusion, go.Figure]]:
     for row, label, result in results.finished(data):
-        measures: tuple[Measure, ...] = ("neighbours", "probe")
-        for measure in measures:
-            confusion = result.confusions.get(measure)
-            if confusion is not None:
-                reduced = confusion.at_most()
-                title = f"Confused labels by {escape(label)} ({measure})"
-                yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
+        for measure, confusion in result.confusions.items():
+            reduced = _order_ranges(confusion.at_most())
+            title = f"Confused labels by {escape(label)} ({measure})"
+            yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
+
+
+def _order_ranges(confusion: Confusion) -> Confusion:
+    """Ranges such as ``3 to 5 words`` by the number that they begin with; other labels stay."""
+    starts = [re.match(r"\d+", label) for label in confusion.labels]
+    if not all(starts):
+        return confusion
+    order = np.argsort([int(start[0]) for start in starts if start], kind="stable")
+    labels = tuple(confusion.labels[i] for i in order)
+    return replace(confusion, labels=labels, counts=confusion.counts[np.ix_(order, order)])
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:

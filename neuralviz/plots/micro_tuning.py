@@ -255,7 +255,8 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
             "title": "epoch",
             "range": [0.5, n_epochs + 0.5],
             "showgrid": False,
-            "tickvals": _labelled_epochs(n_epochs),
+            "nticks": 8,
+            "dtick": 1 if n_epochs <= FEW_EPOCHS else None,
         },
         shapes=shapes,
         meta={
@@ -283,13 +284,6 @@ def _epoch_axis(n: int) -> dict[str, Any]:
         "dtick": 1 if n <= FEW_EPOCHS else None,
         "tickformat": ",d",
     }
-
-
-def _labelled_epochs(n: int) -> list[int]:
-    """First and last epoch, and round numbers with room between."""
-    step = next((step for step in (5, 10, 20, 50, 100) if n <= 8 * step), 200)
-    inner_epochs = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]
-    return sorted({1, *inner_epochs, n})
 
 
 # --- results -----------------------------------------------------------------------------------

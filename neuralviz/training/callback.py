@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +27,7 @@ from neuralviz.training.record import (
     has_snapshots,
     read_folder,
 )
-from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings
+from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import PairKind
 
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
-SHOWN_CHARACTERS = 1000  # of each watched text
 DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
 
 
@@ -46,16 +47,9 @@ class SnapshotCallback(TrainerCallback):
 
     Pass it to sentence-transformers' Trainer, then open ``folder`` on the page *Training*, even
     while it runs. It does not affect training; failed writes and unusable vectors only warn.
-
-    Args:
-        folder: new or empty, or that of the same training, resumed from a checkpoint.
-        texts: to watch; a sample of them if there are more than ``n_texts``.
-        labels: one per text, ``""`` for unlabelled.
-        every_steps: steps between snapshots; None for ten snapshots in all.
-        pairs: the kind of pairs that the page names.
-
-    Raises:
-        NeuralvizError: fewer than two texts are watched, or labels and texts differ in number.
+    ``folder`` is new or empty, or that of the same training, resumed from a checkpoint. Labels are
+    one per text, ``""`` for unlabelled; without ``every_steps``, ten snapshots are taken.
+    `NeuralvizError` if fewer than two texts are watched, or labels and texts differ in number.
     """
 
     def __init__(
@@ -72,13 +66,13 @@ class SnapshotCallback(TrainerCallback):
         names = None
         if labels is not None:  # 0 is a valid label
             names = ["" if label is None else str(label) for label in labels]
-        self._texts, self._labels = texts, names
         self._watch = Watch(texts, names, n_texts=n_texts)
-        if len(self._watch.watched) < 2:
+        if len(rows := self._watch.watched) < 2:
             raise NeuralvizError("Snapshots need at least two texts, which are compared.")
+        shown = [(texts[i], names and names[i]) for i in rows]
+        watched = hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+        self._recorded = RecordedTraining(Lesson(TrainingSettings(pairs=pairs)), "", watched)
         self._asked, self._every = every_steps, 1
-        self._lesson = Lesson(TrainingSettings(pairs=pairs))
-        self._model_name = ""
         self._is_warned = False
 
     def on_train_begin(
@@ -87,17 +81,17 @@ class SnapshotCallback(TrainerCallback):
         """Take the first snapshot; `NeuralvizError` if the folder holds another training."""
         if not state.is_world_process_zero:
             return
-        encoder = _plain(context["model"])
+        encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
-        settings = _settings(self._lesson.settings, args)
-        self._lesson = replace(Lesson(settings), steps=state.max_steps, first=state.global_step)
-        card = getattr(encoder, "model_card_data", None)
-        self._model_name = str(getattr(card, "base_model", None) or "")
+        settings = self._recorded.lesson.settings
+        lesson = Lesson(settings, steps=state.max_steps, first=step)
         if has_snapshots(self.folder):
-            self._go_on(state.global_step)
-        elif state.global_step:  # earlier losses are unknown
-            self._add_loss(state.global_step)
-        self._look(encoder, state.global_step)
+            lesson = self._go_on(lesson)
+        card = getattr(encoder, "model_card_data", None)
+        name = str(getattr(card, "base_model", None) or "")
+        self._recorded = replace(self._recorded, lesson=lesson, model=name)
+        self._add_loss(step)  # earlier losses are unknown, or the folder lacks the last ones
+        self._look(encoder, step)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
@@ -117,48 +111,35 @@ class SnapshotCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
     ) -> None:
         if state.is_world_process_zero:
-            self._lesson = replace(self._lesson, is_over=True)
+            self._change(is_over=True)
             self._look(_plain(context["model"]), state.global_step)
 
-    def _make_recording(self) -> RecordedTraining:
-        rows = self._watch.watched
-        texts = tuple(self._texts[i][:SHOWN_CHARACTERS] for i in rows)
-        labels = None if self._labels is None else tuple(self._labels[i] for i in rows)
-        return RecordedTraining(self._lesson, texts, labels, self._model_name)
-
-    def _go_on(self, step: int) -> None:
-        """Resume the recording in the folder, up to the checkpoint's step."""
-        recorded, new = read_folder(self.folder), self._make_recording()
-        before = recorded.lesson
-        if not step or (recorded.texts, recorded.labels) != (new.texts, new.labels):
+    def _go_on(self, lesson: Lesson) -> Lesson:
+        """What the folder holds of this training, up to the checkpoint's step."""
+        recorded, step = read_folder(self.folder), lesson.first
+        if not step or recorded.watched != self._recorded.watched:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
-        self._lesson = replace(
-            before,
-            settings=self._lesson.settings,
-            steps=self._lesson.steps,
-            is_over=False,
-            loss=before.loss[:step],
-            learning_rate=before.learning_rate[:step],
-            alignment=before.alignment[:step],
-            uniformity=before.uniformity[:step],
-            snapshots=tuple(snapshot for snapshot in before.snapshots if snapshot.step <= step),
+        snapshots = (taken for taken in recorded.lesson.snapshots if taken.step <= step)
+        return replace(
+            lesson,
+            first=recorded.lesson.first,
+            curves=recorded.lesson.curves[:step],
+            snapshots=tuple(snapshots),
         )
-        self._add_loss(step)  # the folder lacks what was logged after its last snapshot
+
+    def _change(self, **values: Any) -> None:
+        self._recorded = replace(self._recorded, lesson=replace(self._recorded.lesson, **values))
 
     def _add_loss(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
-        """Record a loss for all steps since the last known one."""
-        lesson, new = self._lesson, max(0, step - self._lesson.step)
-        values = {"loss": loss, "learning_rate": rate, "alignment": np.nan, "uniformity": np.nan}
-        curves: dict[str, Any] = {
-            name: np.append(getattr(lesson, name), np.full(new, value))
-            for name, value in values.items()
-        }
-        self._lesson = replace(lesson, **curves)
+        """Record a loss for all steps since the last known one; the other curves are unknown."""
+        curves = self._recorded.lesson.curves
+        rows = np.full((max(0, step - len(curves)), 4), (loss, rate, np.nan, np.nan))
+        self._change(curves=np.concatenate([curves, rows]))
 
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
-        snapshots = self._lesson.snapshots
+        snapshots = self._recorded.lesson.snapshots
         if not snapshots or snapshots[-1].step < step:
             try:
                 snapshot = self._watch.look(_Layers(encoder), step)
@@ -167,11 +148,11 @@ class SnapshotCallback(TrainerCallback):
                 self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
         if len(snapshots) > MOST_SNAPSHOTS:
             snapshots, self._every = (*snapshots[:-1:2], snapshots[-1]), 2 * self._every
-        self._lesson = replace(self._lesson, snapshots=snapshots)
+        self._change(snapshots=snapshots)
         path = self.folder / RECORDING_FILE
         try:
             with explain_write_errors(path):
-                write_bytes_beside(path, RECORDING_FORMAT.pack(self._make_recording()))
+                write_bytes_beside(path, RECORDING_FORMAT.pack(self._recorded))
         except NeuralvizError as error:
             self._warn(str(error))
 
@@ -238,13 +219,3 @@ class _Layers:
 def _plain(model: Any) -> SentenceTransformer:
     """Unwrap an encoder that was wrapped for parallel training."""
     return getattr(model, "module", model)
-
-
-def _settings(settings: TrainingSettings, args: TrainingArguments) -> TrainingSettings:
-    return replace(
-        settings,
-        batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),
-        epochs=min(max(1, round(args.num_train_epochs)), MAX_EPOCHS),
-        learning_rate=args.learning_rate or None,
-        seed=args.seed,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from sentencex import get_sentence_boundaries
@@ -14,8 +14,7 @@ from neuralviz.words import many
 
 FEWEST_CHUNKS = 2  # that a text needs to be used
 _MOST_SKIPPED = 0.5  # share of skipped texts from which advice is given
-_ANY_LENGTH = (20, 1000)  # characters; tried as limits when giving advice
-_TRIED = 2000  # texts sampled from a larger corpus
+_ADVICE = "Use longer texts, allow sentences of other lengths, or make chunks of one sentence."
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,15 @@ class PairSource:
         self.used = np.flatnonzero(counts >= FEWEST_CHUNKS)
         self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)  # numbers of the others
         self._counts = counts[self.used]
+        if len(texts) < 2:
+            raise NeuralvizError(
+                "Training needs at least two texts: each is told apart from the others."
+            )
         if len(self.used) < 2:
-            raise NeuralvizError(self._too_few())
+            raise NeuralvizError(
+                f"{'Only one' if len(self.used) else 'No'} text of {len(texts):,} is long enough "
+                f"for a pair, which needs {self._needed()}. {_ADVICE}"
+            )
 
     def __len__(self) -> int:
         return len(self.used)
@@ -101,65 +107,23 @@ class PairSource:
         """How many texts are too short, and what would help; empty if none."""
         if not len(self.skipped):
             return ""
-        s = self.settings
         sentence = (
             f"{many(len(self.skipped), 'text')} of {len(self.texts):,} "
             f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
-            f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
+            f"{self._needed()}."
         )
-        if self.is_mostly_skipped:
-            sentence += f" {_what_helps(self.texts, s)}"
-        return sentence
+        return f"{sentence} {_ADVICE}" if self.is_mostly_skipped else sentence
 
     @property
     def is_mostly_skipped(self) -> bool:
         return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
 
-    def _too_few(self) -> str:
+    def _needed(self) -> str:
         s = self.settings
-        if len(self.texts) < 2:
-            return "Training needs at least two texts: each is told apart from the others."
-        count = "No text" if not len(self.used) else "Only one text"
-        return (
-            f"{count} of {len(self.texts):,} is long enough for a pair, which needs "
-            f"{many(s.sentences + 1, 'different sentence')} of {s.shortest} to {s.longest} "
-            f"characters. {_what_helps(self.texts, s)}"
-        )
+        sentences = many(s.sentences + 1, "different sentence")
+        return f"{sentences} of {s.shortest} to {s.longest} characters"
 
 
 def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
     """Batches per epoch; a final single pair is dropped."""
     return -(-(n_pairs - 1) // min(batch_size, n_pairs))
-
-
-def _what_helps(texts: Sequence[str], settings: TrainingSettings) -> str:
-    """Which setting to change to use more texts, tried on a sample."""
-    if len(texts) > _TRIED:
-        texts = [texts[i] for i in range(0, len(texts), -(-len(texts) // _TRIED))]
-    shortest, longest = _ANY_LENGTH
-    any_length = replace(
-        settings,
-        shortest=min(shortest, settings.shortest),
-        longest=max(longest, settings.longest),
-    )
-    lengths = f"sentences of {any_length.shortest} to {any_length.longest:,} characters"
-    tried = {
-        "chunks of one sentence": replace(settings, sentences=1),
-        lengths: any_length,
-        f"chunks of one sentence and {lengths}": replace(any_length, sentences=1),
-    }
-    share = _usable(texts, settings)
-    helps, best = [], share
-    for change, changed in tried.items():
-        usable = _usable(texts, changed)
-        if usable > best:
-            best = usable
-            helps.append(f"{change} ({usable:.0%} of the texts can be used)")
-    if not helps:
-        return "The texts are too short to be cropped. Use longer texts, or join short ones."
-    return f"What helps: {'; '.join(helps)}."
-
-
-def _usable(texts: Sequence[str], settings: TrainingSettings) -> float:
-    """Share of texts with enough chunks, 0 … 1."""
-    return float(np.mean([len(chunks_of(text, settings)) >= FEWEST_CHUNKS for text in texts]))

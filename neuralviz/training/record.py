@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 from neuralviz.words import short_repr
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
-_CURVES = ("loss", "learning_rate", "alignment", "uniformity")
+CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The result of a training."""
-
     __repr__ = short_repr
 
     learner: Learner
@@ -86,25 +84,27 @@ class TrainingEnded:
 
 
 TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
-# a step, a snapshot, or new values of a lesson's fields
-LessonChange = TrainingStep | Snapshot | dict[str, Any]
+# new values of a lesson's fields; rows of curves and snapshots are added to those there
+LessonChange = dict[str, Any]
 
 
-def list_changes(event: TrainingEvent) -> list[LessonChange]:
-    """What an event adds to a lesson."""
-    snapshot = [] if event.snapshot is None else [event.snapshot]
+def make_change(event: TrainingEvent) -> LessonChange:
+    """What an event changes in a lesson."""
+    change: LessonChange = {"snapshots": [event.snapshot] if event.snapshot else []}
     if isinstance(event, TrainingStep):
-        return [replace(event, snapshot=None), *snapshot]
+        return change | {"curves": [[getattr(event, name) for name in CURVES]]}
     if isinstance(event, TrainingEnded):
-        return [{"diverged": event.result.diverged, "is_over": True}, *snapshot]
-    names = ("n_pairs", "skipped", "measured", "steps")
-    values = {name: getattr(event, name) for name in names} | {"first": event.step}
-    curves = dict.fromkeys(_CURVES, np.full(event.step, np.nan)) | {"loss": event.loss}
-    return [values | curves, *snapshot]
+        return change | {"diverged": event.result.diverged, "is_over": True}
+    before = np.full((event.step, len(CURVES)), np.nan)
+    before[:, 0] = event.loss
+    names = ("skipped", "measured", "steps")
+    return change | {name: getattr(event, name) for name in names} | {
+        "first": event.step, "curves": before,
+    }  # fmt: skip
 
 
 def _no_steps() -> np.ndarray:
-    return np.zeros(0)
+    return np.zeros((0, len(CURVES)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +112,11 @@ class Lesson:
     """The training of one encoder so far."""
 
     settings: TrainingSettings
-    n_pairs: int = 0  # per epoch; 0 before the training has started
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
     first: int = 0  # steps made before; only their loss is known
     steps: int = 0
-    loss: np.ndarray = field(default_factory=_no_steps)  # [step]
-    learning_rate: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
-    alignment: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
-    uniformity: np.ndarray = field(default_factory=_no_steps)  # NaN before step ``first``
+    curves: np.ndarray = field(default_factory=_no_steps)  # [step, curve]; NaN where unknown
     snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
     diverged: bool = False
     is_over: bool = False  # ended or stopped
@@ -130,102 +126,52 @@ class Lesson:
 
     @property
     def step(self) -> int:
-        return len(self.loss)
+        return len(self.curves)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """[step] nats."""
+        return self.curves[:, 0]
 
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
-        measured = [
-            snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
-        ]
-        if self.snapshots and self.snapshots[0].step:
+        measured = [each.accuracy for each in self.snapshots if each.accuracy is not None]
+        if not measured or self.snapshots[0].step:
             return np.zeros((0, 0))
-        return np.stack(measured) if measured else np.zeros((0, 0))
+        return np.stack(measured)
 
     def having(self, changes: Sequence[LessonChange]) -> Lesson:
         """A copy with changes; snapshots lose their vectors."""
-        grown = self
+        values: LessonChange = {}
+        curves, snapshots = [self.curves], list(self.snapshots)
         for change in changes:
-            if isinstance(change, dict):
-                grown = replace(grown, **change)
-        steps = [change for change in changes if isinstance(change, TrainingStep)]
-        curves: dict[str, Any] = {
-            name: np.append(getattr(grown, name), [getattr(step, name) for step in steps])
-            for name in _CURVES
-        }
-        taken = [
-            replace(change, vectors=None) for change in changes if isinstance(change, Snapshot)
-        ]
-        snapshots = sorted([*grown.snapshots, *taken], key=lambda snapshot: snapshot.step)
-        return replace(grown, snapshots=tuple(snapshots), **curves)
+            values |= change
+            curves += [np.asarray(change["curves"])] if "curves" in change else []
+            snapshots += [replace(taken, vectors=None) for taken in change.get("snapshots", ())]
+        snapshots.sort(key=lambda snapshot: snapshot.step)
+        values |= {"curves": np.concatenate(curves), "snapshots": tuple(snapshots)}
+        return replace(self, **values)
+
+
+LESSONS_FORMAT = RecordFormat("a training", version=7, classes=(Lesson, Snapshot, TrainingSettings))
+
+
+# --- trainings by another program ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedTraining:
-    """A training recorded by `SnapshotCallback`, with the beginnings of the watched texts."""
+    """A training recorded by `SnapshotCallback`."""
 
     lesson: Lesson
-    texts: tuple[str, ...]
-    labels: tuple[str, ...] | None  # one per text, "" for unlabelled; None without labels
     model: str  # name of the base model; may be empty
+    watched: str  # hash of the watched texts and their labels
 
 
-LESSONS_FORMAT = RecordFormat("a training", version=6, classes=(Lesson, Snapshot, TrainingSettings))
 RECORDING_FORMAT = RecordFormat(
-    "a recorded training", version=1, classes=(*LESSONS_FORMAT.classes, RecordedTraining)
+    "a recorded training", version=2, classes=(*LESSONS_FORMAT.classes, RecordedTraining)
 )
-
-
-def read_lessons(content: bytes) -> tuple[Lesson, ...]:
-    """Unpack what `LESSONS_FORMAT` packed; ValueError for anything else."""
-    lessons = LESSONS_FORMAT.unpack(content)
-    try:
-        if all(map(_is_valid, lessons)):
-            return tuple(lessons)
-    except (AttributeError, LookupError, TypeError, SettingsError) as error:
-        raise ValueError("This is no file of a training.") from error
-    raise ValueError("This is no file of a training.")
-
-
-def _is_valid(lesson: Lesson) -> bool:
-    """Whether a lesson from an untrusted file is well formed."""
-    snapshots, maps = lesson.snapshots, lesson.maps
-    curves = [getattr(lesson, name) for name in _CURVES]
-    counts = [lesson.n_pairs, lesson.first, lesson.steps, *(each.step for each in snapshots)]
-    steps = [snapshot.step for snapshot in snapshots]
-    shapes = {(each.nearest.shape, _shape(each.accuracy)) for each in snapshots}
-    return (
-        isinstance(lesson.settings, TrainingSettings)
-        and all(type(count) is int and count >= 0 for count in counts)
-        and all(isinstance(text, str) for text in (lesson.skipped, lesson.measured))
-        and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
-        and all(type(flag) is bool for flag in (lesson.diverged, lesson.is_over))
-        and all(curve.shape == (lesson.step,) and curve.dtype.kind == "f" for curve in curves)
-        and all(map(_is_snapshot, snapshots))
-        and steps == sorted(set(steps))
-        and len(shapes) <= 1  # same texts and layers throughout
-        and (maps is None or maps.shape == (len(snapshots), len(snapshots[0].nearest), 2))
-        and (maps is None or maps.dtype.kind == "f")
-    )
-
-
-def _shape(array: np.ndarray | None) -> tuple[int, ...]:
-    return () if array is None else array.shape
-
-
-def _is_snapshot(snapshot: Snapshot) -> bool:
-    """Whether a snapshot's arrays have valid shapes and values."""
-    accuracy, right = snapshot.accuracy, snapshot.right
-    if (
-        snapshot.nearest.ndim != 2
-        or (accuracy is None) != (right is None)
-        or (snapshot.vectors is not None)
-    ):
-        return False
-    if accuracy is None or right is None:
-        return True
-    is_share = accuracy.dtype.kind == "f" and ((accuracy >= 0) & (accuracy <= 1)).all()
-    return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
 def has_snapshots(folder: Path) -> bool:
@@ -261,17 +207,36 @@ def read_folder(folder: str | Path) -> RecordedTraining:
 
 
 def _is_recording(recorded: RecordedTraining) -> bool:
-    """Whether a recording from an untrusted file is well formed."""
-    labels, n_texts = recorded.labels, len(recorded.texts)
+    """Whether what was read from an untrusted file can be drawn."""
+    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
+    steps = [snapshot.step for snapshot in snapshots]
+    n_texts = {len(each.nearest) for each in snapshots}
+    n_layers = {0 if each.accuracy is None else len(each.accuracy) for each in snapshots}
+    n_right = {0 if each.right is None else len(each.right) for each in snapshots}
     return (
-        isinstance(recorded.texts, tuple)
-        and isinstance(labels, tuple | None)
-        and _is_valid(recorded.lesson)
-        and all(isinstance(text, str) for text in (*recorded.texts, *(labels or ())))
+        isinstance(lesson.settings, TrainingSettings)
         and isinstance(recorded.model, str)
-        and (labels is None or len(labels) == n_texts)
-        and all(len(snapshot.nearest) == n_texts for snapshot in recorded.lesson.snapshots)
+        and isinstance(recorded.watched, str)
+        and all(type(count) is int and count >= 0 for count in (lesson.first, lesson.steps, *steps))
+        and lesson.untrained is None
+        and lesson.measured == ""
+        and lesson.curves.shape == (lesson.step, len(CURVES))
+        and lesson.curves.dtype.kind == "f"
+        and all(map(_is_snapshot, snapshots))
+        and steps == sorted(set(steps))
+        and max(map(len, (n_texts, n_layers, n_right))) <= 1  # the same throughout
     )
+
+
+def _is_snapshot(snapshot: Snapshot) -> bool:
+    accuracy, right = snapshot.accuracy, snapshot.right
+    if accuracy is None or right is None:
+        return accuracy is right and snapshot.nearest.ndim == 2
+    is_share = accuracy.dtype.kind == "f" and bool(((accuracy >= 0) & (accuracy <= 1)).all())
+    return is_share and accuracy.ndim == right.ndim == 1 and right.dtype == bool
+
+
+# --- texts that moved ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,8 +19,6 @@ STARTS: tuple[Start, ...] = get_args(Start)
 Part = Literal["model", "table"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
-MAX_EPOCHS = 1000
-LARGEST_BATCH = 4096
 LEARNING_RATE = 2e-5
 TABLE_LEARNING_RATE = 0.5  # for the embedding table alone, as in the authors' program
 # The poolings that sentence-transformers has, by its names.
@@ -33,14 +32,16 @@ _CHOICES = {
     "start": ("start", STARTS),
     "pooling": ("pooling", TRAINING_POOLINGS),
 }
-_WHOLE_NUMBERS = {
-    "sentences": ("The number of sentences of a chunk", 1, 100),
-    "shortest": ("The shortest sentence", 1, 100_000),
-    "frozen_blocks": ("The number of frozen blocks", 0, 10_000),
-    "batch_size": ("The batch size", 2, LARGEST_BATCH),
-    "seed": ("The seed", 0, 2**32 - 1),
-    "epochs": ("The number of epochs", 1, MAX_EPOCHS),
-    "max_steps": ("The number of steps", 1, 10**7),
+Limits = tuple[str, int, int]  # noun, lowest, highest
+WHOLE_NUMBERS: Mapping[str, Limits] = {
+    "sentences": ("number of sentences of a chunk", 1, 100),
+    "shortest": ("shortest sentence", 1, 100_000),
+    "longest": ("longest sentence", 1, 10**9),
+    "frozen_blocks": ("number of frozen blocks", 0, 10_000),
+    "batch_size": ("batch size", 2, 4096),
+    "seed": ("seed", 0, 2**32 - 1),
+    "epochs": ("number of epochs", 1, 1000),
+    "max_steps": ("number of steps", 1, 10**7),
 }
 
 
@@ -76,13 +77,8 @@ class TrainingSettings:
                 raise SettingsError(
                     f"Unknown {noun} “{str(choice)[:40]}”. Use: {', '.join(choices)}."
                 )
-        for name, (noun, lowest, highest) in _WHOLE_NUMBERS.items():
-            number = getattr(self, name)
-            if number is None and name in ("epochs", "max_steps"):
-                continue
-            if type(number) is not int or not lowest <= number <= highest:
-                raise SettingsError(f"{noun} must be a whole number from {lowest} to {highest:,}.")
-        if not (isinstance(self.longest, int) and self.longest >= self.shortest):
+        check_whole_numbers(self, WHOLE_NUMBERS)
+        if self.longest < self.shortest:
             raise SettingsError("The longest sentence must not be shorter than the shortest.")
         if not 0 < self.masked < 1:
             raise SettingsError("The masked share must be above 0 and below 1.")
@@ -108,6 +104,19 @@ class TrainingSettings:
     def peak_rate(self) -> float:
         default = TABLE_LEARNING_RATE if self.part == "table" else LEARNING_RATE
         return self.learning_rate or default
+
+
+def check_whole_numbers(settings: object, limits: Mapping[str, Limits]) -> None:
+    """Raise `SettingsError` for numbers outside their limits; None may stand where it is default.
+
+    ``limits`` has the noun, the lowest and the highest value of each field.
+    """
+    for name, (noun, lowest, highest) in limits.items():
+        number = getattr(settings, name)
+        if number is None and getattr(type(settings), name) is None:
+            continue
+        if type(number) is not int or not lowest <= number <= highest:
+            raise SettingsError(f"The {noun} must be a whole number from {lowest} to {highest:,}.")
 
 
 def check_can_be_saved(pooling: TrainingPooling) -> None:

@@ -55,19 +55,23 @@ from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import show_choosable_table
-from neuralviz.ui.figures import allow_swiping, download_table, open_downloads, show_figure
+from neuralviz.ui.figures import (
+    Handlers,
+    allow_swiping,
+    download_table,
+    draw_live_figure,
+    open_downloads,
+    show_figure,
+)
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
-    VisibleRun,
-    describe_finish,
-    find_visible_run,
+    find_current_run,
+    show_current_run,
     show_run_panel,
-    show_visible_run,
 )
 from neuralviz.ui.stage import (
     hide_on_stage,
@@ -80,7 +84,8 @@ from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
-LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
+LABELS = "compare-labels"  # session state: the labels of the runs' texts, by texts
+OPENED = "compare-opened"  # session state: the run whose pair and methods were chosen at its end
 PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
 METHODS = ("compare-a", "compare-b")  # session state: the methods that are compared
 MAX_TEXTS = 300
@@ -142,28 +147,23 @@ def show() -> None:
                 width="content",
                 help="The same colours for all methods. Otherwise each heatmap uses all colours.",
             )
-    if len(read.texts) < 2:
+    can_start = len(read.texts) > 1
+    if not can_start:
         write_hint = st.info if pressed or read.texts else st.caption
         write_hint("A comparison needs at least two texts.")
-    task = None
-    if specs is not None and len(read.texts) > 1:
-        task = Compare.for_current_models(specs, read.texts)
-    visible = _find_comparison(task, read, pressed)
-    if visible is not None:
-        show_visible_run(
-            RUNS,
-            visible,
-            "Compare",
-            lambda comparison, live: _show_comparison(
-                View(visible.run, comparison, order or AS_GIVEN, one_scale), live
-            ),
-            RunSentences(
-                start="Loading the models and embedding the first texts …",
-                describe_stopped=describe_stopped,
-                describe_done=lambda _: describe_finish(visible.run),
-            ),
-            can_start=len(read.texts) > 1,
-        )
+    task = Compare.for_current_models(specs, read.texts) if specs and can_start else None
+    run = _find_comparison(task, read, pressed)
+    if run is None:
+        return
+
+    def draw(comparison: Comparison, live: bool) -> None:
+        _show_comparison(View(run, comparison, order or AS_GIVEN, one_scale), live)
+
+    sentences = RunSentences(
+        start="Loading the models and embedding the first texts …",
+        describe_stopped=describe_stopped,
+    )
+    show_current_run(RUNS, run, task, "Compare", draw, sentences, can_start=can_start)
 
 
 def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
@@ -191,10 +191,11 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
     return tuple(specs) if is_valid else None
 
 
-def _find_comparison(task: Compare | None, read: ReadTexts, pressed: bool) -> VisibleRun | None:
+def _find_comparison(
+    task: Compare | None, read: ReadTexts, pressed: bool
+) -> Run[Comparison] | None:
     """The comparison to show; it starts at a press, and by itself for an example."""
     is_example = st.session_state.get("compare-source") == "Example"
-    before = RUNS.last()
     with one_history_entry():
         if task is not None and pressed and not is_example:
             put_texts_in_address("compare", read.texts)
@@ -202,24 +203,19 @@ def _find_comparison(task: Compare | None, read: ReadTexts, pressed: bool) -> Vi
         starts_itself = (
             task is not None
             and is_example
-            and RUNS.recall(task, view) is None
             and not needs_asking(task.specs)
+            and RUNS.recall(task, view) is None
         )
-        visible = find_visible_run(RUNS, task, view, pressed=pressed or starts_itself)
-    if visible is not None and visible.is_current:
-        if visible.run is not before:
-            for key in (*PAIR, *METHODS):  # so that those with the least agreement are shown
-                st.session_state.pop(key, None)
-        saved = st.session_state.get(LABELS, {})
-        labels = {run.id: saved[run.id] for run in RUNS.list_runs() if run.id in saved}
-        st.session_state[LABELS] = {**labels, visible.run.id: dict(read.labels)}
-    return visible
+        run = find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
+    labels = {**st.session_state.get(LABELS, {}), read.texts: dict(read.labels)}
+    of_runs = {run.task.texts for run in RUNS.list_runs()}
+    st.session_state[LABELS] = {texts: labels[texts] for texts in of_runs & labels.keys()}
+    return run
 
 
 def describe_stopped(comparison: Comparison) -> str:
     """A sentence on which methods a stopped comparison has not finished."""
-    unfinished = describe_missing(comparison)
-    return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
+    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
 
 
 # --- the comparison ------------------------------------------------------------------------------
@@ -247,9 +243,14 @@ class View:
         """Similarities by each method that has embedded two texts."""
         return [part.similarity for part in self.comparison if part.similarity is not None]
 
+    @cached_property
+    def complete(self) -> list[Similarity]:
+        """Similarities by each method that has embedded all texts; some are not, if stopped."""
+        return [result for result in self.results if result.has_vector.all()]
+
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        return st.session_state.get(LABELS, {}).get(self.run.id, {})
+        return st.session_state.get(LABELS, {}).get(self.texts, {})
 
     @property
     def groups(self) -> tuple[str, ...] | None:
@@ -279,15 +280,10 @@ class View:
 
 
 def _show_comparison(view: View, live: bool) -> None:
-    """Draw the headline and the heatmaps, also live; the other figures at the end."""
     results = view.results
-    if chosen_pair(view) is None and len(results) > 1 and not live:
-        pair = furthest_apart(*(results[place] for place in least_alike(results)))
-        if pair is not None:
-            choose_pair(*pair)
-    # also where it was stopped
-    complete = [result for result in results if result.has_vector.all()]
-    headline = plain(describe_similar_texts(complete, view.labels))
+    if not live:
+        _open_pair(view)
+    headline = plain(describe_similar_texts(view.complete, view.labels))
     with slide("heatmaps"):
         show_headline(headline, key="compare")
         if not live:
@@ -309,6 +305,19 @@ def _show_comparison(view: View, live: bool) -> None:
         _show_two_methods(view, headline)
         _show_disagreements(view)
     _show_spread(view)
+
+
+def _open_pair(view: View) -> None:
+    """Choose the pair on which the methods differ most, once for every run."""
+    if st.session_state.get(OPENED) == view.run.id and chosen_pair(view) is not None:
+        return
+    st.session_state[OPENED] = view.run.id
+    for key in METHODS:  # so that those with the least agreement are shown
+        st.session_state.pop(key, None)
+    pair = None
+    if len(view.complete) > 1:
+        pair = furthest_apart(*(view.complete[place] for place in least_alike(view.complete)))
+    choose_pair(*(pair or (0, 1)))
 
 
 def _show_heatmaps(view: View, live: bool) -> None:
@@ -349,7 +358,6 @@ def _show_heatmaps(view: View, live: bool) -> None:
 
 
 def _show_warnings(view: View) -> None:
-    """Warn of zero embeddings, divergence, unread parts of texts, and duplicates."""
     methods_by_warning: dict[str, list[str]] = {}
     for part in view.comparison:
         if part.similarity is not None and part.similarity.zeros.any():
@@ -372,15 +380,13 @@ def _show_warnings(view: View) -> None:
             methods_by_warning.setdefault(part.unread, []).append(part.method)
     for sentence, methods in methods_by_warning.items():
         st.warning(plain(f"{'; '.join(methods)}: {sentence}"))
-    n_duplicates = len(view.texts) - len(set(view.texts))
-    if n_duplicates:
-        st.caption(f"The texts contain {many(n_duplicates, 'duplicate')}.")
 
 
 def _show_two_methods(view: View, main_headline: str) -> None:
     """Draw two methods against each other, at first those that agree least."""
     st.subheader("Two methods compared", anchor=False)
-    first, second = least_alike(view.results)
+    compared = view.complete if len(view.complete) > 1 else view.results
+    first, second = (view.results.index(compared[place]) for place in least_alike(compared))
     labels = [result.method for result in view.results]
     if len(labels) > 2:
         widgets = zip(st.columns(2), "AB", (first, second), METHODS, strict=True)
@@ -412,10 +418,6 @@ def _show_two_methods(view: View, main_headline: str) -> None:
                 handlers=Handlers(choose_cell),
                 provenance=view.provenance,
             )
-            st.caption(
-                f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
-                "Ranks are compared because methods use different ranges of cosine similarity."
-            )
         with right_column:
             show_figure(
                 products_scatter(a, b, pair, labels),
@@ -426,7 +428,6 @@ def _show_two_methods(view: View, main_headline: str) -> None:
                 handlers=Handlers(choose_point),
                 provenance=view.provenance,
             )
-            st.caption("Each point is a pair of texts. Click one to see its texts above.")
 
 
 def _show_disagreements(view: View) -> None:
@@ -437,9 +438,8 @@ def _show_disagreements(view: View) -> None:
         st.caption("No pair of texts was embedded by every method.")
         return
     st.caption(
-        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ "
-        "between the methods (*difference*, as a percentage of all ranks). Rank 1 is the most "
-        "similar pair. Select a row to see its texts above."
+        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ, "
+        "as a percentage of all ranks. Select a row to see its texts above."
     )
     listed = slice(0, LISTED_PAIRS)
     ranks = [f"{result.method}: rank" for result in results]
@@ -490,10 +490,6 @@ def _show_spread(view: View) -> None:
         with table_column, hide_on_stage("compare-spread"):
             written = values.map(partial(number, spec=".3f")).rename_axis("method").reset_index()
             st.dataframe(written, hide_index=True, key="compare-spread-table", width="stretch")
-            st.caption(
-                "A wide distribution sets the pairs further apart. It does not show that a "
-                "method is right."
-            )
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:
@@ -543,9 +539,6 @@ def chosen_pair(view: View) -> tuple[int, int] | None:
 
 
 def _choose_texts(view: View) -> None:
-    """Ask for two texts, and show them in full."""
-    if chosen_pair(view) is None:
-        choose_pair(0, 1)
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
         st.selectbox(
             label,
@@ -570,7 +563,6 @@ def _show_framed(view: View, key: str) -> None:
 
 
 def _show_products(view: View) -> None:
-    """Show how similar each method finds the two texts."""
     a, b = chosen_pair(view) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
@@ -611,7 +603,6 @@ def _show_neural_pairs(view: View) -> None:
 def _show_neural_pair(
     place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
 ) -> None:
-    """Show the similarity layer by layer, and each word's share in its text's embedding."""
     if neural_pair is None:
         return
     names = short_layer_names(neural_pair.layers)
@@ -622,12 +613,8 @@ def _show_neural_pair(
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption("If every layer changed, the pair's cosine similarity is the mean of these values.")
     if neural_pair.words is None:
-        st.caption(
-            "Word shares are shown here for short texts only. For longer texts, see the "
-            "Micro-tuning page."
-        )
+        st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
     sides = zip(st.columns(2), pair, neural_pair.words, ("first", "second"), strict=True)
     for column, text, (words, shares), side in sides:

@@ -1,31 +1,171 @@
-"""Figures and tables with downloads: pictures, a standalone page, and the numbers in it."""
+"""Figures that stay the same element while their data change, and tables, with downloads."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly
 import plotly.graph_objects as go
 import streamlit as st
+import streamlit.components.v1
+import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.plots.corpus_map import PointColumns
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
-from neuralviz.plots.theme import shorten
+from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
-from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage
+from neuralviz.ui.stage import hide_on_stage, script
 from neuralviz.words import number
 
 VISIBLE_CASES = 3  # the others are in the expander
 QUOTE_LENGTH = 90  # characters of a text in a sentence
 CELL_LENGTH = 300  # characters of a text in the table
+FOOTER_LENGTH = 400
+_ASSETS = Path(__file__).with_name("assets")
+_PLOTLY = Path(plotly.__file__).with_name("package_data")
+
+_VERSION = version("plotly")
+_plotlyjs = streamlit.components.v1.declare_component("plotlyjs", path=str(_PLOTLY))
+_component = streamlit.components.v2.component(
+    "neuralviz_live_figure",
+    html="<div class='neuralviz-figure' role='figure'></div>",
+    css=".neuralviz-figure { width: 100%; overflow: hidden; }",
+    js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
+    isolate_styles=False,
+)
+_columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
+MOST_AREAS = 100  # in one selection
+
+
+# --- the live figure -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """Callbacks for clicks, selections and hovering, called before the page or fragment reruns."""
+
+    # gets {"x", "y", "z", "curve", "point", "customdata"}; a heatmap's ``point`` is [row, column]
+    click: Callable[[dict[str, Any]], None] | None = None
+    # gets ``customdata``, whole numbers, of all points in a lasso or box; none after a double click
+    select: Callable[[list[int]], None] | None = None
+    # gets ``customdata``, a whole number, of the point under the pointer
+    hover: Callable[[int], None] | None = None
+    # in place of ``select``: gets lassos and boxes, [corner, 2] each, in units of the axes
+    areas: Callable[[list[np.ndarray]], None] | None = None
+    # gets what is seen after zooming: (left, right, bottom, top), None for the whole figure
+    window: Callable[[tuple[float, ...] | None], None] | None = None
+
+
+NO_HANDLERS = Handlers()
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    content: bytes  # data and layout as JSON; megabytes for many points
+    digest: str  # of the content
+    uirevision: str | None
+    title: str | None
+
+    @classmethod
+    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
+        content = unstyled_json(figure).encode()
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
+
+
+def draw_once(
+    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
+) -> DrawnFigure:
+    """The figure of a ``key``, made again only when its dependencies have changed."""
+    kept = st.session_state.get(f"{key}-drawn")
+    if kept is None or kept[0] != dependencies:
+        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
+    return kept[1]
+
+
+def draw_live_figure(
+    figure: go.Figure | DrawnFigure,
+    *,
+    key: str,  # without two underscores in a row
+    height: int = 360,  # px, kept from the first moment
+    handlers: Handlers = NO_HANDLERS,
+    alt: str = "",  # for screen readers; the figure's title if empty
+    name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
+    footer: str = "",  # below the pictures: how they were made
+    columns: PointColumns | None = None,  # points that traces refer to; sent when they change
+    window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
+) -> None:
+    """Draw ``figure``, or update the one drawn under ``key``.
+
+    Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
+    """
+    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
+    layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
+    spec = {
+        "layout": layout,
+        "digest": f"{drawn.digest} {height} {columns.digest if columns else ''}",
+        "columns": columns.digest if columns else None,
+        "window": window,
+        "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
+        "alt": alt or drawn.title or key,
+        "name": file_name(name or key),
+        "footer": escape(shorten(footer, FOOTER_LENGTH)),
+        "clicks": handlers.click is not None,
+        "selects": "areas" if handlers.areas else "points" if handlers.select else "",
+        "hovers": handlers.hover is not None,
+        "windows": handlers.window is not None,
+    }
+    if columns is not None:
+        with st.container(key=f"{key}-columns"):
+            _columns(
+                key=f"{key}-points",
+                data=columns.digest.encode() + b"\n" + columns.content,
+                height=0,
+            )
+
+    def hand_over(event: str, handle: Callable[[Any], None] | None) -> None:
+        if handle is not None:
+            handle(st.session_state[key][event])
+
+    def hand_over_areas(sent: list[dict[str, list[float]]]) -> None:
+        if handlers.areas is not None:
+            handlers.areas(_areas(sent))
+
+    def hand_over_window(event: dict[str, Any]) -> None:
+        if handlers.window is not None and event["of"] == layout["uirevision"]:
+            handlers.window(event["sides"] and tuple(map(float, event["sides"])))
+
+    _component(
+        key=key,
+        data=json.dumps(spec).encode() + b"\n" + drawn.content,
+        height=height,
+        on_click_change=lambda: hand_over("click", handlers.click),
+        on_select_change=lambda: hand_over("select", handlers.select),
+        on_hover_change=lambda: hand_over("hover", handlers.hover),
+        on_areas_change=lambda: hand_over("areas", hand_over_areas),
+        on_window_change=lambda: hand_over("window", hand_over_window),
+    )
+
+
+def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
+    """The browser's lassos and boxes as arrays, without invalid ones."""
+    areas = [np.array([area["x"], area["y"]], dtype=float).T for area in sent[:MOST_AREAS]]
+    return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]
+
+
+# --- with downloads ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,13 +189,10 @@ def show_figure(
     downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,  # with these, ``page`` is required
     window: tuple[float, ...] | None = None,
-) -> dict[str, Any] | None:
-    """Draw a live figure with its downloads below it; return the click that caused this run.
-
-    For ``alt``, ``handlers``, ``columns`` and ``window``, see `draw_live_figure`.
-    """
+) -> None:
+    """Draw a live figure with its downloads below it; see `draw_live_figure`."""
     named, key = file_name(name, provenance), key or name
-    click = draw_live_figure(
+    draw_live_figure(
         figure,
         key=key,
         height=height or figure.layout.height or 420,
@@ -74,7 +211,6 @@ def show_figure(
         for file in downloads:
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
-    return click
 
 
 def open_downloads(key: str, label: str = "Download") -> DeltaGenerator:

@@ -35,6 +35,7 @@ PAGE = "walk"
 RUNS = SessionRuns(PAGE, kept=8)
 PATIENCE = 0.5  # seconds
 NEURONS = 16
+HEIGHT = 460  # px
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
 EXAMPLES = {
@@ -105,7 +106,6 @@ def show() -> None:
 def _show_step(
     step: Step, number: int, last: Walkthrough | None, result: Walkthrough | None, live: bool
 ) -> None:
-    """Draw a step: its words at once, its numbers when the model has them."""
     walk = last if live else result or last  # drawn once
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
@@ -135,24 +135,15 @@ def _show_navigation() -> int:
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
-    buttons.button(
-        "Back",
-        icon=":material/arrow_back:",
-        on_click=_move,
-        args=(-1,),
-        shortcut="Left",
-        disabled=number == 1,
-        key="stage-back",
-    )
-    buttons.button(
+    move = partial(buttons.button, on_click=_move)
+    move("Back", "stage-back", args=(-1,), shortcut="Left", disabled=number == 1)
+    move(
         "Next",
-        icon=":material/arrow_forward:",
-        on_click=_move,
+        "stage-next",
         args=(1,),
-        shortcut="Right",
         type="primary",
+        shortcut="Right",
         disabled=number == len(STEPS),
-        key="stage-next",
     )
     return number
 
@@ -165,13 +156,11 @@ def _move(n_steps: int) -> None:
 # --- what each step shows ------------------------------------------------------------------------
 
 
-def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 0) -> None:
-    height = height or figure.layout.height or 440
-    show_figure(figure, f"how-it-works-{key}", numbers, height=height)
+def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame) -> None:
+    show_figure(figure, f"how-it-works-{key}", numbers, height=figure.layout.height or HEIGHT)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
-    """Words in large boxes, which wrap on a narrow screen."""
     box = (
         "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
         "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"
@@ -203,27 +192,14 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
-    results = [station.replace("<b>", "").replace("</b>", "") for station in stations]
-    numbers = pd.DataFrame({"step": range(1, 11), "result": results})
+    numbers = pd.DataFrame({"step": range(1, 11), "result": stations})
+    numbers["result"] = numbers["result"].str.replace("</?b>", "", regex=True)
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
-    _draw(figure, "overview", numbers, 480)
+    _draw(figure, "overview", numbers)
 
 
 def _show_tokens(walk: Walkthrough) -> None:
-    text = walk.text
-    _show_tiles(list(text.tokens), [str(i) for i in text.ids])
-
-    table = pd.DataFrame(
-        {
-            "token": text.tokens,
-            "id": text.ids,
-            "text": [text.piece(i) for i in range(len(text))],
-            "unknown": text.unknown,
-        }
-    )
-    ids = {"id": st.column_config.NumberColumn(format="%d")}  # without thousands separators
-    with st.expander("The tokens as a table", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
+    _show_tiles(list(walk.text.tokens), [str(i) for i in walk.text.ids])
 
 
 def _show_inputs(walk: Walkthrough) -> None:
@@ -254,9 +230,10 @@ def _show_loss(walk: Walkthrough) -> None:
     _show_tiles(shown)
 
     label = tokens[before.token[position]]
-    guesses, guesses_after = walk.words_before[position], walk.words_after[position]
-    p_before = dict(zip(guesses, before.top_probabilities[position], strict=True))
-    p_after = dict(zip(guesses_after, after.top_probabilities[position], strict=True))
+    p_before, p_after = (
+        dict(zip(guesses.words[position], guesses.shares[position], strict=True))
+        for guesses in (before, after)
+    )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
     words = words[-7:]
@@ -268,7 +245,7 @@ def _show_loss(walk: Walkthrough) -> None:
         }
     )
     figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
-    _draw(figure, "predictions", table[::-1], 520)
+    _draw(figure, "predictions", table[::-1])
 
 
 def _show_losses(walk: Walkthrough) -> None:
@@ -287,7 +264,7 @@ def _show_losses(walk: Walkthrough) -> None:
         }
     )
     figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
-    _draw(figure, "losses", losses, 460)
+    _draw(figure, "losses", losses)
 
 
 def _choose_layer(walk: Walkthrough) -> int:
@@ -313,7 +290,7 @@ def _show_weights(walk: Walkthrough) -> None:
     strongest = np.argsort(-np.abs(delta))[:NEURONS]
     before, after = weights[strongest], (weights + delta)[strongest]
     numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
-    _draw(plots.weights_figure(strongest, before, after), "weights", numbers, 460)
+    _draw(plots.weights_figure(strongest, before, after), "weights", numbers)
 
 
 def _show_first_step(walk: Walkthrough) -> None:
@@ -376,7 +353,7 @@ def _show_concatenated(walk: Walkthrough) -> None:
 def _show_embedding(walk: Walkthrough) -> None:
     embedding = walk.tuning.embeddings[0]
     numbers = pd.DataFrame({"value": embedding})
-    _draw(plots.embedding_figure(embedding), "embedding", numbers, 460)
+    _draw(plots.embedding_figure(embedding), "embedding", numbers)
 
 
 def _show_product(walk: Walkthrough) -> None:
@@ -389,7 +366,7 @@ def _show_product(walk: Walkthrough) -> None:
         numbers[f"text 1 × text {i}"] = first * vector
         numbers[f"running sum with text {i}"] = np.cumsum(first * vector)
     figure = plots.product_figure(walk.settings.layers, sizes, first, other_vectors)
-    _draw(figure, "cosine-similarity", numbers, 460)
+    _draw(figure, "cosine-similarity", numbers)
 
 
 _VIEWS: tuple[tuple[View, View | None], ...] = (

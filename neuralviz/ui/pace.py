@@ -209,7 +209,7 @@ PAGE_DEPTH = 2  # dots in the name of a page's package; its modules have more
 @cache
 def import_pages_soon() -> None:
     """Import the pages in the background, and the database that some of them read."""
-    # `live_figure` comes first, in a script run: only there are its files made known to browsers
+    # `figures` comes first, in a script run: only there are its files made known to browsers
     modules = pkgutil.walk_packages(ui.__path__, f"{ui.__name__}.")
     parts = [module.name for module in modules if module.name.count(".") > PAGE_DEPTH]
     for name in ("lancedb", *parts):

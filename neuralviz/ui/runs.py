@@ -68,6 +68,13 @@ class SessionRuns:
             self._remember(run)
         return run
 
+    def mention_unknown_run(self) -> None:
+        """Say once that the run in the address, which was not found, is not known."""
+        run_id, key = st.query_params.get(RUN, ""), f"{self.kind}-unknown-run"
+        if run_id not in ("", st.session_state.get(key)) and not self.list_runs():
+            st.toast("The run in this link is no longer saved, or is of other texts or settings.")
+        st.session_state[key] = run_id
+
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""
         last = self.last()
@@ -136,7 +143,6 @@ def find_status(work: str) -> RunStatus | None:
 
 
 def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
-    """Start a run; the address names it if its result is kept."""
     session = session_id()
     if view and isinstance(task, KeptTask):
         work = result_key(task)
@@ -148,7 +154,6 @@ def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
 
 
 def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[Any] | None:
-    """Watch the run under way that has an id, or the last one, if it is wanted."""
     run = run_queue().find(lambda run: run_id in (None, run.id) and is_wanted(run.task))
     if run is not None:
         run.watch(connection_check(session_id()))
@@ -262,7 +267,6 @@ class _Panel:
             self.show(self.run.result, live)
 
     def _show_state(self) -> None:
-        """Progress with a *Stop*, the place in the queue, or how the run ended."""
         run, status = self.run, self.run.status  # read once: it may change meanwhile
         if status == "failed":
             st.error(plain(f"{run.error} {self.sentences.error_advice}".rstrip()))
@@ -287,10 +291,13 @@ class _Panel:
                 st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
     def _describe_progress(self, status: str) -> tuple[float, str]:
-        """The share of the work that is done, and how far it is in words."""
         if status == "queued" and (place := run_queue().place_in_queue(self.run)):
-            return 0.0, plain(_describe_wait(place, run_queue().seconds_until_start(self.run)))
+            seconds = run_queue().seconds_until_start(self.run)
+            wait = "" if seconds is None else f", {about_seconds(seconds)}"
+            return 0.0, plain(f"Waiting: {many(place, 'run')} ahead of this one{wait}.")
         progress = self.run.progress
+        if self.run.is_stopping:
+            return progress.share, "Stopping …"
         text = progress.doing or self.sentences.start
         return progress.share, plain(text + describe_time_left(self.run))
 
@@ -325,12 +332,6 @@ def send_whole_elements() -> Iterator[None]:
         context.cached_message_hashes = kept
 
 
-def _describe_wait(place: int, seconds: float | None) -> str:
-    """How many runs are ahead of a queued one, and when it starts, if that is known."""
-    ahead = f"Waiting: {many(place, 'run')} ahead of this one"
-    return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
-
-
 def describe_time(run: Run[Any]) -> str:
     """A sentence with the day and time, in UTC, of a result from an earlier visit; else empty."""
     if not run.is_reopened or run.finished is None:
@@ -340,19 +341,10 @@ def describe_time(run: Run[Any]) -> str:
 
 def _describe_done(run: Run[Any]) -> str:
     progress = run.progress
+    duration = f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
     if not progress.unit:
-        return describe_finish(run)
-    sentence = f"{progress.total:,.0f} {progress.unit} in {_describe_duration(run)}."
-    return f"{sentence} {describe_time(run)}".rstrip()
-
-
-def describe_finish(run: Run[Any]) -> str:
-    """How long a run took, as a sentence; for a result from an earlier visit, its time."""
-    return describe_time(run) or f"Done in {_describe_duration(run)}."
-
-
-def _describe_duration(run: Run[Any]) -> str:
-    return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
+        return describe_time(run) or f"Done in {duration}."
+    return f"{progress.total:,.0f} {progress.unit} in {duration}. {describe_time(run)}".rstrip()
 
 
 def _describe_stopped(run: Run[Any]) -> str:
@@ -369,30 +361,24 @@ def describe_time_left(run: Run[Any]) -> str:
     remaining = run.seconds_left
     if remaining is None or remaining < 1 or run.seconds + remaining < LONG_SECONDS:
         return ""
-    time_left = f"{remaining / 60:.0f} min" if remaining >= 90 else f"{remaining:.0f} s"
-    return f", about {time_left} left"
+    return f", {about_seconds(remaining)} left"
 
 
 # --- the run that a page shows -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class VisibleRun:
-    run: Run[Any]
-    is_current: bool  # is what the widgets ask for
-    is_recorded: bool  # comes with neuralviz
-
-
-def find_visible_run(
+def find_current_run(
     runs: SessionRuns,
     task: KeptTask[Any, Any] | None,  # None while something is missing
     view: str,  # id under which the result is saved
     *,
     pressed: bool,  # starts it, and again if it was stopped or has failed
     recorded: Run[Any] | None = None,  # what the page opens with
-) -> VisibleRun | None:
+) -> Run[Any] | None:
     """The run of a task: started, remembered, saved or recorded; else the last run."""
     run = None if task is None else runs.recall(task, view)
+    if task is not None and run is None:
+        runs.mention_unknown_run()
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
         try:
@@ -401,28 +387,27 @@ def find_visible_run(
             show_error(error)
     if run is None and recorded is not None and recorded.task == task:
         run = recorded
-    visible = run or runs.last_to_show() or recorded
-    if visible is None:
-        return None
-    return VisibleRun(visible, is_current=run is not None, is_recorded=visible is recorded)
+    return run or runs.last_to_show() or recorded
 
 
-def show_visible_run(
+def show_current_run(
     runs: SessionRuns,
-    visible: VisibleRun,
+    run: Run[R],
+    task: KeptTask[Any, Any] | None,  # what the widgets ask for; other runs are faded
     button: str,  # label of the button that starts a run
-    draw: Callable[[Any, bool], None],
+    draw: Callable[[R, bool], None],
     sentences: RunSentences | None = None,
     *,
+    recorded: Run[R] | None = None,  # comes with neuralviz
     can_start: bool = True,
 ) -> None:
-    """Show a run in its panel, faded where it is of other data or settings."""
-    sentences = sentences or RunSentences()
-    if not visible.is_current:
+    """Show the run that `find_current_run` found in its panel."""
+    sentences, is_old = sentences or RunSentences(), run.task != task
+    if is_old:
         invitation = f" Press **{button}** to see yours." if can_start else ""
         st.caption(f"The results below are of other data or settings.{invitation}")
-    if visible.is_recorded:
-        invitation = f" Press “{button}” to see it live." if visible.is_current else ""
+    if run is recorded:
+        invitation = "" if is_old else f" Press “{button}” to see it live."
         sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")
-    with dim_old_results(runs.kind, not visible.is_current):
-        show_run_panel(runs, visible.run, draw, sentences=sentences)
+    with dim_old_results(runs.kind, is_old):
+        show_run_panel(runs, run, draw, sentences=sentences)

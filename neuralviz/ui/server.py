@@ -8,16 +8,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from types import FrameType
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection, Request
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit import App, config
@@ -169,39 +169,23 @@ def _heed_signals(server: Server) -> set[int]:
     return received
 
 
-class BrowserCookie:
+class BrowserCookie(BaseHTTPMiddleware):
     """Gives every browser its own cookie, which identifies its corpora."""
 
-    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
-        self._app = app
-
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: Any, send: Callable[[Any], Awaitable[None]]
-    ) -> None:
-        """Pass a request on; its answer sets the cookie where there is none."""
-        if scope["type"] != "http" or BROWSER in HTTPConnection(scope).cookies:
-            await self._app(scope, receive, send)
-            return
-
-        async def send_with_cookie(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if headers.get("content-type", "").startswith("text/html"):
-                    headers.append("set-cookie", _cookie(scope))
-            await send(message)
-
-        await self._app(scope, receive, send_with_cookie)
-
-
-def _cookie(scope: MutableMapping[str, Any]) -> str:
-    parts = [
-        f"{BROWSER}={secrets.token_urlsafe(24)}",
-        f"Max-Age={COOKIE_DAYS * 86_400}",
-        f"Path=/{config.get_option('server.baseUrlPath').strip('/')}",
-        "HttpOnly",
-        "SameSite=Lax",
-    ]
-    return "; ".join([*parts, "Secure"] if scope.get("scheme") == "https" else parts)
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        response = await call_next(request)
+        is_page = response.headers.get("content-type", "").startswith("text/html")
+        if is_page and BROWSER not in request.cookies:
+            response.set_cookie(
+                BROWSER,
+                secrets.token_urlsafe(24),
+                max_age=COOKIE_DAYS * 86_400,
+                path=f"/{config.get_option('server.baseUrlPath').strip('/')}",
+                secure=request.url.scheme == "https",
+                httponly=True,
+                samesite="lax",
+            )
+        return response
 
 
 def check_settings() -> None:

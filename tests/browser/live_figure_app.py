@@ -14,8 +14,7 @@ import streamlit as st
 from neuralviz.plots.corpus_map import Standout, large_map_figure, large_points, map_figure
 from neuralviz.plots.point_colours import colour_by_category
 from neuralviz.plots.standalone import About
-from neuralviz.ui.figures import show_figure
-from neuralviz.ui.live_figure import Handlers, draw_live_figure
+from neuralviz.ui.figures import Handlers, draw_live_figure, show_figure
 
 
 @st.fragment(run_every=0.5)
@@ -102,8 +101,8 @@ heatmap = go.Figure(
         customdata=[[f"{row}-{column}" for column in range(4)] for row in range(3)],
     )
 )
-clicked = draw_live_figure(heatmap, key="heat", handlers=Handlers("rerun"))
-st.text(f"clicked {clicked}")
+draw_live_figure(heatmap, key="heat", handlers=Handlers(note("cell")))
+st.text(f"clicked {st.session_state.get('cell')}")
 show_figure(
     go.Figure(go.Bar(x=["one", "two"], y=[1, 2])),
     key="bars",

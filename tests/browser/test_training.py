@@ -45,7 +45,7 @@ def test_a_training_is_watched_stopped_resumed_compared_and_its_encoder_saved(
 ) -> None:
     page.goto(
         f"{address}/training?encoder={encoder}&{WHOLE}&training-epochs-model=100"
-        "&training-batch_size=16"
+        "&training-batch-size=16"
     )
     page.get_by_text("Recorded run.").wait_for()
     train(page)

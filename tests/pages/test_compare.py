@@ -129,7 +129,9 @@ def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> No
     assert after.is_reopened
     assert after.task == before.task
     assert other.selectbox(key="order").value == "By kind"
-    assert other.session_state[LABELS][after.id] == {"kind": ("animal", "weather", "animal")}
+    assert other.session_state[LABELS][after.task.texts] == {
+        "kind": ("animal", "weather", "animal")
+    }
     np.testing.assert_array_equal(after.result[0].vectors, before.result[0].vectors)
     assert f"Result of {datetime.now(UTC):%d %B %Y}" in read_page(other)
     assert "Press **Compare**" not in read_page(other)
@@ -146,7 +148,6 @@ def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others
         np.testing.assert_allclose(part.similarity.products, 1, atol=1e-4)
     assert run.result[2].similarity is None
     assert "the first layer cannot be 40" in read_page(page)
-    assert "The texts contain 2 duplicates." in read_page(page)
     assert "so few different pairs" in read_page(page)
 
 
@@ -240,3 +241,12 @@ def test_two_models_by_one_method_are_compared_and_a_link_brings_them_back(tmp_p
     for part, method in zip(parts, methods, strict=True):
         expected = make_embedder(embedder_spec(method)).encode(SENTENCES[:6])
         np.testing.assert_allclose(part.vectors, expected, atol=1e-6)
+
+
+def test_a_link_to_a_run_that_is_not_known_says_so_once() -> None:
+    page = page_at("compare", m2="cls", m3="none", run="0" * 24).run()
+    assert [toast.value for toast in page.toast] == [
+        "The run in this link is no longer saved, or is of other texts or settings."
+    ]
+    finish(page)
+    assert not page.run().toast

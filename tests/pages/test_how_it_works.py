@@ -49,7 +49,7 @@ def test_next_leads_through_every_step(page: AppTest, texts: tuple[str, str]) ->
         assert not page.exception
         assert not page.error
         assert page.subheader[0].value.startswith(f"{number}. ")
-        assert count_figures(page) or page.dataframe  # tokens are shown as words and a table
+        assert count_figures(page) or number == 2  # whose tokens are words
         if number < 10:
             press(page, "Next")
     press(page, "Back")

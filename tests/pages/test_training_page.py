@@ -25,7 +25,6 @@ from neuralviz.training.record import (
     Lesson,
     RecordedTraining,
     TrainingEnded,
-    TrainingStep,
 )
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
@@ -147,7 +146,7 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
         with closing(whole(self, should_stop)) as events:
             for event in events:
                 yield event
-                if isinstance(event[1], TrainingStep) and event == (1, event[1]):
+                if event[0] == 1 and isinstance(event[1].get("curves"), list):  # a step
                     raise WorkerEndedError
 
     monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
@@ -176,7 +175,7 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
 @pytest.mark.parametrize(
     ("address", "answer"),
     [
-        ({"training_frozen": "3"}, "nothing is left to train"),
+        ({"training_frozen_blocks": "3"}, "nothing is left to train"),
         ({"training_longest": "1"}, "must not be shorter than the shortest"),
         ({"training_sentences": "9"}, "is long enough for a pair"),
     ],
@@ -208,13 +207,9 @@ def write_snapshots(folder: Path, steps: int = 20) -> RecordedTraining:
         Snapshot(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
-    curve = np.linspace(2, 1, steps)
-    lesson = Lesson(
-        TrainingSettings(), steps=40, loss=curve, learning_rate=curve, alignment=curve,
-        uniformity=curve, snapshots=snapshots,
-    )  # fmt: skip
-    texts = tuple(f"text {i}" for i in range(8))
-    recorded = RecordedTraining(lesson, texts, ("a", "b") * 4, "someone/encoder")
+    curves = np.tile(np.linspace(2, 1, steps)[:, None], 4)
+    lesson = Lesson(TrainingSettings(), steps=40, curves=curves, snapshots=snapshots)
+    recorded = RecordedTraining(lesson, "someone/encoder", "")
     write_recording(folder, recorded)
     return recorded
 

@@ -269,7 +269,7 @@ def test_options_of_experiments(run) -> None:
 
     def rows(name: str, **typed: str):
         options = {key.replace("__", "."): value for key, value in typed.items()}
-        return experiment_rows(name, options, None, lambda _: ("a", "b"), lambda _: 6)
+        return experiment_rows(name, options, None)
 
     joined = rows("concatenated", neural__epochs="1")
     assert dict(joined[0].spec.options) == {"epochs": 1}

@@ -17,7 +17,7 @@ from neuralviz.evaluation.data import scored_data
 from neuralviz.evaluation.plan import EvaluationPlan, Row
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
-from neuralviz.jobs import run as runs
+from neuralviz.jobs import task as runs
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence, stream_events
@@ -244,13 +244,6 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     assert (run.status, run.error) == ("failed", "Unexpected error: ValueError: more than two.")
     assert run.result <= 2
 
-    looked_at = Run(Unfoldable(5))
-    looked_at.add(1)
-    assert looked_at.result == 1
-    looked_at.add(3)
-    assert looked_at.result == 1  # whoever looks gets the last result that there is
-    assert looked_at.should_stop()
-
 
 @pytest.mark.parametrize("method", ["mean", "neural+mean"])
 def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_path: Path) -> None:
@@ -375,15 +368,6 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
 # --- the end of the process ----------------------------------------------------------------------
 
 
-def test_closing_lets_running_work_finish_for_a_while() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = submit(queue, gate)
-    assert gate.begun.wait(5)
-    threading.Timer(0.2, gate.open.set).start()
-    assert queue.close(grace=10)
-    assert (run.status, run.result) == ("done", ("begun", "ended"))
-
-
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
     running = submit(queue, gate)
@@ -465,23 +449,6 @@ def test_owners_take_turns() -> None:
     assert all(run.wait(10) for run in (first, *runs))
     begun = sorted(runs, key=lambda run: run.started or 0)
     assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
-
-
-def test_runs_start_in_the_order_that_was_foretold() -> None:
-    """The owner who has waited longer goes first in every round, not in the first alone."""
-    queue = RunQueue(max_running=1)
-    names = ("ben", "ann", "eve", "ann", "ben", "ann", "ben")
-    gates = [Gate(str(n)) for n in range(len(names))]
-    runs = [submit(queue, gate, owner=name) for gate, name in zip(gates, names, strict=True)]
-    for gate in gates[:2]:
-        gate.open.set()
-    assert gates[2].begun.wait(5)  # ben was started first, then ann, then eve, who is under way
-    foretold = sorted(runs[3:], key=queue.place_in_queue)
-    for gate in gates:
-        gate.open.set()
-    assert all(run.wait(10) for run in runs)
-    assert sorted(runs[3:], key=lambda run: run.started or 0) == foretold
-    assert [names[runs.index(run)] for run in foretold] == ["ben", "ann", "ben", "ann"]
 
 
 def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
 from neuralviz.ui import links
@@ -111,23 +112,20 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list((home / "views").iterdir())
 
 
-def test_views_have_so_much_room_and_so_much_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = Source("t.txt", bytes(1000))
-    first, second = (links.save_view(links.View((name,), file)) for name in ("first", "second"))
-    os.utime(home / "views" / f"{first}.json", (1e9, 1e9))
-    os.utime(home / "views" / f"{first}.file", (1e9, 1e9))
-    third = save("third")
-    assert [links.load_view(one) is not None for one in (first, second, third)] == [
-        False,
-        True,
-        True,
-    ]
-    monkeypatch.setattr(links, "KEPT_BYTES", 500)
-    fourth = save("fourth")
-    assert [links.load_view(one) is not None for one in (second, fourth)] == [False, True]
-    assert len(list((home / "views").iterdir())) <= 2
+def test_the_address_changes_once_at_the_end() -> None:
+    def show_page() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.links import one_history_entry, set_query_params
+
+        with one_history_entry():
+            set_query_params({"view": "texts"})
+            st.json(dict(st.query_params))
+            set_query_params({"run": "first"})
+
+    page = AppTest.from_function(show_page).run()
+    assert page.json[0].value == "{}"
+    assert page.query_params == {"view": "texts", "run": "first"}
 
 
 def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:

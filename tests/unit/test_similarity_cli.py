@@ -22,7 +22,7 @@ from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity import load_similarity_model, save_similarity_model
-from neuralviz.training.similarity.kept import FORMAT, check_free_name, similarity_models
+from neuralviz.training.similarity.kept import FORMAT, similarity_models
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
 NAME = "tone"
@@ -217,7 +217,7 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
     ("rows", "said"),
     [
         ([(a, b, "3") for a, b, _ in made_rows()], "All scores of the train pairs are 3."),
-        (made_rows()[:2], "has 2 pairs with two sentences and a score; at least 3"),
+        (made_rows()[:2], "has 2 pairs with two sentences and a score; it needs at least 3"),
         (made_rows()[:19], "There are 19 pairs. To train on some and test on others, at least 20"),
         ([("The dog.", b, c) for _, b, c in made_rows()], "too many pairs share a text"),
     ],
@@ -280,7 +280,7 @@ def test_an_encoder_and_a_similarity_model_never_share_a_name(
     trained_models.encoders_folder().joinpath("mine").mkdir(parents=True)
     (trained_models.encoders_folder() / "mine" / trained_models.RECORD_FILE).write_text("{}")
     with pytest.raises(SettingsError, match="already a model called “mine”"):
-        check_free_name("mine")
+        save_similarity_model(load_similarity_model(NAME), "mine")
 
 
 @pytest.mark.usefixtures("kept")

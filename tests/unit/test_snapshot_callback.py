@@ -90,7 +90,7 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     callback.on_train_begin(arguments(), state(0), None, model=model)
     begun = read_folder(home / "runs" / "one")
     assert (begun.lesson.step, begun.lesson.steps, begun.lesson.is_over) == (0, 6, False)
-    assert len(begun.texts) == len(begun.labels or ()) == 10
+    assert len(begun.lesson.snapshots[0].nearest) == 10
 
     driven(SnapshotCallback(home / "two", CORPUS, LABELS, every_steps=2, n_texts=10), model)
     lesson = read_folder(home / "two").lesson
@@ -98,7 +98,6 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6]
     assert lesson.accuracy.shape == (4, 4)
     np.testing.assert_allclose(lesson.loss, [1 / 2, 1 / 2, 1 / 4, 1 / 4, 1 / 6, 1 / 6])
-    assert lesson.settings.batch_size == 4
     assert begun.lesson.settings.pairs == "dropout"
     ours = Watch(CORPUS, LABELS, n_texts=10).look(_Layers(model), 0)
     np.testing.assert_array_equal(lesson.snapshots[0].accuracy, ours.accuracy)
@@ -202,16 +201,17 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
     assert "holds no snapshots yet" in said(folder)
     (folder / "training.npz").write_bytes(b"PK nonsense")
     assert "damaged" in said(folder)
-    driven(SnapshotCallback(home / "good", CORPUS, [0, 1] * 6), encoder(tiny, home))
     good = home / "good"
+    driven(SnapshotCallback(good, CORPUS, [0, 1] * 6), encoder(tiny, home))
     recorded = read_folder(good)
-    assert recorded.labels == ("0", "1") * 6  # 0 is a label as well
-    spoilt: list[dict[str, Any]] = [
-        {"texts": recorded.texts[:3]}, {"texts": 3}, {"labels": 7}, {"labels": ("a",)},
-        {"model": None}, {"lesson": replace(recorded.lesson, steps=-1)}, {"lesson": None},
+    lesson, (first, *others) = recorded.lesson, recorded.lesson.snapshots
+    spoilt: list[Any] = [replace(lesson, snapshots=(replace(first, **changes), *others))
+        for changes in ({"step": -5}, {"step": 6}, {"right": np.zeros(12)}, {"accuracy": None},
+                        {"accuracy": np.full(4, np.nan)}, {"nearest": np.zeros((9, 2), int)})
     ]  # fmt: skip
-    for changes in spoilt:
-        content = RECORDING_FORMAT.pack(replace(recorded, **changes))
+    spoilt += [None, replace(lesson, steps=-1), replace(lesson, curves=lesson.loss)]
+    for wrong in spoilt:
+        content = RECORDING_FORMAT.pack(replace(recorded, lesson=wrong))
         (good / "training.npz").write_bytes(content)
         assert "damaged" in said(good)
 

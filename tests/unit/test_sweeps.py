@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import ScoredData, scored_data
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.measures import measure
@@ -19,12 +21,13 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.yardsticks import YARDSTICKS
 from neuralviz.plots.evaluation import grid_figure, line_figure, yardstick_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
-    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"], lambda _model: 6)
+    model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
+    loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
+    return experiment_rows(experiment, {}, None, loaders)
 
 
 def some_pairs() -> ScoredData:

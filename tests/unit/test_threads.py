@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -84,39 +83,3 @@ def test_threads_that_wait_soon_sleep() -> None:
 )
 def test_what_the_user_says_of_waiting_threads_stays(said: dict[str, str], count: str) -> None:
     assert set(spin_counts("import neuralviz, sklearn.utils._openmp_helpers", **said)) == {count}
-
-
-BUSY = "import torch\na = torch.ones(256, 256)\nwhile True: a = (a @ a).clamp(-1, 1)"
-COUNT = """
-import time
-import neuralviz
-import torch
-x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 1
-while time.perf_counter() < until:
-    torch.nn.functional.gelu(x)
-    n += 1
-print(n)
-"""
-
-
-def steps_beside_others(**said: str) -> int:
-    """Small steps on all cores that are done in a second."""
-    free = {name: it for name, it in unset(**said).items() if name != "OMP_NUM_THREADS"}
-    return int(subprocess.check_output([sys.executable, "-c", COUNT], env=free, text=True))
-
-
-@needs_libgomp
-@pytest.mark.slow
-@pytest.mark.flaky(reruns=2)  # other tests are busy, too, or not
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="One thread never waits for another.")
-def test_beside_busy_processes_a_short_spin_is_faster() -> None:
-    alone = {**unset(), "OMP_NUM_THREADS": "1"}
-    soon, late = [], []
-    with ExitStack() as stack:
-        for _ in range(os.cpu_count() or 1):
-            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY], env=alone))
-            stack.callback(busy.kill)
-        for _ in range(3):
-            soon.append(steps_beside_others())
-            late.append(steps_beside_others(GOMP_SPINCOUNT="300000"))
-    assert max(soon) > 1.3 * max(late), (soon, late)

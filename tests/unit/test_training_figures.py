@@ -21,9 +21,7 @@ def lesson(*accuracies: list[float]) -> Lesson:
         Snapshot(10 * at, np.array(values), np.ones(4, bool), NEAR)
         for at, values in enumerate(accuracies)
     ]
-    return Lesson(
-        TrainingSettings(), n_pairs=64, steps=100, loss=np.ones(10), snapshots=tuple(seen)
-    )
+    return Lesson(TrainingSettings(), steps=100, curves=np.ones((10, 4)), snapshots=tuple(seen))
 
 
 @pytest.mark.parametrize(

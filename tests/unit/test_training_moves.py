@@ -24,7 +24,7 @@ def lesson(*shares: float, nearest: np.ndarray = NEAR, **settings: Any) -> Lesso
     n = 12 * max(len(shares) - 1, 1)
     loss = np.linspace(2.0, 0.2, n)
     return Lesson(
-        TrainingSettings(**settings), n_pairs=64, steps=n, loss=loss,
+        TrainingSettings(**settings), steps=n, curves=np.tile(loss[:, None], 4),
         snapshots=tuple(seen), is_over=True,
     )  # fmt: skip
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from neuralviz.arrays import npz_bytes
 from neuralviz.errors import Stopped
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
@@ -17,7 +15,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
-from neuralviz.training.record import LESSONS_FORMAT, Lesson, list_changes, read_lessons
+from neuralviz.training.record import LESSONS_FORMAT, Lesson, make_change
 from neuralviz.training.snapshots import Watch
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
@@ -28,7 +26,7 @@ LABELS = ["odd" if i % 2 else "even" for i in range(12)]
 @pytest.fixture(scope="module")
 def events(tiny: LanguageModel) -> list:
     watched = train(tiny, CORPUS, FEW, watch=Watch(CORPUS, LABELS), watch_every=2)
-    return [change for event in watched for change in list_changes(event)]
+    return [make_change(event) for event in watched]
 
 
 def same(first: Lesson, second: Lesson) -> bool:
@@ -44,67 +42,29 @@ def test_events_fold_together_or_one_after_the_other(events: list) -> None:
     assert (together.step, together.steps, together.is_over) == (6, 6, True)
     assert together.accuracy.shape == (4, 4)
     assert [one.step for one in together.snapshots] == [0, 2, 4, 6]
-    assert np.isfinite(together.learning_rate).all()
+    assert np.isfinite(together.curves).all()
 
 
 def test_a_training_that_goes_on_knows_the_loss_before(tiny: LanguageModel, tmp_path: Path) -> None:
     asked = iter(range(2))
     list(train(tiny, CORPUS, FEW, folder=tmp_path, should_stop=lambda: next(asked, None) is None))
     resumed = train(tiny, CORPUS, FEW, folder=tmp_path)
-    lesson = Lesson(FEW).having([change for event in resumed for change in list_changes(event)])
+    lesson = Lesson(FEW).having([make_change(event) for event in resumed])
     assert lesson.first == 3
-    assert len(lesson.loss) == len(lesson.alignment) == 6
-    assert np.isnan(lesson.alignment).tolist() == [True] * 3 + [False] * 3
+    assert np.isnan(lesson.curves).sum(axis=1).tolist() == [3] * 3 + [0] * 3
+    assert np.isfinite(lesson.loss).all()
 
 
 def test_lessons_come_back_from_a_file_as_they_were(events: list) -> None:
     lesson = Lesson(FEW).having(events)
-    unlabelled = replace(
-        lesson, snapshots=(replace(lesson.snapshots[0], accuracy=None, right=None),)
+    first = replace(lesson.snapshots[0], accuracy=None, right=None)
+    back = LESSONS_FORMAT.unpack(
+        LESSONS_FORMAT.pack((lesson, replace(lesson, snapshots=(first,)), Lesson(FEW)))
     )
-    back = read_lessons(LESSONS_FORMAT.pack([lesson, unlabelled, Lesson(FEW)]))
     assert same(back[0], lesson)
     assert back[0].settings == FEW
     assert back[1].snapshots[0].accuracy is None
     assert back[2].step == 0
-    for spoilt in (b"", npz_bytes({"format": 9}, {}), npz_bytes({"format": 1, "lessons": [1]}, {})):
-        with pytest.raises(ValueError, match=r"Another version|This is no file"):
-            read_lessons(spoilt)
-
-
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        {"steps": "many"},
-        {"first": -1},
-        {"skipped": 3},
-        {"is_over": "yes"},
-        {"loss": np.zeros((6, 2))},
-        {"loss": np.array(["low"] * 6)},
-        {"maps": np.zeros((1, 3, 2))},
-        {"accuracy": np.full(4, np.nan)},
-        {"right": np.zeros(12)},
-        {"nearest": np.zeros(12, dtype=int)},
-        {"step": -5},
-        {"step": 2},
-    ],
-    ids=str,
-)
-def test_a_file_of_something_else_is_refused_however_it_is_spoilt(
-    events: list, spoilt: dict[str, Any]
-) -> None:
-    lesson = Lesson(FEW).having(events)
-    assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6]
-    (name,) = spoilt
-    if name in ("step", "accuracy", "right", "nearest"):
-        first, *others = lesson.snapshots
-        wrong = replace(lesson, snapshots=(replace(first, **spoilt), *others))
-    else:
-        wrong = replace(lesson, **spoilt)
-    task = TrainOnCorpus(ModelRef("any", None), "c", "", (FEW,), n_watched=12, watch_every=2)
-    for read in (read_lessons, task.unpack):
-        with pytest.raises(ValueError, match="no file of a training"):
-            read(LESSONS_FORMAT.pack([wrong]))
 
 
 def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(

@@ -14,7 +14,7 @@ from neuralviz.store.embedding import embed
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from neuralviz.embedders.pooled import LayerwiseEmbedder
     from neuralviz.errors import ShouldStop
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import VectorStore
 
-SHARES = (0.6, 0.2, 0.2)  # of train, dev and test pairs
+SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}  # of the pairs
 FEWEST = 20  # pairs of a file that is split
 FEWEST_OF_A_PART = 4
 MOST_BYTES = 4 << 30  # of features in memory
@@ -46,11 +46,7 @@ class SplitPairs:
 
 
 def check_different(scores: np.ndarray, role: str) -> None:
-    """Refuse scores of ``train`` or ``dev`` pairs that say nothing of similarity.
-
-    Raises:
-        TextError: they are all the same, or some pairs have none.
-    """
+    """Raise `TextError` if scores of ``train`` or ``dev`` pairs are missing or all the same."""
     n_missing = int((~np.isfinite(scores)).sum())
     if n_missing:
         raise TextError(
@@ -71,78 +67,58 @@ def split_pairs(
     *,
     seed: int = 42,
 ) -> SplitPairs:
-    """Train, dev and test pairs, from the train pairs and those that are to be split off.
+    """Train, dev and test pairs; what is not given of dev and test is split off, a fifth each.
 
-    Where dev or test pairs are not given they are split off: a fifth of the pairs each, in groups
-    of pairs that share texts, so that no text is in two parts. Those that are given stay as they
-    are; notes say how many train pairs share a text with them, and whether their scores seem to be
-    on another scale.
-
-    Raises:
-        TextError: there are too few pairs, or all are joined by texts that they share.
+    Pairs that share a text stay together. Notes say how many train pairs share a text with given
+    ones, and which scores seem to be on another scale. `TextError` if there are too few pairs, or
+    all are joined by texts that they share.
     """
-    held_out = [part for part in (dev, test) if part is not None]
-    notes = tuple(note for part in (pairs, *held_out) for note in part.notes)
-    notes += tuple(_describe_scales(pairs, dev, test))
-    if dev is not None and test is not None:
-        _check_part(pairs, "train")
-        return SplitPairs(pairs, dev, test, (*notes, *_shared(pairs, held_out)))
-    if len(pairs) < FEWEST:
-        raise TextError(
-            f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To train on "
-            f"some and test on others, at least {FEWEST} are needed."
-        )
-    shares = [SHARES[0], SHARES[1] if dev is None else 0.0, SHARES[2] if test is None else 0.0]
-    places = _deal(_groups(pairs), shares, np.random.default_rng(seed))
-    parts = [pairs.take(rows) for rows in places]
-    for part, given_part, role in zip(
-        parts, (None, dev, test), ("train", "dev", "test"), strict=True
-    ):
-        if given_part is None:
-            _check_part(part, role)
-    notes = (*notes, *_shared(parts[0], held_out))
-    return SplitPairs(parts[0], dev or parts[1], test or parts[2], notes)
+    given = {role: part for role, part in (("dev", dev), ("test", test)) if part is not None}
+    notes = [note for part in (pairs, *given.values()) for note in part.notes]
+    notes += _describe_scales(pairs, given)
+    parts = {"train": pairs}
+    if len(given) < 2:
+        if len(pairs) < FEWEST:
+            raise TextError(
+                f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To train "
+                f"on some and test on others, at least {FEWEST} are needed."
+            )
+        shares = {role: SHARES[role] for role in SHARES if role not in given}
+        places = _deal(_groups(pairs), [*shares.values()], np.random.default_rng(seed))
+        parts = {role: pairs.take(rows) for role, rows in zip(shares, places, strict=True)}
+    for role, part in parts.items():
+        if len(part) < FEWEST_OF_A_PART:
+            raise TextError(
+                f"Only {many(len(part), f'{role} pair')} would be left: too many pairs share a "
+                "text with others. Use more pairs, or pairs of different texts."
+            )
+    notes += _shared(parts["train"], [*given.values()])
+    parts |= given
+    return SplitPairs(parts["train"], parts["dev"], parts["test"], tuple(notes))
 
 
 def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
     """How many train pairs share a text with the dev and test pairs that were given."""
-    held_out_texts = {text for part in held_out for text in (*part.sentences1, *part.sentences2)}
-    shared = sum(
-        first in held_out_texts or second in held_out_texts
-        for first, second in zip(train.sentences1, train.sentences2, strict=True)
-    )
-    if not shared:
-        return []
+    texts = set(different_texts(held_out))
+    pairs = zip(train.sentences1, train.sentences2, strict=True)
+    shared = sum(not texts.isdisjoint(pair) for pair in pairs)
     share = f"{many(shared, 'train pair')} share{'s' * (shared == 1)}"
-    return [f"{share} a text with the dev or test pairs."]
+    return [f"{share} a text with the dev or test pairs."] if shared else []
 
 
-def _describe_scales(
-    train: ScoredPairs, dev: ScoredPairs | None, test: ScoredPairs | None
-) -> Iterator[str]:
+def _describe_scales(train: ScoredPairs, held_out: Mapping[str, ScoredPairs]) -> Iterator[str]:
     """Sentences on dev and test pairs that seem to be on another scale than the train pairs."""
     if not np.isfinite(train.scores).all():
         return  # refused before they are learnt from
     scale = Scale.from_scores(train.scores)
-    for part, role in ((dev, "dev pairs"), (test, "test pairs")):
-        if part is not None and (sentence := scale.describe_other(part.scores, role)):
+    for role, part in held_out.items():
+        if sentence := scale.describe_other(part.scores, f"{role} pairs"):
             yield sentence
-
-
-def _check_part(part: ScoredPairs, role: str) -> None:
-    if len(part) < FEWEST_OF_A_PART:
-        raise TextError(
-            f"Only {many(len(part), f'{role} pair')} would be left: too many pairs share a text "
-            "with others. Use more pairs, or pairs of different texts."
-        )
 
 
 def _groups(pairs: ScoredPairs) -> np.ndarray:
     """[pair] the number of its group: pairs that share a text are in one."""
-    place = {
-        text: index
-        for index, text in enumerate(dict.fromkeys((*pairs.sentences1, *pairs.sentences2)))
-    }
+    place = {text: index for index, text in enumerate(different_texts([pairs]))}
     first = [place[text] for text in pairs.sentences1]
     second = [place[text] for text in pairs.sentences2]
     shape = len(place), len(place)
@@ -170,14 +146,10 @@ def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> 
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """Features of pairs: [text, layer, d_model] vectors of length 1, or of zeros.
+    """Features of pairs; a text that is in several pairs is there once."""
 
-    ``first`` and ``second`` are [pair] places of the texts: one that is in several pairs is there
-    once.
-    """
-
-    vectors: np.ndarray
-    first: np.ndarray
+    vectors: np.ndarray  # [text, layer, d_model] of length 1, or of zeros
+    first: np.ndarray  # [pair] places of the texts
     second: np.ndarray
     scores: np.ndarray
 
@@ -191,21 +163,14 @@ class PairFeatures:
 
     @property
     def d_model(self) -> int:
-        """Values of a vector at one layer."""
         return int(self.vectors.shape[2])
 
     @property
     def cosines(self) -> np.ndarray:
         """[pair, layer] -1 … 1; 0 for a vector of zeros."""
-        return np.stack(
-            [
-                np.einsum(
-                    "pd,pd->p", self.vectors[self.first, layer], self.vectors[self.second, layer]
-                )
-                for layer in range(self.n_layers)
-            ],
-            axis=1,
-        )
+        layers = self.vectors.transpose(1, 0, 2)  # one at a time, to save memory
+        columns = [np.einsum("pd,pd->p", at[self.first], at[self.second]) for at in layers]
+        return np.stack(columns, axis=1)
 
     def select(self, places: np.ndarray) -> PairFeatures:
         """The features of some pairs; the vectors are shared."""
@@ -240,15 +205,10 @@ def look_up(
     *,
     should_stop: ShouldStop = never,
 ) -> Iterator[EmbeddingEvent]:
-    """Write the features of texts, each there once, to the [text, dim] ``vectors`` of `make_room`.
+    """Write the features of different texts to the [text, dim] ``vectors`` of `make_room`.
 
-    Features that the store has are not computed again. Yields progress.
-
-    Raises:
-        TextError: a text has no token.
-        ModelError: a vector holds what is no finite number.
-        StoreError: they cannot be kept.
-        Stopped: ``should_stop`` said so.
+    Features that the store has are not computed again. Yields progress. `TextError` for a text
+    without tokens, `ModelError` for vectors that are not finite, `StoreError`, `Stopped`.
     """
     for event in embed(
         texts,
@@ -266,9 +226,7 @@ def look_up(
 def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray) -> PairFeatures:
     """The features of pairs, from [text, layer, d_model] vectors of different texts."""
     place = {text: index for index, text in enumerate(texts)}
-    return PairFeatures(
-        vectors,
-        np.array([place[text] for text in pairs.sentences1]),
-        np.array([place[text] for text in pairs.sentences2]),
-        np.asarray(pairs.scores, np.float64),
+    first, second = (
+        np.array([place[text] for text in side]) for side in (pairs.sentences1, pairs.sentences2)
     )
+    return PairFeatures(vectors, first, second, np.asarray(pairs.scores, np.float64))

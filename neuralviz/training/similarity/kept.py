@@ -6,7 +6,6 @@ What looks for them loads no torch.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from safetensors.numpy import load, save
 
 import neuralviz.models
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.models.trained import is_at_hand
+from neuralviz.models.trained import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale
 from neuralviz.store.files import write_beside
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.settings import Rung
 
 FORMAT = 1  # of a file
+KIND = "similarity model"
 SUFFIX = ".safetensors"
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _MOST_HEADER = 1 << 20  # bytes
 
 
@@ -68,12 +67,8 @@ class SimilarityModel:
         """[pair] scores of pairs, whose own scores are not looked at, on people's scale.
 
         Features are found and kept in ``store``, by default forgotten. ``model`` is the frozen
-        language model, if it is loaded already.
-
-        Raises:
-            ModelError: the language model cannot be loaded, or is not the one that this was
-                trained with.
-            TextError, StoreError, Stopped: as of `look_up`.
+        language model, if it is loaded already; `ModelError` if it cannot be loaded, or is not the
+        one that this was trained with; `TextError`, `StoreError` and `Stopped` as of `look_up`.
         """
         if model is None:
             model = neuralviz.models.load_text_model(self.model)
@@ -114,13 +109,11 @@ def score_pairs(
 
 
 def save_similarity_model(model: SimilarityModel, name: str) -> Path:
-    """Save a model under a name, written beside and put into place.
+    """Save a model under a name, and return its file.
 
-    Raises:
-        SettingsError: there is one of that name, or it is no name.
-        StoreError: there is no room, or no right to write.
+    `SettingsError` if the name is taken or no name, `StoreError` if it cannot be written.
     """
-    path = model_path(check_free_name(name))
+    path = model_path(check_free_name(name, KIND))
     trained = model.trained
     header = {
         "format": FORMAT,
@@ -142,20 +135,15 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_beside(path) as file:
             file.write(content)
-            check_free_name(name)  # once more: somebody else may have been faster
+            check_free_name(name, KIND)  # once more: somebody else may have been faster
     except OSError as error:
-        raise StoreError(
-            f"Could not save the similarity model: {error.strerror or error}."
-        ) from error
+        reason = error.strerror or error
+        raise StoreError(f"Could not save the similarity model: {reason}.") from error
     return path
 
 
 def load_similarity_model(name: str) -> SimilarityModel:
-    """The model that was kept under a name.
-
-    Raises:
-        ModelError: there is none, or its file is damaged or of a newer version.
-    """
+    """The model saved under a name; `ModelError` if missing, damaged or of a newer version."""
     from neuralviz.training.similarity.loop import load_network
 
     path = model_path(name)
@@ -163,11 +151,6 @@ def load_similarity_model(name: str) -> SimilarityModel:
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(
-            f"The similarity model “{name}” cannot be read: {error.strerror or error}."
-        ) from error
-    try:
         header = _read_header(content)
         if header["format"] > FORMAT:
             raise ModelError(
@@ -186,15 +169,12 @@ def load_similarity_model(name: str) -> SimilarityModel:
             layer_shares=np.array(header["heard"], float),
         )
         load_network(trained)
-        return SimilarityModel(
-            trained,
-            Scale(float(header["low"]), float(header["high"])),
-            str(header["model"]),
-            str(header["fingerprint"]),
-        )
-    except (
-        SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError
-    ) as error:  # fmt: skip
+        scale = Scale(float(header["low"]), float(header["high"]))
+        return SimilarityModel(trained, scale, str(header["model"]), str(header["fingerprint"]))
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelError(f"The similarity model “{name}” cannot be read: {reason}.") from error
+    except (*_DAMAGES, RuntimeError, SafetensorError) as error:
         raise ModelError(f"The similarity model “{name}” is damaged. Train it again.") from error
 
 
@@ -212,13 +192,13 @@ class KeptSimilarityModel:
 
 def model_path(name: str) -> Path:
     """The file of a name, whether it is there or not; ModelError for what is no name."""
-    if not _NAME.fullmatch(name):
+    if not MODEL_NAME.fullmatch(name):
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     return similarity_models_folder() / f"{name}{SUFFIX}"
 
 
 def is_similarity_model(name: str) -> bool:
-    return bool(_NAME.fullmatch(name)) and model_path(name).is_file()
+    return bool(MODEL_NAME.fullmatch(name)) and model_path(name).is_file()
 
 
 def similarity_models() -> list[KeptSimilarityModel]:
@@ -226,30 +206,13 @@ def similarity_models() -> list[KeptSimilarityModel]:
     models = []
     for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
-        with suppress(OSError, ValueError, LookupError, TypeError, SettingsError):
+        with suppress(OSError, *_DAMAGES):
             with path.open("rb") as file:
                 header = _read_header(file.read(_MOST_HEADER))
-            if _NAME.fullmatch(name):
+            if MODEL_NAME.fullmatch(name):
                 settings = SimilaritySettings(**header["settings"])
                 models.append(KeptSimilarityModel(name, str(header["model"]), settings.rung))
     return models
-
-
-def check_free_name(name: str) -> str:
-    """A free name for a new similarity model, without spaces around it.
-
-    Raises:
-        SettingsError: it is no name for a file, or there is a model of that name.
-    """
-    name = name.strip()
-    if not _NAME.fullmatch(name):
-        raise SettingsError(
-            "Name the similarity model with letters, digits, dots, hyphens and underscores, 64 at "
-            "most; the first must be a letter or a digit."
-        )
-    if model_path(name).exists() or is_at_hand(name):
-        raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
-    return name
 
 
 def delete_similarity_model(name: str) -> None:
@@ -260,6 +223,9 @@ def delete_similarity_model(name: str) -> None:
         raise ModelError(f"No similarity model is called “{name[:80]}”.") from error
     except OSError as error:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
+
+
+_DAMAGES = (ValueError, LookupError, TypeError, SettingsError)
 
 
 def _read_header(content: bytes) -> dict[str, Any]:

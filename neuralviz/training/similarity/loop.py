@@ -65,18 +65,16 @@ class Decoders(nn.Module):
 
     def __init__(self, n_layers: int, d_model: int) -> None:
         super().__init__()
-        self.decoders = nn.ModuleList(
-            nn.Linear(width, d_model) for width in encoder_widths(n_layers, d_model)
-        )
+        widths = encoder_widths(n_layers, d_model)
+        self.decoders = nn.ModuleList(nn.Linear(width, d_model) for width in widths)
 
     def losses(self, codes: list[Tensor], vectors: Tensor) -> Tensor:
         """[layer] mean squared errors of the [text, layer, d_model] vectors behind the codes."""
-        return torch.stack(
-            [
-                functional.mse_loss(decoder(code), vectors[:, layer])
-                for layer, (decoder, code) in enumerate(zip(self.decoders, codes, strict=True))
-            ]
-        )
+        errors = [
+            functional.mse_loss(decoder(code), vectors[:, layer])
+            for layer, (decoder, code) in enumerate(zip(self.decoders, codes, strict=True))
+        ]
+        return torch.stack(errors)
 
 
 class CosineHead(nn.Module):
@@ -97,7 +95,6 @@ class CosineHead(nn.Module):
         nn.init.zeros_(self.mlp[2].weight)
 
     def f(self, cosines: Tensor) -> Tensor:
-        """[pair] from [pair, layer]."""
         return (self.linear(cosines) + self.mlp(cosines))[:, 0]
 
     def forward(self, cosines: Tensor) -> Tensor:
@@ -118,15 +115,8 @@ class SimilarityNetwork(nn.Module):
         """[pair, layer] cosines of two [pair, layer, d_model], behind the encoders if any."""
         if self.encoders is None:
             return functional.cosine_similarity(first, second, dim=2)
-        return torch.stack(
-            [
-                functional.cosine_similarity(first_codes, second_codes, dim=1)
-                for first_codes, second_codes in zip(
-                    self.encoders(first), self.encoders(second), strict=True
-                )
-            ],
-            dim=1,
-        )
+        codes = zip(self.encoders(first), self.encoders(second), strict=True)
+        return torch.stack([functional.cosine_similarity(*both, dim=1) for both in codes], dim=1)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """[pair] scores, 0 … 1, of two [pair, layer, d_model]."""
@@ -152,32 +142,21 @@ def fit(
     """Train one rung (FREEZE, section 4) on the CPU, on features of pairs with scores from 0 to 1.
 
     The weights are those of the epoch with the best Spearman on the dev pairs. Yields an event an
-    epoch, and the trained model at last.
-
-    Raises:
-        TextError: a vector or a score is not a finite number, there are fewer than two pairs, or
-            the scores of the dev pairs are all the same.
-        NeuralvizError: the training diverged, or its predictions are all the same.
-        Stopped: ``should_stop`` said so before a step.
+    epoch, and the trained model at last. `TextError` for vectors or scores that are no finite
+    numbers, fewer than two pairs, or dev scores that are all the same; `NeuralvizError` if the
+    training diverged or its predictions are all the same; `Stopped` before a step.
     """
     for part, role in ((train, "train"), (dev, "dev")):
         _check(part, role)
     check_different(dev.scores, "dev")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        network = SimilarityNetwork(settings, train.n_layers, train.d_model)
-        decoders = Decoders(train.n_layers, train.d_model) if settings.pretrains else None
-    shuffle = np.random.default_rng(settings.seed)
-    losses = None
-    if decoders is not None:
-        for passed in _learn_to_rebuild(
-            network, decoders, train, dev, settings, shuffle, should_stop
-        ):
-            losses = passed.losses
-            yield passed
+    training = _Training(train, dev, settings, should_stop)
+    network, losses = training.network, None
+    for passed in training.learn_to_rebuild():
+        losses = passed.losses
+        yield passed
     best, best_epoch, epoch = -np.inf, 0, 0
     weights = _weights(network)
-    for event in _learn_to_score(network, train, dev, settings, shuffle, should_stop):
+    for event in training.learn_to_score():
         epoch = event.epoch
         if event.is_best:
             best, best_epoch, weights = event.dev, epoch, _weights(network)
@@ -204,7 +183,6 @@ def fit(
 
 
 def load_network(ended: SimilarityEnded) -> SimilarityNetwork:
-    """The network of a trained model."""
     network = SimilarityNetwork(ended.settings, ended.n_layers, ended.d_model)
     network.load_state_dict(load(ended.weights))
     return network.eval()
@@ -228,8 +206,7 @@ def compute_layer_shares(network: SimilarityNetwork, pairs: PairFeatures) -> np.
     """[layer] share of what the scores of some pairs depend on, together 1.
 
     A layer's part is the mean size of the score's gradient by its cosine, times the standard
-    deviation of that cosine: how far the score moves while the cosine moves as it does among these
-    pairs. All shares are equal where no score depends on anything.
+    deviation of that cosine. All shares are equal where no score depends on anything.
     """
     sample = pairs.select(np.arange(min(len(pairs), MOST_HEARD)))
     cosines = torch.tensor(
@@ -241,92 +218,94 @@ def compute_layer_shares(network: SimilarityNetwork, pairs: PairFeatures) -> np.
     return moved / total if total > 0 else np.full(len(moved), 1 / len(moved))
 
 
-def _learn_to_rebuild(
-    network: SimilarityNetwork,
-    decoders: Decoders,
-    train: PairFeatures,
-    dev: PairFeatures,
-    settings: SimilaritySettings,
-    shuffle: np.random.Generator,
-    should_stop: ShouldStop,
-) -> Iterator[AutoencoderEpoch]:
-    """The encoders as autoencoders of the texts of the train pairs."""
-    encoders = network.encoders
-    assert encoders is not None
-    texts, dev_texts = _texts_of(train), _texts_of(dev)
-    # elements of unit vectors are small; by this factor their mean square is 1
-    scale = float(np.sqrt(train.d_model))
-    optimizer = torch.optim.Adam(
-        [*encoders.parameters(), *decoders.parameters()], lr=settings.encoder_rate
-    )
-    size = 2 * settings.batch_size
-    steps = math.ceil(len(texts) / size)  # of an epoch
-    epochs = max(settings.autoencoder_epochs, math.ceil(settings.autoencoder_steps / steps))
-    for epoch in range(1, epochs + 1):
-        for batch in _batches(len(texts), size, shuffle, should_stop):
-            vectors = torch.from_numpy(train.vectors[texts[batch]]) * scale
-            loss = decoders.losses(encoders(vectors), vectors).sum()
-            _step(optimizer, loss)
-        yield AutoencoderEpoch(epoch, epochs, _lost(network, decoders, dev, dev_texts, scale))
+class _Training:
+    """A network, its pairs, and the order in which they come."""
 
+    def __init__(
+        self,
+        train: PairFeatures,
+        dev: PairFeatures,
+        settings: SimilaritySettings,
+        should_stop: ShouldStop,
+    ) -> None:
+        self.train, self.dev, self.settings, self.should_stop = train, dev, settings, should_stop
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            self.network = SimilarityNetwork(settings, train.n_layers, train.d_model)
+            self.decoders = Decoders(train.n_layers, train.d_model) if settings.pretrains else None
+        self.shuffle = np.random.default_rng(settings.seed)
 
-def _learn_to_score(
-    network: SimilarityNetwork,
-    train: PairFeatures,
-    dev: PairFeatures,
-    settings: SimilaritySettings,
-    shuffle: np.random.Generator,
-    should_stop: ShouldStop,
-) -> Iterator[SimilarityEpoch]:
-    """The head, and the encoders with it, until the dev pairs say that it is enough."""
-    groups = [{"params": [*network.head.parameters()], "lr": settings.learning_rate}]
-    if network.encoders is not None:
-        groups.append({"params": [*network.encoders.parameters()], "lr": settings.encoder_rate})
-    optimizer = torch.optim.Adam(groups)
-    loss_of = log_variance if settings.rung == "log-variance" else functional.mse_loss
-    # without encoders the cosines never change
-    cosines = None if network.encoders else torch.from_numpy(train.cosines).float()
-    scores = torch.from_numpy(train.scores).float()
-    best, since = -np.inf, 0
-    for epoch in range(1, settings.max_epochs + 1):
-        losses = []
-        for batch in _batches(len(train), settings.batch_size, shuffle, should_stop):
-            if cosines is not None:
-                predicted = torch.sigmoid(network.head(cosines[batch]))
-            else:
-                predicted = network(*_vectors(train, batch))
-            loss = loss_of(predicted, scores[batch])
-            _step(optimizer, loss)
-            losses.append(loss.item())
-        mean = float(np.mean(losses))
-        if not np.isfinite(mean):
-            raise NeuralvizError(
-                "The training diverged: its loss is not a number any more. Lower the learning rate."
-            )
-        value = _spearman(predict(network, dev), dev.scores)
-        is_best = value > best
-        best, since = (value, 0) if is_best else (best, since + 1)
-        yield SimilarityEpoch(epoch, settings.max_epochs, mean, value, is_best)
-        if since >= settings.patience:
+    def learn_to_rebuild(self) -> Iterator[AutoencoderEpoch]:
+        """Train the encoders as autoencoders of the texts of the train pairs, if asked for."""
+        settings, encoders, decoders = self.settings, self.network.encoders, self.decoders
+        if encoders is None or decoders is None:
             return
+        texts, dev_texts = _texts_of(self.train), _texts_of(self.dev)
+        # elements of unit vectors are small; by this factor their mean square is 1
+        scale = float(np.sqrt(self.train.d_model))
+        optimizer = torch.optim.Adam(
+            [*encoders.parameters(), *decoders.parameters()], lr=settings.encoder_rate
+        )
+        size = 2 * settings.batch_size
+        steps = math.ceil(len(texts) / size)  # of an epoch
+        epochs = max(settings.autoencoder_epochs, math.ceil(settings.autoencoder_steps / steps))
+        for epoch in range(1, epochs + 1):
+            for batch in self._batches(len(texts), size):
+                vectors = torch.from_numpy(self.train.vectors[texts[batch]]) * scale
+                _step(optimizer, decoders.losses(encoders(vectors), vectors).sum())
+            lost = _lost(self.network, decoders, self.dev, dev_texts, scale)
+            yield AutoencoderEpoch(epoch, epochs, lost)
+
+    def learn_to_score(self) -> Iterator[SimilarityEpoch]:
+        """Train the head, and the encoders with it, until the dev pairs say that it is enough."""
+        settings, network, train = self.settings, self.network, self.train
+        groups = [{"params": [*network.head.parameters()], "lr": settings.learning_rate}]
+        if network.encoders is not None:
+            encoders = [*network.encoders.parameters()]
+            groups.append({"params": encoders, "lr": settings.encoder_rate})
+        optimizer = torch.optim.Adam(groups)
+        loss_of = log_variance if settings.rung == "log-variance" else functional.mse_loss
+        # without encoders the cosines never change
+        cosines = None if network.encoders else torch.from_numpy(train.cosines).float()
+        scores = torch.from_numpy(train.scores).float()
+        best, since = -np.inf, 0
+        for epoch in range(1, settings.max_epochs + 1):
+            losses = []
+            for batch in self._batches(len(train), settings.batch_size):
+                if cosines is not None:
+                    predicted = torch.sigmoid(network.head(cosines[batch]))
+                else:
+                    predicted = network(*_vectors(train, batch))
+                loss = loss_of(predicted, scores[batch])
+                _step(optimizer, loss)
+                losses.append(loss.item())
+            mean = float(np.mean(losses))
+            if not np.isfinite(mean):
+                raise NeuralvizError(
+                    "The training diverged: its loss is not a number any more. Lower the learning "
+                    "rate."
+                )
+            value = _spearman(predict(network, self.dev), self.dev.scores)
+            is_best = value > best
+            best, since = (value, 0) if is_best else (best, since + 1)
+            yield SimilarityEpoch(epoch, settings.max_epochs, mean, value, is_best)
+            if since >= settings.patience:
+                return
+
+    def _batches(self, n: int, size: int) -> Iterator[np.ndarray]:
+        """Places in a new order; one that is left over alone goes with the batch before."""
+        order = self.shuffle.permutation(n)
+        starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
+        for start, end in zip(starts, [*starts[1:], n], strict=True):
+            if self.should_stop():
+                raise Stopped
+            yield order[start:end]
 
 
 def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-
-
-def _batches(
-    n: int, size: int, shuffle: np.random.Generator, should_stop: ShouldStop
-) -> Iterator[np.ndarray]:
-    """Places in a new order; one that is left over alone goes with the batch before."""
-    order = shuffle.permutation(n)
-    starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
-    for start, end in zip(starts, [*starts[1:], n], strict=True):
-        if should_stop():
-            raise Stopped
-        yield order[start:end]
 
 
 @torch.no_grad()
@@ -351,10 +330,7 @@ def _lost(
 
 @torch.no_grad()
 def _shift_to_mean(network: SimilarityNetwork, train: PairFeatures) -> None:
-    """Move all scores alike, so that their mean is people's: their order stays as it is.
-
-    The log-variance loss says nothing of it.
-    """
+    """Move all scores alike, so that their mean is people's: the log-variance loss ignores it."""
     cosines = torch.from_numpy(network_cosines(network, train)).float()
     logits = network.head(cosines).double().numpy()
     target = float(np.clip(train.scores.mean(), 1e-3, 1 - 1e-3))
@@ -377,12 +353,10 @@ def _weights(network: SimilarityNetwork) -> dict[str, Tensor]:
 
 
 def _texts_of(pairs: PairFeatures) -> np.ndarray:
-    """Places of the different texts of some pairs."""
     return np.unique(np.concatenate([pairs.first, pairs.second]))
 
 
 def _vectors(pairs: PairFeatures, places: np.ndarray) -> tuple[Tensor, Tensor]:
-    """[pair, layer, d_model] of both texts of some pairs."""
     return (
         torch.from_numpy(pairs.vectors[pairs.first[places]]),
         torch.from_numpy(pairs.vectors[pairs.second[places]]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from neuralviz.errors import SettingsError
 from neuralviz.layers.settings import POOLINGS
+from neuralviz.training.settings import Limits, check_whole_numbers
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -18,65 +19,49 @@ if TYPE_CHECKING:
 
 Rung = Literal["cosines", "siamese", "autoencoder", "log-variance"]
 RUNGS: tuple[Rung, ...] = get_args(Rung)
+# Pearson and Spearman of gpt2-medium on the test pairs of STS-B (FREEZE, section 5)
 PUBLISHED: dict[Rung, tuple[float, float]] = {
     "cosines": (0.392, 0.421),
     "siamese": (0.716, 0.697),
     "autoencoder": (0.754, 0.732),
     "log-variance": (0.769, 0.750),
 }
-"""Pearson and Spearman of gpt2-medium on the test pairs of STS-B (FREEZE, section 5)."""
+_WHOLE_NUMBERS: dict[str, Limits] = {
+    "seed": ("seed", 0, 2**32 - 1),
+    "batch_size": ("batch size", 2, 4096),
+    "max_epochs": ("number of epochs", 1, 1000),
+    "patience": ("patience", 1, 1000),
+    "autoencoder_epochs": ("number of autoencoder epochs", 1, 1000),
+    "autoencoder_steps": ("number of autoencoder steps", 0, 10**6),
+    "hidden": ("number of hidden units", 1, 4096),
+}
 
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How one rung is trained (FREEZE, section 4); SettingsError where a value makes no sense.
+    """How one rung (see `RUNG_MEANS`) is trained (FREEZE, section 4).
 
-    Attributes:
-        rung: ``cosines``, an MLP over the cosines at the layers; ``siamese``, an encoder a layer,
-            and the same over the cosines of what they give; ``autoencoder``, their encoders
-            learnt as autoencoders first; ``log-variance``, as the last, with the logarithm of the
-            variance of the errors as loss in place of their mean square.
-        batch_size: pairs of a step; the autoencoders have as many texts as these pairs.
-        patience: epochs without a better Spearman on the dev pairs after which training ends.
-        autoencoder_steps: of few texts there are more passes, until so many steps are made.
-        learning_rate, encoder_rate: of Adam, for the MLP, and for encoders and autoencoders.
-        hidden: units of the MLP.
+    Raises `SettingsError` for invalid values.
     """
 
     rung: Rung = "log-variance"
     pooling: PoolingName = "mean"
     seed: int = 42
-    batch_size: int = 32
+    batch_size: int = 32  # pairs; autoencoders have as many texts as these pairs
     max_epochs: int = 60
-    patience: int = 6
+    patience: int = 6  # epochs without a better Spearman on the dev pairs that end the training
     autoencoder_epochs: int = 10
-    autoencoder_steps: int = 600
-    learning_rate: float = 3e-3
-    encoder_rate: float = 3e-4
-    hidden: int = 64
+    autoencoder_steps: int = 600  # at least: of few texts there are more passes
+    learning_rate: float = 3e-3  # of Adam, for the MLP
+    encoder_rate: float = 3e-4  # for encoders and autoencoders
+    hidden: int = 64  # units of the MLP
 
     def __post_init__(self) -> None:
         if self.rung not in RUNGS:
             raise SettingsError(f"The rung must be one of: {', '.join(RUNGS)}.")
         if self.pooling not in POOLINGS:
             raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
-        for name, value, lowest, highest in (
-            ("The seed", self.seed, 0, 2**32 - 1),
-            ("The batch size", self.batch_size, 2, 4096),
-            ("The number of epochs", self.max_epochs, 1, 1000),
-            ("The patience", self.patience, 1, 1000),
-            ("The number of autoencoder epochs", self.autoencoder_epochs, 1, 1000),
-            ("The number of autoencoder steps", self.autoencoder_steps, 0, 10**6),
-            ("The number of hidden units", self.hidden, 1, 4096),
-        ):
-            if (
-                not isinstance(value, int)
-                or isinstance(value, bool)
-                or not lowest <= value <= highest
-            ):
-                raise SettingsError(
-                    f"{name} must be a whole number from {lowest:,} to {highest:,}."
-                )
+        check_whole_numbers(self, _WHOLE_NUMBERS)
         for rate in (self.learning_rate, self.encoder_rate):
             if not (math.isfinite(rate) and rate > 0):
                 raise SettingsError("The learning rate must be above 0.")
@@ -111,61 +96,44 @@ RUNG_MEANS: dict[Rung, str] = {
 
 @dataclass(frozen=True, eq=False)
 class AutoencoderEpoch:
-    """One pass of the autoencoders over the texts (FREEZE, section 4.2.3).
-
-    ``losses`` is the [layer] share of the variance of the dev texts' vectors that the code loses, 0
-    for none; above 1 the mean of all vectors would be closer.
-    """
+    """One pass of the autoencoders over the texts (FREEZE, section 4.2.3)."""
 
     __repr__ = short_repr
 
     epoch: int
     epochs: int
+    # [layer] share of the dev vectors' variance that the code loses; of their mean it would be 1
     losses: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class SimilarityEpoch:
-    """One pass over the pairs.
-
-    ``loss`` is the mean over the steps: mean squared error, or the logarithm of the errors'
-    variance, of scores as shares of their range. ``dev`` is Spearman on the dev pairs, NaN where it
-    is undefined; ``is_best`` if no epoch before had a better one.
-    """
+    """One pass over the pairs."""
 
     __repr__ = short_repr
 
     epoch: int
     epochs: int
-    loss: float
-    dev: float
-    is_best: bool
+    loss: float  # mean over the steps, of scores as shares of their range
+    dev: float  # Spearman on the dev pairs, NaN where it is undefined
+    is_best: bool  # no epoch before had a better one
 
 
 @dataclass(frozen=True, eq=False)
 class SimilarityEnded:
-    """A trained similarity model: what there was at the best epoch.
-
-    Attributes:
-        n_layers, d_model: of the features that it takes.
-        weights: of its network, as safetensors.
-        losses: [layer] as of the last `AutoencoderEpoch`; None without autoencoders.
-        best_epoch, epochs: the epoch whose weights these are, and how many there were.
-        dev: Spearman on the dev pairs then.
-        layer_shares: [layer] as of `loop.compute_layer_shares`.
-    """
+    """A trained similarity model: what there was at the best epoch."""
 
     __repr__ = short_repr
 
     settings: SimilaritySettings
-    n_layers: int
+    n_layers: int  # of the features that it takes
     d_model: int
-    weights: bytes
-    losses: np.ndarray | None
-    best_epoch: int
-    epochs: int
-    dev: float
-    layer_shares: np.ndarray
+    weights: bytes  # of its network, as safetensors
+    losses: np.ndarray | None  # [layer] as of the last `AutoencoderEpoch`; None without
+    best_epoch: int  # whose weights these are
+    epochs: int  # that there were
+    dev: float  # Spearman on the dev pairs at the best epoch
+    layer_shares: np.ndarray  # [layer] as of `loop.compute_layer_shares`
 
 
 SimilarityEvent = AutoencoderEpoch | SimilarityEpoch | SimilarityEnded

@@ -11,17 +11,16 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.columns import EMPTY_CELL, Yardstick
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.results import EMPTY_CELL, Results
+from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.yardsticks import (
     Cases,
-    Yardstick,
     best_first,
     compute_leads,
     explain_measures,
     worst_cases,
-    worst_in_words,
     yardsticks_of,
 )
 from neuralviz.headlines import evaluation as headlines
@@ -47,7 +46,7 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
-from neuralviz.ui.runs import SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
@@ -76,11 +75,11 @@ def show() -> None:
         size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
         st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
     recorded = next((run for run in _load_recorded_runs().values() if run.task == task), None)
-    visible = find_visible_run(RUNS, task, view, pressed=pressed, recorded=recorded)
-    if visible is None:
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    if run is None:
         return
-    related = _load_recorded_runs() if visible.is_recorded else {}
-    show_visible_run(RUNS, visible, "Evaluate", partial(_show_state, related=related))
+    draw = partial(_show_state, related=_load_recorded_runs() if run is recorded else {})
+    show_current_run(RUNS, run, task, "Evaluate", draw, recorded=recorded)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -274,7 +273,7 @@ def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> No
     sentences = {
         label: sentence
         for _, label, measured in results.finished(0)
-        if (sentence := worst_in_words(data, measured, name(label), quote))
+        if (sentence := headlines.describe_worst(data, measured, name(label), quote))
     }
     if not sentences:
         return

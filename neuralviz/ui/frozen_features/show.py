@@ -16,12 +16,11 @@ from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
 from neuralviz.headlines import ladder as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, TwoScores, make_similarity_models
-from neuralviz.paths import similarity_models_folder
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
-from neuralviz.training.similarity.kept import check_free_name, model_path
+from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
@@ -32,9 +31,9 @@ from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
-    find_visible_run,
+    find_current_run,
+    show_current_run,
     show_run_panel,
-    show_visible_run,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
 from neuralviz.ui.tables import put_upload_in_address
@@ -58,19 +57,18 @@ def show() -> None:
     task, looking, pressed = choose_ladder()
     if pressed:
         put_upload_in_address(KEY)
-    visible = find_visible_run(
-        RUNS, task, result_view_id(KEY), pressed=pressed, recorded=load_recorded_run()
-    )
-    if visible is not None:
-        sentences = RunSentences(start="Loading the model …")
-        show_visible_run(RUNS, visible, "Train", partial(_show_ladder, visible.run), sentences)
+    recorded = load_recorded_run()
+    run = find_current_run(RUNS, task, result_view_id(KEY), pressed=pressed, recorded=recorded)
+    if run is not None:
+        sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
+        show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if looking is not None:
         _show_layers(looking)
-    if visible is not None and visible.run.is_over and visible.run.result.results:
-        with dim_old_results(f"{KEY}-closer", not visible.is_current):
-            _show_numbers(visible.run.result)
-            _show_rung(visible.run)
-            _ask_two_texts(visible.run)
+    if run is not None and run.is_over and run.result.results:
+        with dim_old_results(f"{KEY}-closer", run.task != task):
+            _show_numbers(run.result)
+            _show_rung(run)
+            _ask_two_texts(run)
 
 
 def _drawing(model_id: str, **settings: str) -> Draw:
@@ -256,8 +254,7 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
 
     def save(name: str) -> Path:
         models = {model.trained.settings.rung: model for model in _similarity_models(run)}
-        similarity.save_similarity_model(models[rung], check_free_name(name))
-        return similarity_models_folder()
+        return similarity.save_similarity_model(models[rung], name).parent
 
     st.markdown("**Save this rung as a similarity model**")
     for warning in headlines.warn_of_rung(run.result, rung):

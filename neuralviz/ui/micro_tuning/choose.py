@@ -1,9 +1,7 @@
-"""The settings of a run on the micro-tuning page, and the widgets for them."""
+"""The widgets for the settings of a micro-tuning run."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +9,6 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
-from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -22,16 +19,9 @@ from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import short_layer_names
-from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
 from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
-from neuralviz.words import many
-
-LONG_WORK_SECONDS = 60
-MASKED_TOKENS_PER_SECOND = 4000  # per epoch: two cores, the bundled model's head, exact
-FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
-SHORT_WORK = 20_000  # characters times epochs: too short to announce its duration
 
 
 def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
@@ -54,9 +44,7 @@ def list_presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[st
     return {name: chosen for name, chosen in presets.items() if chosen}
 
 
-def ask_settings(
-    layers: Sequence[Layer], vocab_size: int, texts: Sequence[str]
-) -> TuningSettings | None:
+def ask_settings(layers: Sequence[Layer], vocab_size: int) -> TuningSettings | None:
     """Ask for the settings of a run; None, with a message, where one is not valid."""
     with st.expander(
         "Settings", icon=":material/tune:", key="settings", on_change="rerun"
@@ -110,7 +98,6 @@ def ask_settings(
         return None
     if settings.precision != "exact" and not place.open:
         st.caption(f"Precision: {settings.precision_in_words}.")
-    _announce_duration(texts, settings)
     return settings
 
 
@@ -145,23 +132,6 @@ def check_choices(
     return TuningSettings(tuple(layers), epochs=epochs, learning_rate=learning_rate, **others)
 
 
-def pick_text(record: RunRecord) -> int:
-    """Ask for a text of a run; other runs on the same texts keep the choice."""
-    if len(record.texts) == 1:
-        return 0
-    return st.selectbox(
-        "Look at text",
-        range(len(record.texts)),
-        format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"look-at-{digest_texts(record)}",
-        persist_state="session",
-    )
-
-
-def digest_texts(record: RunRecord) -> str:
-    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
-
-
 def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     presets = list_presets(layers, vocab_size)
     first = next(iter(presets), "Choose")
@@ -188,24 +158,3 @@ def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
             ),
         )
     )
-
-
-def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
-    """Say how long a run will take, if that is minutes."""
-    if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
-        return
-    encodings = bundled.text_reader().encoder.encode_batch(list(texts), add_special_tokens=False)
-    n_tokens = sum(map(len, encodings))
-    # a period of k + m shifts masks every token m times
-    times_masked = sum(blueprint.mask for blueprint in settings.blueprints)
-    if settings.predict_unmasked:
-        times_masked = 1
-    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
-    seconds = n_tokens * times_masked * epochs / MASKED_TOKENS_PER_SECOND
-    if seconds > LONG_WORK_SECONDS:
-        st.info(
-            f"{n_tokens:,} tokens take about {many(math.ceil(seconds / 60), 'minute')} on two "
-            "cores with the bundled model. You can stop at any time and keep the losses, deltas "
-            "and embeddings so far.",
-            icon=":material/schedule:",
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 
 import numpy as np
@@ -39,7 +40,7 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
-from neuralviz.ui.micro_tuning.choose import digest_texts, find_layers, list_presets
+from neuralviz.ui.micro_tuning.choose import find_layers, list_presets
 from neuralviz.ui.model_choice import NOTHING
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
@@ -52,6 +53,23 @@ BLANKS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
+
+
+def pick_text(record: RunRecord) -> int:
+    """Ask for a text of a run; other runs on the same texts keep the choice."""
+    if len(record.texts) == 1:
+        return 0
+    return st.selectbox(
+        "Look at text",
+        range(len(record.texts)),
+        format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
+        key=f"look-at-{digest_texts(record)}",
+        persist_state="session",
+    )
+
+
+def digest_texts(record: RunRecord) -> str:
+    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
@@ -118,16 +136,16 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
-    predictions = report.predictions
+    before, after = report.before, report.after
     st.markdown("**What the model predicts at the masked positions**")
     table = pd.DataFrame(
         {
-            "masked input": predictions.input + 1,
-            "masked token": [f"“{report.text.piece(token)}”" for token in predictions.token],
-            "probability before": predictions.before * 100,
-            "probability after": predictions.after * 100,
-            "top predictions before": predictions.words_before,
-            "top predictions after": predictions.words_after,
+            "masked input": before.input + 1,
+            "masked token": [f"“{report.text.piece(token)}”" for token in before.token],
+            "probability before": before.probability * 100,
+            "probability after": after.probability * 100,
+            "top predictions before": before.top_words,
+            "top predictions after": after.top_words,
         }
     )
     st.dataframe(
@@ -140,13 +158,9 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             for name in ("probability before", "probability after")
         },
     )
-    text_note = f" of text {text + 1}" if len(record.texts) > 1 else ""
-    st.caption(
-        f"Mean probability of the masked tokens{text_note}: {predictions.before.mean():.0%} before "
-        f"and {predictions.after.mean():.0%} after micro-tuning. It rose at "
-        f"{(predictions.after > predictions.before).mean():.0%} of "
-        f"{many(len(predictions.input), 'masked position')}."
-    )
+    share = (after.probability > before.probability).mean()
+    n_positions = many(len(before), "masked position")
+    st.caption(f"The probability of the masked token rose at {share:.0%} of {n_positions}.")
 
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:
@@ -210,7 +224,6 @@ def list_embeddings(record: RunRecord) -> pd.DataFrame:
 
 
 def _offer_one_step(record: RunRecord, key: str) -> None:
-    """A button that compares a run of several epochs with its gradient and its first epoch."""
     pressed = st.button(
         "Compare with one step",
         icon=":material/compare_arrows:",
@@ -305,13 +318,19 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
     """Sliders for the deltas to add: pairs of a scale and a text."""
+
+    def ask_scale(place: DeltaGenerator, text: int, key: str) -> None:
+        label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
+        scale = place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
+        scaled.append((scale, text))
+
+    scaled: list[tuple[float, int]] = []
     first, middle, last = st.columns(3, vertical_alignment="bottom")
+    ask_scale(first, text, "delta-scale")
     names = {NO_OTHER: "no other text"}
     names |= {
         i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
     }
-    label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
-    scaled = [(_ask_scale(first, label, "delta-scale"), text)]
     if len(names) > 1:
         second = middle.selectbox(
             "Add the delta of",
@@ -321,13 +340,8 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
             persist_state="session",
         )
         if second != NO_OTHER:
-            label = f"× the delta of text {second + 1}"
-            scaled.append((_ask_scale(last, label, "other-delta-scale"), second))
+            ask_scale(last, second, "other-delta-scale")
     return scaled
-
-
-def _ask_scale(place: DeltaGenerator, label: str, key: str) -> float:
-    return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
 
 
 def _draw_blanks(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -22,12 +22,13 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.standalone import About, file_name
+from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
+from neuralviz.ui.figures import draw_live_figure, draw_once
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.live_figure import draw_live_figure, draw_once
-from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text
-from neuralviz.ui.micro_tuning.results import show_results, try_deltas
+from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
+from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain, show_error
@@ -35,12 +36,12 @@ from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
-from neuralviz.words import many, number
+from neuralviz.words import name_texts, number
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, at_once=4, kept=8)
 HEIGHT = 390  # px: both figures are seen on the first screen
-NAMED_TEXTS = 5  # in a warning
+SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
 STAGE_LETTERS = 90  # of each, on one line
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
@@ -114,7 +115,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         return None
     with show_on_stage("tune"):
         pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
-    settings = ask_settings(*layers, texts)
+    settings = ask_settings(*layers)
     if pressed and settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:
@@ -153,7 +154,10 @@ def _restore(task: TuneTexts) -> bool:
     )
     if is_recorded and RUN not in st.query_params:
         return True
-    return RUNS.recall(task, result_view_id(KEY)) is not None or is_recorded
+    if RUNS.recall(task, result_view_id(KEY)) is not None:
+        return True
+    RUNS.mention_unknown_run()
+    return is_recorded
 
 
 def _restore_earlier(task: TuneTexts) -> None:
@@ -172,7 +176,6 @@ def _restore_earlier(task: TuneTexts) -> None:
 
 
 def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
-    """The fields of earlier settings that differ, as JSON."""
     values = asdict(settings)
     return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
 
@@ -289,7 +292,6 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    """Show a run, live until it is over, drawn over an earlier one if there is one."""
     sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
@@ -300,25 +302,13 @@ def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) ->
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
     show_run_panel(RUNS, run, draw, sentences=sentences)
-    st.caption(plain(_describe_settings(run.result)))
+    st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
 
 
 def _describe_stopped(record: RunRecord) -> str:
     if not record.epochs_reached:
         return "Stopped before the first step."
     return f"Stopped. {headlines.describe_progress(record)}".rstrip()
-
-
-def _describe_settings(record: RunRecord) -> str:
-    settings = record.settings
-    noun = "blueprint" if len(settings.blueprints) == 1 else "blueprints"
-    masking = f"{noun} {', '.join(map(str, settings.blueprints))}"
-    return (
-        f"{many(len(record.texts), 'text')}, {many(settings.epochs, 'epoch')}, learning rate "
-        f"{settings.learning_rate:g}, {many(len(settings.layers), 'layer')}, "
-        f"{'no masking' if settings.predict_unmasked else masking}; {record.model_id}, "
-        f"{settings.precision_in_words}"
-    )
 
 
 def _show_record(
@@ -328,7 +318,6 @@ def _show_record(
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
-    """Show what is known of a run, also while it goes on, over an earlier one in pale colours."""
     provenance = plots.describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
@@ -366,7 +355,6 @@ def _draw(
     provenance: About,
     height: int = HEIGHT,
 ) -> None:
-    """Draw a figure, which is made again only when what is ``seen`` in it has changed."""
     draw_live_figure(
         draw_once(key, seen, make),
         key=key,
@@ -432,28 +420,21 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
 
 
 def _show_warnings(record: RunRecord) -> None:
-    """Warn of divergence, rising losses and texts in another language."""
     if record.diverged:
         st.warning(
-            f"The run diverged on {_name_texts(record.diverged)}: the loss became infinite or NaN. "
-            "The last finite weights are shown. Lower the learning rate (the paper uses 0.01)."
+            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
+            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
+            "0.01)."
         )
     elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
         st.warning(
-            f"The loss of {_name_texts(risen)} rose instead of falling. Lower the learning "
+            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Many words in {_name_texts(foreign)} are not in the model's vocabulary, or are "
+            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
             "split into several tokens. For texts in another language, choose a model for that "
             "language; the bundled model is for English and ignores case."
         )
-
-
-def _name_texts(texts: Collection[int]) -> str:
-    """``text 3``, ``texts 1, 2``, ``texts 1, 2, 3, 4, 5 and 12 more``."""
-    remainder = f" and {len(texts) - NAMED_TEXTS:,} more" if len(texts) > NAMED_TEXTS else ""
-    numbers = ", ".join(str(i + 1) for i in sorted(texts)[:NAMED_TEXTS])
-    return f"text{'s' * (len(texts) > 1)} {numbers}{remainder}"

@@ -23,11 +23,11 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.settings import (
     LEARNING_RATE,
-    MAX_EPOCHS,
     PAIR_KINDS,
     PARTS,
     STARTS,
     TABLE_LEARNING_RATE,
+    WHOLE_NUMBERS,
     PairKind,
     Part,
     TrainingSettings,
@@ -41,6 +41,15 @@ CORPUS = "training-corpus"  # session state and address: the id of the corpus
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
+_NUMBERS = {  # of `TrainingSettings`, and what they are called
+    "epochs": "Epochs",
+    "batch_size": "Batch size",
+    "seed": "Seed",
+    "shortest": "Shortest sentence, characters",
+    "longest": "Longest sentence, characters",
+    "sentences": "Sentences of a chunk",
+    "frozen_blocks": "Frozen blocks from below",
+}
 _PAIR_LINES: dict[PairKind, str] = {
     "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
     "dropout": "Each part is read twice, each time with other units of the encoder left out.",
@@ -167,30 +176,21 @@ def _choose_settings() -> dict[str, Any]:
     first = first_settings(part)
     options: dict[str, Any] = {"part": part}
     left_column, right_column = st.columns(2)
-    options["epochs"] = left_column.number_input(
-        "Epochs", 1, MAX_EPOCHS, first.n_epochs,
-        key=f"training-epochs-{part}", bind="query-params",
-    )  # fmt: skip
     options["learning_rate"] = right_column.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
         key=f"training-rate-{part}", bind="query-params",
         help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
         f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip
-    for column, name, label, lowest, highest, value in (
-        (left_column, "batch_size", "Batch size", 2, 1024, first.batch_size),
-        (right_column, "seed", "Seed", 0, 2**32 - 1, first.seed),
-        (left_column, "shortest", "Shortest sentence, characters", 1, 10_000, first.shortest),
-        (right_column, "longest", "Longest sentence, characters", 1, 100_000, first.longest),
-        (left_column, "sentences", "Sentences of a chunk", 1, 20, first.sentences),
-    ):
-        options[name] = column.number_input(
-            label, lowest, highest, value, key=f"training-{name}", bind="query-params"
+    for place, (name, label) in enumerate(_NUMBERS.items()):
+        if name == "frozen_blocks" and part == "table":
+            continue
+        _, lowest, highest = WHOLE_NUMBERS[name]
+        key = f"training-{name.replace('_', '-')}" + (f"-{part}" if name == "epochs" else "")
+        options[name] = (left_column, right_column)[place % 2].number_input(
+            label, lowest, highest, getattr(first, name), key=key, bind="query-params"
         )
     if part == "model":
-        options["frozen_blocks"] = right_column.number_input(
-            "Frozen blocks from below", 0, 100, 0, key="training-frozen", bind="query-params"
-        )
         options["start"] = choose_one(
             st.segmented_control,
             "Start from",

@@ -28,6 +28,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.training.record import (
+    CURVES,
     Lesson,
     NewNeighbours,
     RecordedTraining,
@@ -41,7 +42,7 @@ from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.runs import RunSentences, SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.ui.training.choose import choose_training, load_texts
 from neuralviz.words import many
@@ -75,17 +76,17 @@ def show() -> None:
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == NAME else None
     view = corpus_view(task.corpus) if task is not None else ""
-    visible = find_visible_run(RUNS, task, view, pressed=pressed, recorded=recorded)
-    if visible is None:
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
     else:
         sentences = RunSentences(
             start="Loading the encoder and making the first pairs …",
-            error_advice=_describe_resumption(visible.run),
+            error_advice=_describe_resumption(run),
             describe_stopped=_describe_stopped,
         )
-        draw = partial(_show_training, visible.run, is_recorded=visible.is_recorded)
-        show_visible_run(RUNS, visible, "Train", draw, sentences)
+        draw = partial(_show_training, run, is_recorded=run is recorded)
+        show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if task is not None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
@@ -149,7 +150,6 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
         return
     if any(lesson.maps is not None for lesson in lessons):
         _show_moves(run, lessons, provenance)
-    st.markdown(headlines.suggest_next(lessons))
     if not is_recorded:
         with hide_on_stage("training-save"):
             _offer_to_save(task, lessons)
@@ -201,19 +201,13 @@ def _describe_measuring(measured: Sequence[Lesson]) -> str:
 
 
 def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
-    return pd.concat(
-        pd.DataFrame(
-            {
-                "pairs": lesson.settings.pairs,
-                "step": range(1, lesson.step + 1),
-                "loss": lesson.loss,
-                "learning_rate": lesson.learning_rate,
-                "alignment": lesson.alignment,
-                "uniformity": lesson.uniformity,
-            }
-        )
-        for lesson in lessons
-    )
+    tables = []
+    for lesson in lessons:
+        table = pd.DataFrame(lesson.curves, columns=CURVES)
+        table.insert(0, "pairs", lesson.settings.pairs)
+        table.insert(1, "step", range(1, lesson.step + 1))
+        tables.append(table)
+    return pd.concat(tables)
 
 
 def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
@@ -404,12 +398,12 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     seeds = tuple(range(1, int(n_seeds) + 1))
     task = jobs.FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
     pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
-    visible = find_visible_run(TABLES, task, corpus_view(chosen.corpus), pressed=pressed)
-    if visible is not None:
+    run = find_current_run(TABLES, task, corpus_view(chosen.corpus), pressed=pressed)
+    if run is not None:
         stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
         sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
-        draw = partial(_show_table, visible.run.task, corpus)
-        show_visible_run(TABLES, visible, FILL, draw, sentences)
+        draw = partial(_show_table, run.task, corpus)
+        show_current_run(TABLES, run, task, FILL, draw, sentences)
 
 
 def _show_table(
@@ -465,16 +459,16 @@ def open_folder() -> None:
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
-    lesson = recorded.lesson
+    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
+    n_texts = len(snapshots[-1].nearest) if snapshots else 0
     settings = {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"}
     st.subheader(plain(Path(folder).name), anchor=False)
     state = "finished" if lesson.is_over else "so far"
     st.caption(
         plain(
             f"{folder}: {many(lesson.step, 'step')} of {lesson.steps:,}, {state}; "
-            f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
+            f"{many(len(snapshots), 'snapshot')} of {many(n_texts, 'text')}."
         )
     )
-    sentence = headlines.describe_lessons([lesson], "label" if recorded.labels else "")
-    provenance = About("A recorded training", settings)
-    _show_lessons(FOLDER, sentence, [lesson], "label", provenance)
+    sentence = headlines.describe_lessons([lesson], "label")
+    _show_lessons(FOLDER, sentence, [lesson], "label", About("A recorded training", settings))
