@@ -101,6 +101,9 @@ class Selection:
         """Selected rows, ascending."""
         return np.flatnonzero(self.mask())
 
+    def is_selected(self, rows: np.ndarray) -> np.ndarray:
+        return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
     """Columns with categorical labels; large corpora are judged by a sample."""

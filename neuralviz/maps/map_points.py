@@ -28,6 +28,11 @@ class Window:
         if self.left >= self.right or self.bottom >= self.top:
             raise ValueError("a window needs an area")
 
+    def grown(self, share: float) -> Window:
+        """The window enlarged on each side by a share of its size."""
+        across, up = share * (self.right - self.left), share * (self.top - self.bottom)
+        return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
+
     def holds(self, inner: Window) -> bool:
         return (
             self.left <= inner.left

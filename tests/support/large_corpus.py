@@ -1,4 +1,4 @@
-"""A corpus of made-up texts, vectors and points on a map, however many: written block by block."""
+"""A corpus of made-up texts, vectors and points on a map, however many."""
 
 from __future__ import annotations
 

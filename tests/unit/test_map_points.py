@@ -124,6 +124,7 @@ def test_a_selection_says_what_is_selected() -> None:
     chosen = Selection.from_rows(rows, 20)
     assert (len(chosen), chosen.n_texts, len(chosen.bits)) == (4, 20, 3)
     np.testing.assert_array_equal(chosen.rows(), [0, 3, 8, 17])
+    np.testing.assert_array_equal(chosen.is_selected(np.array([17, 1, 3])), [True, False, True])
     assert chosen.bits[0] == 0b1001
     assert chosen.digest == Selection.from_mask(chosen.mask()).digest
     assert chosen.digest != Selection.from_rows(rows[:2], 20).digest
