@@ -324,7 +324,7 @@ def _show_record(
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
 
     def draw_losses() -> go.Figure:
-        pale = None if earlier is None else _select_curves(earlier, text)
+        pale = None if earlier is None else earlier.loss_curve(text)
         return plots.loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
 
     def draw_norms() -> go.Figure:
