@@ -230,8 +230,10 @@ def _show_loss(walk: Walkthrough) -> None:
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
     words = words[-7:]
-    values = [[p.get(word, np.nan) for word in words] for p in (p_before, p_after)]
-    _draw(plots.words_figure(words, *values, label), "predictions")
+    shown_before, shown_after = (
+        [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
+    )
+    _draw(plots.words_figure(words, shown_before, shown_after, label), "predictions")
 
 
 def _show_losses(walk: Walkthrough) -> None:
