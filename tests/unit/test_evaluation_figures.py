@@ -84,7 +84,9 @@ def as_read(text: str) -> str:
 
 def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     labels = ["mean", "neural, exact"]
-    figure = plots.interval_figure(labels, [0.5, 0.25], [(0.4, 0.7), None], "", "Spearman")
+    figure = plots.interval_figure(
+        plots.Chart(labels, [0.5, 0.25], [(0.4, 0.7), None], "", "Spearman")
+    )
     mean, neural = figure.data
     assert (mean.x, mean.y) == ((0.5,), ("mean",))
     assert mean.error_x.array[0] == pytest.approx(0.2)
