@@ -64,16 +64,6 @@ def test_it_is_scikit_learns_classifier_under_the_same_split_and_seed(seed: int)
     assert found.tfidf == (told == np.array(LABELS)).mean() == 1
 
 
-def test_every_text_is_asked_for_once_and_folds_have_all_labels() -> None:
-    labels = ["a"] * 40 + ["b"] * 10
-    asked = []
-    for learnt, places in folds(labels, TEXTS[:50], 0):
-        assert not set(learnt) & set(places)
-        assert Counter(labels[at] for at in places) == {"a": 8, "b": 2}
-        asked += places.tolist()
-    assert sorted(asked) == list(range(50))
-
-
 def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
     texts = [f"text {at // 3}" for at in range(90)]
     labels = [f"label {at // 3 % 2}" for at in range(90)]
