@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_what_each_file_of_weights_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,6 +108,7 @@ def test_news_as_prose(article: str, prose: str) -> None:
     assert evaluate.as_prose(article) == prose
 
 
+@pytest.mark.slow
 def test_neighbours_of_an_even_sample_of_news(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

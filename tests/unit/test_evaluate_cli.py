@@ -123,6 +123,7 @@ def test_files_of_one_name_are_told_apart(run) -> None:
 
 def test_a_loss_that_rose_is_said_again(run) -> None:
     words = ["--data", "groups.csv", "--method", "neural", "--option", "learning_rate=5", "--json"]
+    words += ["--option", "epochs=2", "--option", "precision=fast"]
     for _ in range(2):  # the second time everything is found
         result = run(*words)
         assert json.loads(result.stdout)["neural"]["loss_rose"] == 5
