@@ -335,7 +335,7 @@ class _DataReader:
         path, column = _find_file(name), self.roles.get("text")
         source = Source.from_path(path, self.header)
         read = read_texts(source, column, max_texts=self.max_rows)
-        print_notes([read.describe_header(path.name), *read.notes])
+        print_notes([read.header_note, *read.notes])
         if read.column is not None and len(read.columns) > 1 and column is None:
             print_message(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
         return path.name, read.texts

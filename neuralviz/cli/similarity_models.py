@@ -41,7 +41,7 @@ from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.models.trained import check_free_name
-from neuralviz.reading.pairs import read_pairs, read_text_pairs
+from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -214,7 +214,8 @@ def score(
     if output is not None:
         check_destination(output)
     similarity_model = similarity.load_similarity_model(model)
-    read = read_text_pairs(Source.from_path(pairs, line), options.split_roles(role))
+    source = Source.from_path(pairs, line)
+    read = read_pairs(source, options.split_roles(role), needs_scores=False)
     print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
     unread = ""
 

@@ -21,8 +21,15 @@ from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
-from neuralviz.reading.labelled import Kind
-from neuralviz.reading.pairs import FEWEST_PAIRS, FIVE, UNIT, Scale, number_pairs, repeats_in_words
+from neuralviz.reading.pairs import (
+    FEWEST_PAIRS,
+    FIVE,
+    UNIT,
+    Kind,
+    Scale,
+    number_pairs,
+    repeats_in_words,
+)
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

@@ -21,16 +21,16 @@ from neuralviz.evaluation.data import (
     with_notes,
 )
 from neuralviz.maps.filtering import TEXTS_A_LABEL
+from neuralviz.reading.cells import parse_numbers
 from neuralviz.reading.columns import TEXT_COLUMNS
-from neuralviz.reading.labelled import (
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.pairs import (
     OPTIONAL,
     ROLES,
     find_role_columns,
     find_roles,
-    parse_numbers,
     usable_rows,
 )
-from neuralviz.reading.lines import tidy
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -38,7 +38,7 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, GroupedData, Thresholds
-    from neuralviz.reading.labelled import Kind
+    from neuralviz.reading.pairs import Kind
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 

@@ -16,7 +16,7 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_end, note_request
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Run
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -168,7 +168,6 @@ class RunQueue:
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
-        """The waiting runs in the order in which they would start."""
         n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
         turns = self._turns.copy()
         latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}

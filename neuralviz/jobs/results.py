@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Run
 from neuralviz.locks import NamedLocks
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
@@ -98,7 +98,6 @@ def result_key(task: KeptTask[Any, Any]) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Versions of the packages that compute results, without importing them."""
     versions = {}
     for name in COMPUTING:
         with suppress(PackageNotFoundError):

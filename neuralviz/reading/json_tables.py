@@ -17,10 +17,7 @@ from neuralviz.reading.table import Table, TableBuilder, column_names, describe_
 from neuralviz.words import free_name, joined, many
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
-SPLITS = (
-    *("train", "training", "dev", "development", "validation", "valid", "val", "eval"),
-    *("test", "testing"),
-)
+SPLITS = "train training dev development validation valid val eval test testing".split()
 _ROWS_AT_ONCE = 10_000
 _MOST_DIGITS = 1000  # of whole numbers that are read as such
 _FRAME = {"columns", "index", "data", "name", "index_names", "column_names"}  # keys of pandas
@@ -28,6 +25,7 @@ _BETWEEN = re.compile(r"[\s,]*+")  # JSON objects
 _OWN = ("text", "content", "body", "document", "abstract", "full_text")  # names of a text
 _INNER = ("row", "_source", "tweet", "data", "fields", "properties")  # what has the fields of a row
 _NAMED = 6  # lists in a message
+_ADVICE = "Save the rows as a list of objects, one a row, with a key for each column."
 
 Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of them
 
@@ -90,7 +88,6 @@ def _read_whole(name: str, file: IO[bytes]) -> Rows:
 
 
 def _parse(text: str) -> Any:
-    """What a JSON text holds; whole numbers of more digits than Python reads stay as they are."""
     return json.loads(text, parse_int=_parse_whole)
 
 
@@ -104,7 +101,6 @@ def _parse_line(line: str) -> list[Any]:
 
 
 def _parse_objects(text: str) -> list[Any]:
-    """The objects that follow each other in a text, with blanks or commas between."""
     objects: list[Any] = []
     decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
     while place < len(text):
@@ -117,18 +113,17 @@ def _parse_objects(text: str) -> list[Any]:
 
 
 def _parse_whole(digits: str) -> int | str:
+    """A whole number; one of more digits than Python reads stays as it is."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 def _starts_with_row(name: str, file: IO[bytes]) -> bool:
-    """Whether the first line is an object or a string."""
     with suppress(ValueError, RecursionError):
         return isinstance(_parse(_first_line(name, file)), dict | str)
     return False
 
 
 def _first_line(name: str, file: IO[bytes]) -> str:
-    """The first line that is not blank."""
     with closing(iter(TextLines(name, file))) as numbered:
         return next((line.strip() for _, line in numbered if line.strip()), "")
 
@@ -154,10 +149,7 @@ def find_rows(name: str, content: Any) -> Rows:
 
     A list holds its rows. An object may be a data frame of pandas (``orient`` split, columns,
     index or table), splits such as train and test, columns of equal length, the texts of each
-    label, or one such list beside other values.
-
-    Raises:
-        TextError: it holds no table, or one that can be read in several ways.
+    label, or one such list beside other values. What can be read in several ways is refused.
     """
     if isinstance(content, list):
         return content, ()
@@ -187,10 +179,7 @@ def find_rows(name: str, content: Any) -> Rows:
     if with_objects:
         rows = with_objects[0]
         if all(isinstance(row, dict) and isinstance(row.get("paragraphs"), list) for row in rows):
-            raise TextError(
-                f"{name} has questions in paragraphs in articles, as SQuAD has, which is not read. "
-                "Save a row for each question."
-            )
+            raise TextError(f"{name} has paragraphs in articles, as SQuAD has. {_ADVICE}")
         return rows, ()
     if len(lists) == 1:
         key, values = next(iter(lists.items()))
@@ -215,32 +204,26 @@ def _is_envelope(key: str, value: Any) -> bool:
 
 
 def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
-    """Rows with the fields of the object that each has under a name for that, and a note on it.
-
-    A field of the row itself comes before one of the same name in the object.
-    """
+    """Rows with the fields of the object that each has under a name for that, and a note on it."""
     for key in _INNER:
         if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
-            outer_rows = [{t: value for t, value in row.items() if t != key} for row in rows]
-            joined_rows = [
-                outer | row[key] | outer for outer, row in zip(outer_rows, rows, strict=True)
+            inner_rows = [row.pop(key) for row in rows]
+            joined_rows = [  # a field of the row itself comes before one of the inner object
+                row | inner | row for row, inner in zip(rows, inner_rows, strict=True)
             ]
             return joined_rows, (f"The rows of {name} are those under “{key}”.",)
     return rows, ()
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:
-    """Whether rows are lists of one length, with a text somewhere."""
-    return (
-        bool(rows)
-        and all(isinstance(row, list) and row and len(row) == len(rows[0]) for row in rows)
-        and any(isinstance(cell, str) for row in rows for cell in row)
-        and not any(isinstance(cell, list | dict) for row in rows for cell in row)
-    )
+    """Whether rows are lists of one length, with a text somewhere and nothing nested."""
+    if not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+        return False
+    kinds = {type(cell) for row in rows for cell in row}
+    return str in kinds and not kinds & {list, dict}
 
 
 def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
-    """Whether the first of these lists names the columns."""
     header = find_header([list(map(cell_text, row)) for row in rows[:LOOKED_AT]])
     return header.place == 0 and header.is_clear
 
@@ -283,7 +266,6 @@ def _join_splits(name: str, splits: Mapping[str, Any]) -> Rows:
 
 
 def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a data frame that pandas wrote with the orient *split* or *tight*."""
     columns, data = frame["columns"], frame["data"]
     are_lists = isinstance(columns, list) and isinstance(data, list)
     if not are_lists or any(not isinstance(row, list) or len(row) != len(columns) for row in data):
@@ -324,8 +306,7 @@ def _are_counted(keys: Iterable[str]) -> bool:
 def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
     """The rows of several lists, which are columns, or the texts of one label each.
 
-    Columns have one length. Where all lists have, a usual name, or a list unlike the others, tells
-    columns.
+    Columns have one length, and a usual name or a list unlike the others.
     """
     has_one_length = len({len(values) for values in lists.values()}) == 1
     has_known = any(map(is_usual_name, lists))
@@ -346,8 +327,7 @@ def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
 
 def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
     names = [f"“{key[:40]}” ({many(len(values), 'value')})" for key, values in lists.items()]
-    n_more = len(names) - _NAMED
-    return joined([*names[:_NAMED], *([f"{n_more:,} more"] if n_more > 0 else [])])
+    return joined(names[:_NAMED]) + " …" * (len(names) > _NAMED)
 
 
 def _refuse(name: str, content: Any) -> NoReturn:
@@ -356,7 +336,4 @@ def _refuse(name: str, content: Any) -> NoReturn:
     reason = "there is no list in it"
     if lists:
         reason = f"it has {_describe_lists(lists)}, of which the rows are unclear"
-    raise TextError(
-        f"{name} does not contain a table: {reason}. Save the rows as a list of objects, one a "
-        "row, with a key for each column."
-    )
+    raise TextError(f"{name} does not contain a table: {reason}. {_ADVICE}")

@@ -142,7 +142,6 @@ def _choose_window(n_tokens: int) -> range:
 def _list_positions(
     inputs: MaskedInputs, blueprints: tuple[Blueprint, ...], tokens: tuple[str, ...]
 ) -> pd.DataFrame:
-    """A row for every input and token of the chunk."""
     inputs_table = pd.DataFrame(
         {
             "input": range(1, len(inputs.masked) + 1),

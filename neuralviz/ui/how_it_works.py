@@ -106,7 +106,6 @@ def show() -> None:
 def _show_step(
     step: Step, number: int, last: Walkthrough | None, result: Walkthrough | None, live: bool
 ) -> None:
-    """Draw a step: its words at once, its numbers when the model has them."""
     walk = last if live else result or last  # drawn once
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
@@ -162,7 +161,6 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame) -> None:
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
-    """Words in large boxes, which wrap on a narrow screen."""
     box = (
         "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
         "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"
@@ -194,8 +192,8 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
-    results = [station.replace("<b>", "").replace("</b>", "") for station in stations]
-    numbers = pd.DataFrame({"step": range(1, 11), "result": results})
+    numbers = pd.DataFrame({"step": range(1, 11), "result": stations})
+    numbers["result"] = numbers["result"].str.replace("</?b>", "", regex=True)
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
     _draw(figure, "overview", numbers)
 
@@ -232,9 +230,10 @@ def _show_loss(walk: Walkthrough) -> None:
     _show_tiles(shown)
 
     label = tokens[before.token[position]]
-    guesses, guesses_after = walk.words_before[position], walk.words_after[position]
-    p_before = dict(zip(guesses, before.top_probabilities[position], strict=True))
-    p_after = dict(zip(guesses_after, after.top_probabilities[position], strict=True))
+    p_before, p_after = (
+        dict(zip(guesses.words[position], guesses.shares[position], strict=True))
+        for guesses in (before, after)
+    )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
     words = words[-7:]

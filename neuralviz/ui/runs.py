@@ -143,7 +143,6 @@ def find_status(work: str) -> RunStatus | None:
 
 
 def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
-    """Start a run; the address names it if its result is kept."""
     session = session_id()
     if view and isinstance(task, KeptTask):
         work = result_key(task)
@@ -155,7 +154,6 @@ def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
 
 
 def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[Any] | None:
-    """Watch the run under way that has an id, or the last one, if it is wanted."""
     run = run_queue().find(lambda run: run_id in (None, run.id) and is_wanted(run.task))
     if run is not None:
         run.watch(connection_check(session_id()))
@@ -269,7 +267,6 @@ class _Panel:
             self.show(self.run.result, live)
 
     def _show_state(self) -> None:
-        """Progress with a *Stop*, the place in the queue, or how the run ended."""
         run, status = self.run, self.run.status  # read once: it may change meanwhile
         if status == "failed":
             st.error(plain(f"{run.error} {self.sentences.error_advice}".rstrip()))
@@ -294,7 +291,6 @@ class _Panel:
                 st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
     def _describe_progress(self, status: str) -> tuple[float, str]:
-        """The share of the work that is done, and how far it is in words."""
         if status == "queued" and (place := run_queue().place_in_queue(self.run)):
             seconds = run_queue().seconds_until_start(self.run)
             wait = "" if seconds is None else f", {about_seconds(seconds)}"

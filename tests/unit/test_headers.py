@@ -101,7 +101,7 @@ def test_what_is_read_is_what_was_written_or_a_sentence_says_so(
 def test_the_first_of_a_column_of_sentences_is_kept(ending: str, sentences: list[str]) -> None:
     read = read_texts(Source(f"t{ending}", "\n".join(sentences).encode()))
     assert list(read.texts) == sentences
-    assert read.header == 0
+    assert not read.header_note
     (note,) = (note for note in read.notes if f"“{sentences[0]}”" in note)
     assert "choose line 1 as the header" in note
 

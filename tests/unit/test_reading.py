@@ -17,7 +17,6 @@ from neuralviz.reading import lines
 from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
 
 
@@ -249,47 +248,6 @@ def test_rows_that_describe_their_columns_are_no_data() -> None:
     plain = pd.DataFrame([["id", "text"], *(row[1:] for row in rows)])
     read = read_texts(Source("plain.csv", plain.to_csv(index=False, header=False).encode()))
     assert (len(read.texts), read.notes) == (5, ())
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_remarks_below_a_table_are_no_rows(ending: str) -> None:
-    rows = [["label", "text"], *(["ab"[n % 2], f"The text {n}\nof all."] for n in range(5))]
-    footer = [["Source: the office", None], ["All numbers are provisional.", None]]
-    for between, n_below in (([[None, None]], 0), ([], 2)):
-        frame, file = pd.DataFrame([*rows, *between, *footer]), io.BytesIO()
-        if ending == "xlsx":
-            frame.to_excel(file, index=False, header=False)
-        else:
-            file.write(frame.to_csv(index=False, header=False).replace("\n,\n", "\n\n").encode())
-        read = read_texts(Source(f"t.{ending}", file.getvalue()))
-        assert list(read.texts) == list(frame[1][1:6])
-        assert ("Skipped 2 rows below the table" in " ".join(read.notes)) == (not n_below)
-
-
-@pytest.mark.parametrize(
-    ("header", "below"),
-    [
-        ("name,note", ["Carla,", "Dora,"]),
-        ("name,note", ["Source: the office,", "Dora,"]),
-        ("name,note", ["Note: a,", "Note: b,", "Note: c,", "Note: d,"]),
-        ("text,label", ["Source: the office,"]),
-        ("name,note", ["* see the river,"]),
-        ("name,note", ["Nobody knows how old they are,"]),
-        ("name,note", ["Total,"]),
-    ],
-)
-def test_rows_below_a_blank_line_are_kept_unless_they_are_remarks(
-    header: str, below: list[str]
-) -> None:
-    rows = ["Ann,She likes the river.", "Bob,He likes the long and slow train."]
-    if header == "text,label":
-        rows = ["She likes the river.,a", "He likes the long and slow train.,b"]
-    content = "\n".join([header, *rows, "", *below])
-    table = read_table(Source("t.csv", content.encode()))
-    is_remark = len(below) == 1 and header == "name,note"
-    frame = pd.read_csv(io.StringIO(content), dtype=str)
-    assert list(table.values[0]) == list(frame.iloc[: 2 if is_remark else None, 0])
-    assert bool(table.notes) == is_remark
 
 
 def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:

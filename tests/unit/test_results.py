@@ -27,8 +27,7 @@ from neuralviz.jobs import results as run_results
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.results import find_status, keep_run, reopen_run
-from neuralviz.jobs.run import Run
-from neuralviz.jobs.task import KeptTask
+from neuralviz.jobs.task import KeptTask, Run
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts

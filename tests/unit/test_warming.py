@@ -63,17 +63,6 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
     assert "neuralviz.ui import figures" in script[: script.index("import_pages_soon()")]
 
 
-def test_nothing_begins_when_the_process_ends(calm: DrawingTracker) -> None:
-    warm, done = Warming(), threading.Event()
-    with calm.drawing():
-        warm.call_soon(done.set)
-        warm.end()
-    later = threading.Event()
-    warm.call_soon(later.set)
-    assert not later.wait(0.3)
-    assert not done.is_set()
-
-
 def test_pages_are_imported_without_torch() -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True

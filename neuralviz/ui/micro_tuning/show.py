@@ -176,7 +176,6 @@ def _restore_earlier(task: TuneTexts) -> None:
 
 
 def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
-    """The fields of earlier settings that differ, as JSON."""
     values = asdict(settings)
     return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
 
@@ -293,7 +292,6 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    """Show a run, live until it is over, drawn over an earlier one if there is one."""
     sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
@@ -320,7 +318,6 @@ def _show_record(
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
-    """Show what is known of a run, also while it goes on, over an earlier one in pale colours."""
     provenance = plots.describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
@@ -358,7 +355,6 @@ def _draw(
     provenance: About,
     height: int = HEIGHT,
 ) -> None:
-    """Draw a figure, which is made again only when what is ``seen`` in it has changed."""
     draw_live_figure(
         draw_once(key, seen, make),
         key=key,
@@ -424,7 +420,6 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
 
 
 def _show_warnings(record: RunRecord) -> None:
-    """Warn of divergence, rising losses and texts in another language."""
     if record.diverged:
         st.warning(
             f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
