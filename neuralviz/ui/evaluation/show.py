@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
@@ -211,8 +212,14 @@ class _Shown:
     results: Results
     yardstick: Yardstick
 
-    def draw(self, *args: Any, **more: Any) -> None:
-        show_figure(*args, provenance=_describe(self.results), **more)
+    def draw(
+        self,
+        figure: go.Figure,
+        name: str,
+        numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
+        **look: Any,
+    ) -> None:
+        show_figure(figure, name, numbers, _describe(self.results), **look)
 
     def show_proof(self) -> bool:
         """Draw each method's result and the lead of the best; return whether there is a figure."""
