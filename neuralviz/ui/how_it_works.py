@@ -224,9 +224,10 @@ def _show_loss(walk: Walkthrough) -> None:
     _show_tiles(shown)
 
     label = tokens[before.token[position]]
-    guesses, guesses_after = walk.words_before[position], walk.words_after[position]
-    p_before = dict(zip(guesses, before.top_probabilities[position], strict=True))
-    p_after = dict(zip(guesses_after, after.top_probabilities[position], strict=True))
+    p_before, p_after = (
+        dict(zip(guesses.words[position], guesses.shares[position], strict=True))
+        for guesses in (before, after)
+    )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
     words = words[-7:]

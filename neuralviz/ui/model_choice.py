@@ -11,7 +11,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
 from neuralviz.embedders.methods import Option
-from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
+from neuralviz.embedders.specs import concatenate_specs, read_methods, select_options
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM
@@ -253,7 +253,7 @@ def _ask_settings(
 ) -> dict[str, str]:
     typed: dict[str, str] = {}
     precision = fixed.get("precision", "")
-    method_defaults = select_defaults(method, defaults)
+    method_defaults = select_options(method, defaults)
     for option in METHODS[method].options:
         default = method_defaults.get(option.name, option.default)
         if option.name in fixed or (option.name == "tolerance" and not is_fast(precision)):
