@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.encoding import check_batch_size
+from neuralviz.embedders.encoding import check_count
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
@@ -335,7 +335,7 @@ def embed(
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
-    check_batch_size(batch_size)
+    check_count(batch_size, "The batch size")
     check_texts(texts)
     different = DifferentTexts(texts)
     kept = store.register(embedder)

@@ -385,8 +385,8 @@ def runs() -> Iterator[tuple[str, str]]:
         changed.reports = {text: replace(report, **changes) for text in record.reports}
         return changed
 
-    rising = replace(report.predictions, loss_after=np.array([9.0]))
-    yield "loss rose", micro_tuning.describe_learning(with_report(predictions=rising), 0)
+    rising = replace(report.after, loss=np.array([9.0]))
+    yield "loss rose", micro_tuning.describe_learning(with_report(after=rising), 0)
     yield "words", micro_tuning.describe_words(record, 0)
     cancelling = with_report(shares=np.where(report.text.words % 2, 1.5, -1.2))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)

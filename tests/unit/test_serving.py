@@ -316,7 +316,7 @@ def test_workers_know_whether_others_can_reach_the_server(monkeypatch) -> None:
 # --- logs of exceptions --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("logger", ["neuralviz.jobs.run", "streamlit.runtime", "asyncio"])
+@pytest.mark.parametrize("logger", ["neuralviz.jobs.task", "streamlit.runtime", "asyncio"])
 def test_the_message_of_an_exception_is_not_written(logger: str, caplog) -> None:
     try:
         raise KeyError(SECRET)
