@@ -74,7 +74,6 @@ def best_layer(
     return BestLayer(pooling, layer, value, rival, rival_value, layer == last)
 
 
-@lru_cache(maxsize=16)  # pages draw the same layers again and again
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
@@ -108,6 +107,7 @@ def reversed_median(
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
+@lru_cache(maxsize=16)  # pages draw the same layers again and again
 def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
     if coefficient == "spearman":
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)

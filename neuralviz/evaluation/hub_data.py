@@ -57,12 +57,18 @@ def load_hub_data(
     set), TextError (its format is none of those understood, or too little of it can be used) or
     SettingsError (as of `read_data`; or no data set is named).
     """
-    if not name.removeprefix(PREFIX).partition(":")[0].strip():
+    repo, config, split = [*name.removeprefix(PREFIX).split(":", 2), "", ""][:3]
+    if not repo.strip():
         raise SettingsError(
             f"Enter the name of a data set after {PREFIX}, such as {PREFIX}stsb. Short "
             f"names: {', '.join(HUB_DATA)}."
         )
-    repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
+    benchmark = ""  # that was published
+    if (known := HUB_DATA.get(repo.lower())) is not None:
+        if config in ("", known.config) and split in ("", known.split):
+            benchmark = repo.lower()
+        repo, config, split = known.repo, config or known.config or "", split or known.split
+    split = split or "test"
     columns = _columns(repo, config, split, max_rows)
     n_rows = max(map(len, columns.values()), default=0)
     notes: tuple[str, ...] = ()
@@ -80,19 +86,7 @@ def load_hub_data(
     return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 
-def _parts(name: str) -> tuple[str, str | None, str, str]:
-    """Id, config and split, and the benchmark that they are, if it is one that was published."""
-    repo, _, rest = name.partition(":")
-    config, _, split = rest.partition(":")
-    published = HUB_DATA.get(repo.lower())
-    if published is not None:
-        is_published = config in ("", published.config) and split in ("", published.split)
-        benchmark = repo.lower() if is_published else ""
-        return published.repo, config or published.config, split or published.split, benchmark
-    return repo, config or None, split or "test", ""
-
-
-def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Columns:
+def _columns(repo: str, config: str, split: str, max_rows: int) -> Columns:
     """The values by column, some more rows than ``max_rows`` where there are more."""
     folder = Path(repo)
     if is_saved_data_set(folder):
@@ -102,7 +96,7 @@ def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Column
     return {column: rows[column] for column in rows.column_names}
 
 
-def _load(repo: str, config: str | None, split: str) -> Any:
+def _load(repo: str, config: str, split: str) -> Any:
     try:
         from datasets import load_dataset
         from datasets.exceptions import DatasetNotFoundError
@@ -116,7 +110,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         _ask_for(repo)
     disable_progress_bar()
     try:
-        return load_dataset(repo, config, split=split)
+        return load_dataset(repo, config or None, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
         raise NeuralvizError(
             f"The data set {repo} is not available: it is not on this machine and could not "

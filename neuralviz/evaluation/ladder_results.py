@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
 from neuralviz.evaluation.events import finite_mean
@@ -83,6 +84,11 @@ class LayerCosines:
     numbers: np.ndarray  # [pair] as of `number_pairs`
     spearman: np.ndarray  # [layer] -1 … 1, NaN where undefined
     pearson: np.ndarray
+
+    @cached_property
+    def measured(self) -> list[MeasuredPooling]:
+        """The layers one by one."""
+        return [MeasuredPooling(each, self.scores, self.numbers) for each in self.cosines.T]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -169,7 +169,7 @@ def experiment_rows(
             raise SettingsError(
                 f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
-        tables[name] = EXPERIMENTS[name].make_rows(maker)
+        tables[name] = tuple(EXPERIMENTS[name].make_rows(maker))
     used = {
         name
         for rows in tables.values()
@@ -261,131 +261,118 @@ class Experiment:
     """A table that is declared once; ``line`` says what it compares, and where the paper does."""
 
     line: str
-    make_rows: Callable[[RowMaker], tuple[Row, ...]]
+    make_rows: Callable[[RowMaker], Iterable[Row]]
 
 
-def _layers(maker: RowMaker) -> tuple[Row, ...]:
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _declare(
+    name: str, line: str
+) -> Callable[[Callable[[RowMaker], Iterable[Row]]], Callable[[RowMaker], Iterable[Row]]]:
+    """Add a function that makes rows to `EXPERIMENTS`."""
+
+    def add(make_rows: Callable[[RowMaker], Iterable[Row]]) -> Callable[[RowMaker], Iterable[Row]]:
+        EXPERIMENTS[name] = Experiment(line, make_rows)
+        return make_rows
+
+    return add
+
+
+@_declare(
+    "ablations",
+    "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
+    "(Tables 5 to 12).",
+)
+def _ablations(maker: RowMaker) -> Iterable[Row]:
+    yield maker.make("neural, 10 epochs", "neural", "neural", epochs="10")
+    yield from _layers(maker)
+    yield from _blueprints(maker)
+
+
+@_declare("layers", "Neural embeddings with one layer of the head left out (Tables 5 to 8).")
+def _layers(maker: RowMaker) -> Iterable[Row]:
     names = maker.loaders["masked"](maker.model_id or BUNDLED).head_layers
     return _leave_out(maker, "L", "layers", names, ",")
 
 
-def _blueprints(maker: RowMaker) -> tuple[Row, ...]:
+@_declare("blueprints", "Neural embeddings with one blueprint left out (Tables 9 to 12).")
+def _blueprints(maker: RowMaker) -> Iterable[Row]:
     return _leave_out(maker, "B", "blueprints", [str(each) for each in DEFAULT_BLUEPRINTS], ", ")
 
 
 def _leave_out(
     maker: RowMaker, letter: str, option: str, values: Sequence[str], separator: str
-) -> tuple[Row, ...]:
+) -> Iterable[Row]:
     """Five epochs with all values of an option, then with all but one."""
-    kept: dict[str, dict[str, str]] = {"neural, 5 epochs": {}}
+    whole = "neural, 5 epochs"
+    yield maker.make(whole, "neural", whole, epochs=ABLATION_EPOCHS)
     for number, left_out in enumerate(values):
-        others = separator.join(value for value in values if value != left_out)
-        kept[f"neural-{letter}{number}"] = {option: others}
-    return tuple(
-        maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **options)
-        for label, options in kept.items()
-    )
+        label = f"neural-{letter}{number}"
+        fixed = {option: separator.join(value for value in values if value != left_out)}
+        yield maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **fixed)
 
 
-def _ablations(maker: RowMaker) -> tuple[Row, ...]:
-    ten = maker.make("neural, 10 epochs", "neural", "neural", epochs="10")
-    return ten, *_layers(maker), *_blueprints(maker)[1:]
+@_declare("epochs", "Neural embeddings after 1 to 20 epochs.")
+def _epochs(maker: RowMaker) -> Iterable[Row]:
+    published = {5: "neural, 5 epochs", 10: "neural"}
+    for n in range(1, 21):
+        yield maker.make(f"neural, epochs {n}", "neural", published.get(n, ""), epochs=str(n))
 
 
-def _sweep(maker: RowMaker, option: str, published: Mapping[str, str]) -> tuple[Row, ...]:
-    """Neural embeddings with each value of an option, with the paper's name of the row."""
-    title = option.replace("_", " ")
-    return tuple(
-        maker.make(f"neural, {title} {value}", "neural", name, **{option: value})
-        for value, name in published.items()
-    )
+@_declare("learning-rate", "Neural embeddings at different learning rates.")
+def _learning_rates(maker: RowMaker) -> Iterable[Row]:
+    for rate in ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"):
+        published = "neural" if rate == "0.01" else ""
+        yield maker.make(f"neural, learning rate {rate}", "neural", published, learning_rate=rate)
 
 
-def _epochs(maker: RowMaker) -> tuple[Row, ...]:
-    published = {"5": "neural, 5 epochs", "10": "neural"}
-    return _sweep(maker, "epochs", {str(n): published.get(str(n), "") for n in range(1, 21)})
-
-
-def _learning_rates(maker: RowMaker) -> tuple[Row, ...]:
-    rates = dict.fromkeys(("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"), "")
-    return _sweep(maker, "learning_rate", rates | {"0.01": "neural"})
-
-
-def _precisions(maker: RowMaker) -> tuple[Row, ...]:
-    return tuple(maker.make("neural", "neural", "neural", precision=name) for name in PRECISIONS)
-
-
-def _outputs(maker: RowMaker) -> tuple[Row, ...]:
-    maker, epochs = maker.of_masked(), {"epochs": ABLATION_EPOCHS}
-    rows = [maker.make("neural", "neural", "neural, Appendix G", **epochs, layers="last_block")]
-    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
-        options = epochs if METHODS[name].kind == "masked" else {}
-        rows.append(maker.make(name, name, name, **options))
-    return tuple(rows)
-
-
-def _layer_by_layer(maker: RowMaker) -> tuple[Row, ...]:
+@_declare(
+    "layer-by-layer", "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI)."
+)
+def _layer_by_layer(maker: RowMaker) -> Iterable[Row]:
     maker = maker.of_masked()
-    layers = range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1)
-    return tuple(maker.make(f"layer {n}", "mean", layer=str(n)) for n in layers)
+    for n in range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1):
+        yield maker.make(f"layer {n}", "mean", layer=str(n))
 
 
-def _concatenated(maker: RowMaker) -> tuple[Row, ...]:
-    names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
-    published = {"neural", "mean"}
-    return tuple(maker.make(name, name, name if name in published else "") for name in names)
+@_declare("precision", "Neural embeddings at each precision.")
+def _precisions(maker: RowMaker) -> Iterable[Row]:
+    return [maker.make("neural", "neural", "neural", precision=name) for name in PRECISIONS]
 
 
-def _sbert_wk_parts(maker: RowMaker) -> tuple[Row, ...]:
-    labels = {part: f"sbert-wk, {part.replace('-', ' ')}" for part in PARTS} | {"all": "sbert-wk"}
-    return tuple(maker.make(labels[part], "sbert-wk", part=part) for part in PARTS)
+@_declare(
+    "outputs",
+    "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of the last "
+    "block (Appendix G).",
+)
+def _outputs(maker: RowMaker) -> Iterable[Row]:
+    maker, epochs = maker.of_masked(), {"epochs": ABLATION_EPOCHS}
+    yield maker.make("neural", "neural", "neural, Appendix G", **epochs, layers="last_block")
+    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
+        fixed = epochs if METHODS[name].kind == "masked" else {}
+        yield maker.make(name, name, name, **fixed)
 
 
-def _sbert_wk_sweep(maker: RowMaker) -> tuple[Row, ...]:
-    return tuple(
-        maker.make(
-            f"sbert-wk, first layer {start}, window {window}",
-            "sbert-wk",
-            layer_start=str(start),
-            window=str(window),
-        )
-        for start in range(6)
-        for window in (1, 2, 3, 4)
-    )
+@_declare("concatenated", "Neural embeddings concatenated with others (Appendix H).")
+def _concatenated(maker: RowMaker) -> Iterable[Row]:
+    for name in ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk"):
+        yield maker.make(name, name, name if name in ("neural", "mean") else "")
 
 
-EXPERIMENTS = {
-    "ablations": Experiment(
-        "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
-        "(Tables 5 to 12).",
-        _ablations,
-    ),
-    "layers": Experiment(
-        "Neural embeddings with one layer of the head left out (Tables 5 to 8).", _layers
-    ),
-    "blueprints": Experiment(
-        "Neural embeddings with one blueprint left out (Tables 9 to 12).", _blueprints
-    ),
-    "epochs": Experiment("Neural embeddings after 1 to 20 epochs.", _epochs),
-    "learning-rate": Experiment("Neural embeddings at different learning rates.", _learning_rates),
-    "layer-by-layer": Experiment(
-        "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
-        _layer_by_layer,
-    ),
-    "precision": Experiment("Neural embeddings at each precision.", _precisions),
-    "outputs": Experiment(
-        "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
-        "the last block (Appendix G).",
-        _outputs,
-    ),
-    "concatenated": Experiment(
-        "Neural embeddings concatenated with others (Appendix H).", _concatenated
-    ),
-    "sbert-wk-parts": Experiment(
-        "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
-    ),
-    "sbert-wk-sweep": Experiment(
-        "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3).",
-        _sbert_wk_sweep,
-    ),
-}
+@_declare("sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).")
+def _sbert_wk_parts(maker: RowMaker) -> Iterable[Row]:
+    for part in PARTS:
+        label = "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}"
+        yield maker.make(label, "sbert-wk", part=part)
+
+
+@_declare(
+    "sbert-wk-sweep", "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3)."
+)
+def _sbert_wk_sweep(maker: RowMaker) -> Iterable[Row]:
+    for start in range(6):
+        for window in (1, 2, 3, 4):
+            label = f"sbert-wk, first layer {start}, window {window}"
+            fixed = {"layer_start": str(start), "window": str(window)}
+            yield maker.make(label, "sbert-wk", **fixed)

@@ -67,7 +67,7 @@ def keep_run(run: Run[Any]) -> None:
             _log.warning("A result could not be kept: %s", error)
 
 
-def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
+def reopen_run(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     """A finished run with the kept result of a task, if there is one."""
     key = result_key(task)
     with _writing.hold((view, hash(key))):  # a run that has just ended may be writing it
@@ -83,7 +83,6 @@ def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | N
             status="done" if metadata["status"] == "done" else "stopped",
             finished=float(metadata["finished"]),
             seconds=float(metadata["seconds"]),
-            number=number,
             view=view,
         )
     except _UNREADABLE as error:

@@ -44,8 +44,6 @@ def pairs_of(data: Path, n: int) -> pd.DataFrame:
 def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
     data: Path, bundled: LanguageModel
 ) -> None:
-    pytest.importorskip("scipy")
-    pytest.importorskip("sklearn")
     from bundled_model.evaluate import masked_accuracy
     from bundled_model.passages import read_passages, split
     from bundled_model.train import shuffled
@@ -67,8 +65,6 @@ def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
 
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
     """Better than counting words."""
-    pytest.importorskip("scipy")
-    pytest.importorskip("sklearn")
     from bundled_model.evaluate import spearman, tf_idf
 
     pairs = pairs_of(data, PAIRS)
@@ -80,8 +76,6 @@ def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: Lan
 
 
 def test_mean_pooling_tells_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
-    pytest.importorskip("scipy")
-    pytest.importorskip("sklearn")
     from bundled_model.evaluate import mean_pooled, spearman
 
     pairs = pairs_of(data, 2 * PAIRS)
