@@ -24,7 +24,13 @@ from neuralviz.models import LanguageModel, load_model, load_sentence_transforme
 from neuralviz.models.folder_check import describe_missing_weights
 from neuralviz.models.loading import resolve
 from neuralviz.models.shared import files_stamp
-from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
+from tests.support.models import (
+    SENTENCES,
+    save_family,
+    save_headless,
+    save_sentence_transformer,
+    split_weights,
+)
 
 SHORT = tuple(sentence[:45] for sentence in SENTENCES)
 TEXT = (load_text_model,)
@@ -129,19 +135,6 @@ def use_old_layout(folder: Path) -> Path:
     (folder / "config_sentence_transformers.json").unlink()
     write(folder, "config.json", '{"__version__": "1.2.0"}')
     return part
-
-
-def split_weights(folder: Path) -> tuple[Path, Path, Path]:
-    """The weights of a folder as two shards; these and their index."""
-    weights = sorted(load_file(folder / "model.safetensors").items())
-    (folder / "model.safetensors").unlink()
-    files = [folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-    for file, some in zip(files, (weights[:20], weights[20:]), strict=True):
-        save_file(dict(some), file, metadata={"format": "pt"})
-    places = {name: files[place >= 20].name for place, (name, _) in enumerate(weights)}
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
-    return files[0], files[1], index
 
 
 def spoil_shards(folder: Path, kind: str) -> None:
