@@ -222,6 +222,11 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
                              "Git LFS pointer in model.safetensors", EVERY),
     "a pointer of a tokenizer": ("plain", partial(write, file="tokenizer.json", content=POINTER),
                                  "Git LFS pointer in tokenizer.json. Run `git lfs pull`", EVERY),
+    "a length in words": ("plain dense", partial(configure, file=TOKENIZER, model_max_length="40"),
+                          f"model_max_length in its {TOKENIZER}", EVERY),
+    "a list of lengths": (
+        "dense", partial(configure, file="sentence_bert_config.json", max_seq_length=[40]),
+        "max_seq_length in its sentence_bert_config.json", EVERY),
     "a module without settings": ("dense", lambda f: shutil.rmtree(f / "1_Pooling"),
                                   "is incomplete: 1_Pooling/config.json is missing.", LIBRARY),
     "a plain encoder": ("plain", lambda f: None, "modules.json is missing", LIBRARY),
