@@ -187,17 +187,17 @@ def right(*shares: float, n: int = 100) -> list[np.ndarray]:
 def corpora() -> Iterator[tuple[str, str]]:
     base = {"topic": 0.25, "form": 0.2}
 
-    def labelled(methods: Sequence[str], texts: str = "", **hits: list[np.ndarray]) -> str:
-        return corpus.describe_labels(methods, hits, base, 10, texts)
+    def labelled(methods: Sequence[str], **hits: list[np.ndarray]) -> str:
+        return corpus.describe_labels(methods, hits, base, 10)
 
     yield "one map", labelled(["mean"], topic=right(0.8))
     two = {"topic": right(0.9, 0.6), "form": right(0.5, 0.8)}
     yield "two maps, two labels", labelled(["mean", "cls"], **two)
-    yield "two maps not decided", labelled(["mean", "cls"], "all 480 texts", topic=right(0.52, 0.5))
+    yield "two maps not decided", labelled(["mean", "cls"], topic=right(0.52, 0.5))
     yield "three methods", labelled(["mean", "cls", "sep"], topic=right(0.9, 0.6, 0.3))
     yield "no better than guessing", labelled(["mean", "cls"], topic=right(0.25, 0.1))
-    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10)
-    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "all 480 texts")
+    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts")
+    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts")
     yield "clusters", corpus.describe_clusters("mean", ["trains", "money"], [30, 20], 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
