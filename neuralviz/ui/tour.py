@@ -119,7 +119,9 @@ def _prepare(number: int) -> dict[str, str]:
         from neuralviz.maps.example import NAME
         from neuralviz.store.corpora import CorpusStore
 
-        address |= {"corpus": saved.id for saved in CorpusStore().corpora() if saved.name == NAME}
+        for corpus in CorpusStore().corpora():
+            if corpus.name == NAME:
+                address["corpus"] = corpus.id
     return address
 
 
