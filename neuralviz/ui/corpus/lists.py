@@ -155,19 +155,10 @@ def show_accuracy(view: MapView) -> None:
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
     if samples is None or not names:
         return
-    counted = "All methods with a map of this corpus are shown, those of the maps above first."
-    if corpus.is_large:
-        counted = (
-            f"Measured on {many(len(samples[0].rows), 'text')} drawn at random, with approximate "
-            "neighbours among all texts. The methods of the maps above are shown."
-        )
-    else:
+    if not corpus.is_large:
         methods = methods + open_other_maps(corpus.corpus, methods)
     scores = _score_labels(methods, names)
     labels = method_labels([open_map.spec for open_map in methods])
-    if not any(right.any() for by_method in scores.hits.values() for right in by_method):
-        st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
-        return
     table = pd.DataFrame(
         {
             "label": name,
@@ -203,10 +194,11 @@ def show_accuracy(view: MapView) -> None:
             key="corpus-accuracy",
             height=ACCURACY_HEIGHT,
         )
+        sample = f"Measured on {many(len(samples[0].rows), 'text')} drawn at random."
         st.caption(
             "Share of texts whose label is the most frequent one among their "
             f"{many(scores.k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
-            f"higher is better. {counted}"
+            f"higher is better. {sample * corpus.is_large}"
         )
 
 
