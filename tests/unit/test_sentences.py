@@ -49,7 +49,6 @@ from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.layers.marks import MarkGrid
-from neuralviz.layers.words import WordGroup
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.micro_tuning.record import RunRecord, load_record
@@ -280,9 +279,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "map", layers.describe_map(cosines, "“cat”")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
-    thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
-              for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
-    yield "words of a corpus", layers.describe_corpus(thirds)
+    yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance)
     kinds = ("output.dense.bias", "output.LayerNorm.weight")
     grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
     norms = np.array([0.2, 0.4, 0.1, 0.2])

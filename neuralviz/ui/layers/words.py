@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -30,7 +28,7 @@ from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.layers.words import WordGroup, WordVariances
+    from neuralviz.layers.words import WordVariances
 
 KEY = "layers-words"
 RUNS = SessionRuns(KEY)
@@ -94,15 +92,14 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     least = least or result.default_min_count()
     try:
-        groups = result.groups(least)
+        words = result.rank(least)
     except SettingsError as error:
         if not live:
             show_error(error)
         return
-    words = _list_words(groups)
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    with slide(KEY, plain(describe_corpus(groups))):
+    with slide(KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))):
         figure = words_figure(
             drawn["word"].tolist(),
             drawn["variance"].to_numpy(),
@@ -124,15 +121,3 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         with st.expander("All words, in three groups of equal size"):
             variance = st.column_config.NumberColumn(format="%.5f")
             st.dataframe(words, hide_index=True, column_config={"variance": variance})
-
-
-def _list_words(groups: Sequence[WordGroup]) -> pd.DataFrame:
-    """A row for every word, the steadiest first."""
-    return pd.DataFrame(
-        {
-            "word": [word for group in groups for word in group.words],
-            "group": np.repeat([group.name for group in groups], [len(g.words) for g in groups]),
-            "variance": np.concatenate([group.variance for group in groups]),
-            "occurrences": np.concatenate([group.occurrences for group in groups]),
-        }
-    )
