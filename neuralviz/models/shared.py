@@ -132,18 +132,20 @@ def is_loaded(model_id: str) -> bool:
 
 
 def is_held(kind: ModelKind, model_id: str) -> bool:
-    with suppress(ModelError):
-        return held_model(kind, model_id) is not None
-    return False
+    return _find_held(kind, model_id) is not None
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, if it is kept in this form; else `ModelError`."""
-    kept = _sentence_transformers if kind == "sentence-transformer" else _models
-    held = kept.get((model_id, files_stamp(model_id)))
-    if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):
+    if (held := _find_held(kind, model_id)) is None:
         raise ModelError(f"{model_id} is not loaded.")
     return held
+
+
+def _find_held(kind: ModelKind, model_id: str) -> Any:
+    kept = _sentence_transformers if kind == "sentence-transformer" else _models
+    held = kept.get((model_id, files_stamp(model_id)))
+    return None if kind == "masked" and not isinstance(held, LanguageModel) else held
 
 
 def find_device(model_id: str) -> str | None:

@@ -189,7 +189,7 @@ def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> Re
             for box in id_box
         ]
         read = _read(source, column, id_column=next((i for i in ids if i != GUESSED), None))
-    note = read.describe_header(source.name)
+    note = read.header_note
     return replace(read, notes=(note, *read.notes)) if note else read
 
 

@@ -357,14 +357,6 @@ def test_layers_of_the_bundled_model(run, bundled: LanguageModel):
     assert "block 5" in result.stdout
 
 
-def test_a_model_is_exported_once(run):
-    assert run("models", "export", "bundled", "out").exit_code == 0
-    assert Path("out/model.safetensors").is_file()
-    again = run("models", "export", "bundled", "out")
-    assert again.exit_code == 2
-    assert "not an empty folder" in again.stderr
-
-
 def test_options_are_named_outside_quotations(capsys):
     print_message("“please match by row” has no IDs: match by row.")
     assert (

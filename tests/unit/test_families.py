@@ -134,16 +134,6 @@ def assert_alike(result, index: int, expected: tuple) -> None:
     np.testing.assert_allclose(result.loss[:, index], losses, rtol=1e-4)
 
 
-def test_the_texts_are_what_they_are_called(small_model) -> None:
-    for family in FAMILIES:
-        model = small_model(family)
-        assert model.window == WINDOW
-        tokens = dict(zip(TEXTS, tokenize(model, list(TEXTS.values())), strict=True))
-        assert len(tokens["one token"]) == 1
-        assert len(tokens["one chunk"].chunks) == 1
-        assert len(tokens["several chunks"].chunks) >= 3
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 class TestFamily:
     def test_is_read_from_a_folder(self, family: str, small_model) -> None:

@@ -17,7 +17,6 @@ from neuralviz.micro_tuning.blanks import (
     FilledBlank,
     TextDelta,
     describe_blanks,
-    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.predictions import fill_blanks
@@ -205,17 +204,3 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
 )
 def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
     assert describe_blanks(blanks, "X") == said
-
-
-@pytest.mark.parametrize(
-    ("scaled", "n_texts", "said"),
-    [
-        ([(1.0, 0)], 1, "micro-tuning"),
-        ([(1.0, 1), (0.0, 2)], 3, "micro-tuning on text 2"),
-        ([(-0.5, 0)], 1, "adding −0.5 × the delta"),
-        ([(0.0, 0), (0.0, 1)], 2, "adding 0 × the delta of text 1"),
-        ([(1.0, 0), (-1.0, 3)], 4, "adding 1 × the delta of text 1 and −1 × the delta of text 4"),
-    ],
-)
-def test_deltas_in_words(scaled: list[tuple[float, int]], n_texts: int, said: str) -> None:
-    assert describe_deltas(scaled, n_texts) == said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import rlcompleter
 import threading
 import time
 from collections import Counter
@@ -15,7 +14,6 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-import neuralviz
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import projection as map_settings
@@ -157,25 +155,6 @@ def test_every_name_of_a_package_is_found_and_no_other(package: str) -> None:
     assert set(module.__all__) <= set(dir(module))
     with pytest.raises(AttributeError, match=rf"module '{package}' has no attribute 'nothing'"):
         _ = module.nothing
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("neuralviz.load_", {"load_model"}),
-        ("neuralviz.evaluation.ev", {"evaluate"}),
-        ("neuralviz.evaluation.s", {"scored_data"}),
-        ("neuralviz.training.Tr", {"TrainingEnded", "TrainingStarted", "TrainingStep"}),
-        ("neuralviz.training.similarity.sc", {"score_pairs"}),
-        ("neuralviz.models.load", {"load_model", "load_sentence_transformer", "load_text_model"}),
-    ],
-)
-def test_a_shell_completes_names_that_were_never_used(typed: str, offered: set[str]) -> None:
-    import_module(typed.rpartition(".")[0])
-    complete = rlcompleter.Completer({"neuralviz": neuralviz})
-    found = {name.rpartition(".")[2].rstrip("()") for name in complete.attr_matches(typed)}
-    assert offered <= found
-    assert offered.isdisjoint(vars(import_module(typed.rpartition(".")[0])))
 
 
 def test_what_the_documentation_evaluates_works_as_it_stands(
