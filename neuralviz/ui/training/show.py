@@ -26,7 +26,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
+from neuralviz.training.example import NAME, add_textbooks_once, textbooks
 from neuralviz.training.record import (
     CURVES,
     Lesson,
@@ -70,7 +70,7 @@ def show() -> None:
         show_error(error)
         return
     if not saved_corpora:
-        _offer_example(store)
+        st.info("No corpora yet. Add one on the page *Corpus map*.")
         return
     corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != NAME)  # the example first
     task, pressed = choose_training(corpora)
@@ -91,17 +91,6 @@ def show() -> None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
             _show_experiments(task, names[task.corpus])
-
-
-def _offer_example(store: CorpusStore) -> None:
-    st.info("No corpora yet. Add one on the page *Corpus map*, or open the example.")
-    if st.button("Open the example", type="primary"):
-        try:
-            add_textbooks(store)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.rerun()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
