@@ -74,23 +74,18 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
     assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
 
 
-def test_a_table_has_no_layers_which_is_said() -> None:
+def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> None:
     page = page_at("layers", 180, layers_model=TABLE).run()
     assert "table of token embeddings without a transformer" in read_page(page)
-    assert not page.exception
-
-
-@pytest.mark.parametrize("name", [MINE, TABLE])
-def test_one_that_was_deleted_is_missed_in_a_sentence(name: str) -> None:
-    delete_encoder(name)
-    page = page_at("layers", 180, layers_model=name).run()
-    assert f"The model “{name}” is not loaded yet. You have no trained encoder of this name" in (
+    delete_encoder(MINE)
+    page = page_at("layers", 180, layers_model=MINE).run()
+    assert f"The model “{MINE}” is not loaded yet. You have no trained encoder of this name" in (
         read_page(page)
     )
     press(page, "Load")
     assert "No encoder that was trained here has this name." in read_page(page)
     assert not page.exception
-    page = page_at("compare", m1="mean", m1_mean_model=name, m2="cls", m3="none").run()
+    page = page_at("compare", m1="mean", m1_mean_model=MINE, m2="cls", m3="none").run()
     press(page, "Compare")
     assert "No encoder that was trained here has this name." in read_page(
         finish_run(page, "compare")
