@@ -81,9 +81,9 @@ class SnapshotCallback(TrainerCallback):
         encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         settings = self._recorded.lesson.settings
-        lesson = Lesson(settings, steps=state.max_steps, first=step)
+        lesson = Lesson(settings, steps=state.max_steps)
         if has_snapshots(self.folder):
-            lesson = self._go_on(lesson)
+            lesson = self._go_on(lesson, step)
         card = getattr(encoder, "model_card_data", None)
         name = str(getattr(card, "base_model", None) or "")
         self._recorded = replace(self._recorded, lesson=lesson, model=name)
@@ -105,20 +105,15 @@ class SnapshotCallback(TrainerCallback):
             self._change(is_over=True)
             self._look(_plain(context["model"]), state.global_step)
 
-    def _go_on(self, lesson: Lesson) -> Lesson:
+    def _go_on(self, lesson: Lesson, step: int) -> Lesson:
         """What the folder holds of this training, up to the checkpoint's step."""
-        recorded, step = read_folder(self.folder), lesson.first
+        recorded = read_folder(self.folder)
         if not step or recorded.watched != self._recorded.watched:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
-        snapshots = (taken for taken in recorded.lesson.snapshots if taken.step <= step)
-        return replace(
-            lesson,
-            first=recorded.lesson.first,
-            curves=recorded.lesson.curves[:step],
-            snapshots=tuple(snapshots),
-        )
+        snapshots = tuple(taken for taken in recorded.lesson.snapshots if taken.step <= step)
+        return replace(lesson, curves=recorded.lesson.curves[:step], snapshots=snapshots)
 
     def _change(self, **values: Any) -> None:
         self._recorded = replace(self._recorded, lesson=replace(self._recorded.lesson, **values))

@@ -363,9 +363,6 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
             draw(plots.residual_figure(result.rung, errors), "errors", table)
         with right_column:
             draw(plots.qq_figure(result.rung, errors), "q-q", table)
-    st.caption(
-        "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
-    )
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:

@@ -24,7 +24,6 @@ from neuralviz.training.record import (
     RECORDING_FORMAT,
     Lesson,
     RecordedTraining,
-    TrainingEnded,
 )
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
@@ -32,7 +31,7 @@ from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import finish_run, last_run, page_at, press, read_page
-from tests.support.trained import CORPUS
+from tests.support.trained import CORPUS, train_briefly
 from tests.support.waiting import wait_until
 
 LABELS = ["odd" if i % 2 else "even" for i in range(len(CORPUS))]
@@ -40,15 +39,12 @@ SHORT = {"training_sentences": "1", "training_shortest": "5", "training_rate_mod
 """In the address: pairs of short sentences."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def saved_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a small encoder, as a training leaves it."""
     folder = tmp_path_factory.mktemp("small")
     model = load_text_model(str(save_family("bert", folder / "model")))
-    settings = TrainingSettings(sentences=1, shortest=5, max_steps=1)
-    (*_, ended) = training.train(model, CORPUS, settings)
-    assert isinstance(ended, TrainingEnded)
-    training.save_encoder(ended.result, model, folder / "saved")
+    training.save_encoder(train_briefly(model), model, folder / "saved")
     return folder / "saved"
 
 
@@ -128,6 +124,9 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
 
 
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
+    named = "![seen](https://example.org/seen.png)"  # a column's name is no markdown
+    page = opened(kept(named), tiny, **SHORT)
+    assert page.pills(key="training-label").options == [plain(named)]
     page = train(opened(kept(""), tiny, **SHORT, pairs=["Crops"]))
     assert "no labels: accuracy cannot be measured" in read_page(page)
     assert "nats" in read_page(page)
@@ -154,7 +153,7 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     assert "Keep the encoder" in [one.value for one in page.subheader]
 
     lost, _ = home().glob("trainings/*/step-1")
-    shutil.rmtree(lost)
+    lost.unlink()
     kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in read_page(page.run())]
     assert len(kinds) == 1  # of the other, nothing is left
     assert f"{kinds[0]} after 1 step." in read_page(page)
@@ -187,27 +186,17 @@ def test_settings_that_make_no_sense_are_answered_with_a_sentence(
     assert answer in read_page(page.run())
 
 
-def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
-    named = "![seen](https://example.org/seen.png)"
-    page = opened(kept(named), tiny, **SHORT)
-    assert read_page(page)
-    (shown,) = page.pills(key="training-label").options
-    assert shown == plain(named)
-
-
 # --- a folder of snapshots ---------------------------------------------------------------------
 
 
-def write_snapshots(folder: Path, steps: int = 20) -> RecordedTraining:
+def recorded_training() -> RecordedTraining:
     snapshots = tuple(
         Snapshot(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
-    curves = np.tile(np.linspace(2, 1, steps)[:, None], 4)
+    curves = np.tile(np.linspace(2, 1, 20)[:, None], 4)
     lesson = Lesson(TrainingSettings(), steps=40, curves=curves, snapshots=snapshots)
-    recorded = RecordedTraining(lesson, "someone/encoder", "")
-    write_recording(folder, recorded)
-    return recorded
+    return RecordedTraining(lesson, "someone/encoder", "")
 
 
 def write_recording(folder: Path, recorded: RecordedTraining) -> None:
@@ -222,7 +211,8 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
         open_folder()
 
     page = AppTest.from_function(app, default_timeout=60).run()
-    recorded = write_snapshots(tmp_path / "run")
+    recorded = recorded_training()
+    write_recording(tmp_path / "run", recorded)
     for folder, answer in (
         (" ", "Enter the path of a folder first."),
         (str(tmp_path / "nowhere"), "No such folder"),

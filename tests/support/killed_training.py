@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 ARGUMENTS = ["--json", "--epochs", "3", "--batch-size", "4", "--learning-rate", "0.001"]
@@ -82,9 +83,9 @@ def main() -> None:
     # what a child meets, how it ends, and after how many of the nine steps it began
     moments: dict[str, tuple[Callable[[], None], int, int]] = {
         "after a step": (partial(at_call, neuralviz.cli.train, "event_json", 5), KILLED, 0),
-        "in a checkpoint": (partial(at_call, checkpoints, "save_file", 4), KILLED, 4),
-        "before the old one goes": (partial(at_call, checkpoints.shutil, "rmtree", 3), KILLED, 5),
-        "no room": (partial(at_call, checkpoints, "save_file", 2, fill_the_disk), REFUSED, 6),
+        "in a checkpoint": (partial(at_call, Path, "replace", 2), KILLED, 4),
+        "before the old one goes": (partial(at_call, Path, "unlink", 1), KILLED, 5),
+        "no room": (partial(at_call, checkpoints, "save_file", 1, fill_the_disk), REFUSED, 6),
         "while it is saved": (partial(at_call, saving, "asdict", 1), KILLED, 6),
         "nothing": (lambda: None, 0, 9),
     }

@@ -312,9 +312,8 @@ def test_a_loss_that_is_no_number_is_null_in_json() -> None:
 def test_old_trainings_make_room_and_one_under_way_stays(home: Path, monkeypatch) -> None:
     def training(name: str, days: float) -> Path:
         folder = home / "trainings" / name
-        (folder / "step-3").mkdir(parents=True)
-        for path in (folder / "step-3" / "weights.safetensors",):
-            path.write_bytes(b"x" * 1000)
+        folder.mkdir(parents=True)
+        (folder / "step-3").write_bytes(b"x" * 1000)
         then = time.time() - days * 86400
         for path in (*folder.rglob("*"), folder):
             os.utime(path, (then, then))

@@ -164,7 +164,7 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            st.caption(plain(_describe_measuring(measured)))
+            st.caption(plain(measured[0].measured))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
     if not (has_layers and looked_at):
         return
@@ -176,17 +176,6 @@ def _show_lessons(
             with column:
                 figure = plots.accuracy_map_figure(lesson, lessons)
                 draw(figure, name, numbers, key=f"{key}-steps-{number}")
-
-
-def _describe_measuring(measured: Sequence[Lesson]) -> str:
-    """How much of the texts was measured, and from which step on."""
-    sentences = [measured[0].measured]
-    if first := max(lesson.first for lesson in measured):
-        sentences.append(
-            f"The training went on after step {first:,}. Accuracy between the start and that step "
-            "was not saved, so curves and maps have no values there."
-        )
-    return " ".join(filter(None, sentences))
 
 
 def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
@@ -327,11 +316,6 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     )  # fmt: skip
     if name:
         _offer_maps(task, settings, name)
-    else:
-        st.caption(
-            "A saved encoder is a model like any other: choose it by its name on every page, or "
-            "load its folder with sentence-transformers."
-        )
 
 
 def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
