@@ -77,6 +77,8 @@ def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> 
 
 
 def main() -> None:
+    import lance_namespace  # noqa: F401  # seconds of every child that opens a corpus
+
     import neuralviz.cli.train
     from neuralviz.training import checkpoints, saving
 
