@@ -16,7 +16,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz import load_model
 from neuralviz.evaluation.events import Cell, Progress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EXPERIMENTS, EvaluationPlan, Row, experiment_rows
@@ -37,13 +36,7 @@ def main() -> None:
     path = Path(folder) / "stsb" / "test.csv"
     data = read_data(Source.from_path(path), **({"max_rows": args.limit} if args.limit else {}))
     typed = {} if args.precision == "exact" else {"precision": args.precision}
-    rows = experiment_rows(
-        args.experiment,
-        typed,
-        None,
-        lambda model_id: load_model(model_id).head_layers,
-        lambda model_id: load_model(model_id).n_blocks,
-    )
+    rows = experiment_rows(args.experiment, typed, None)
     print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
     print("| method | Spearman | 95% | tau-c | tau-b | pairs broken | triplets broken |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
@@ -70,7 +63,7 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
     found = measured.correlations
     cells = [row.label]
     for name in ("spearman", "kendall_c", "kendall_b"):
-        known = getattr(theirs, name, None)
+        known = theirs.values.get(name) if theirs else None
         cells.append(f"{getattr(found, name):.3f}" + (f" ({known:.3f})" if known else ""))
         if name == "spearman" and (bounds := measured.interval(name)):
             low, high = bounds
@@ -78,8 +71,8 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
         elif name == "spearman":
             cells.append("–")
     for name in ("pairs", "triplets"):
-        counted, known = getattr(measured, name), getattr(theirs, name, None)
-        beside = f" ({known.wrong:,})" if known else ""
+        counted, known = getattr(measured, name), theirs and theirs.values.get(f"{name}.wrong")
+        beside = f" ({known:,})" if known else ""
         cells.append(f"{counted.wrong:,}{beside}" if counted else "–")
     return f"| {' | '.join(cells)} |"
 

@@ -27,7 +27,7 @@ from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.lab import evaluate, kept_vectors
 from neuralviz.evaluation.plan import EvaluationPlan, experiment_rows
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.models import BUNDLED, load_model, load_text_model
+from neuralviz.models import BUNDLED
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -61,13 +61,7 @@ def main() -> None:
     texts = list(read_texts(Source.from_path(args.texts)).texts) if args.texts else sentences()
     begun = time.perf_counter()
     tasks = [probing_task(name, "texts", texts, args.seed) for name in TASKS]
-    rows = experiment_rows(
-        "layer-by-layer",
-        {},
-        args.model,
-        lambda model_id: load_model(model_id).head_layers,
-        lambda model_id: load_text_model(model_id).n_blocks,
-    )
+    rows = experiment_rows("layer-by-layer", {}, args.model)
     with TemporaryDirectory() as folder:
         events = evaluate(EvaluationPlan(tuple(tasks), rows), kept_vectors(Path(folder)))
         found = {(e.data, e.row): e.measured for e in events if isinstance(e, Cell)}

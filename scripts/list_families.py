@@ -12,12 +12,11 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from queue import SimpleQueue
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.families import all_families, text_families, why_left_out
-from tests.support.family_checks import FamilyChecker, Finding
+from tests.support.family_checks import Finding, check_apart
 
 HEAD = """\
 | Mean, last, SBERT-WK | Neural | Families | Reason |
@@ -26,23 +25,14 @@ HEAD = """\
 
 def find_all(families: list[str], processes: int) -> list[Finding]:
     """The findings of families, in their order, by so many processes."""
-    free: SimpleQueue[FamilyChecker] = SimpleQueue()
 
     def find(family: str) -> Finding:
-        checker = free.get()
-        finding = checker.check(family)
-        free.put(checker)
+        finding = check_apart(family)
         print(family, finding.vectors, *finding.wrong, file=sys.stderr)
         return finding
 
     with ThreadPoolExecutor(processes) as pool:
-        checkers = [FamilyChecker().__enter__() for _ in range(processes)]
-        for checker in checkers:
-            free.put(checker)
-        findings = list(pool.map(find, families))
-    for checker in checkers:
-        checker.__exit__(None, None, None)
-    return findings
+        return list(pool.map(find, families))
 
 
 def tell_reason(finding: Finding) -> str:

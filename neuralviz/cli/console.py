@@ -88,7 +88,6 @@ class Commands(TyperGroup):
 
 
 def _flags_without_types(parameters: list[Any]) -> list[Any]:
-    """The parameters, without ``<bool>`` after flags in ``--help``."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""

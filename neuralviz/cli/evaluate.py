@@ -41,7 +41,6 @@ from neuralviz.evaluation.results import ARROWS
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.models.shared import LOADERS
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
@@ -179,7 +178,7 @@ def evaluate(
     files = [name for name in methods if name.startswith(FILE)]
     rows: tuple[Row, ...] = ()
     if experiment:
-        rows = experiment_rows(experiment, typed, model, _list_head_layers, _count_blocks)
+        rows = experiment_rows(experiment, typed, model)
     elif not files:
         rows = method_rows(methods, typed, model)
     reader = _DataReader(
@@ -206,14 +205,6 @@ def _check_choices(kind: str, names: Sequence[str], choices: Collection[str]) ->
             raise SettingsError(f"Unknown {kind} “{name[:40]}”. Choose from: {', '.join(choices)}.")
 
 
-def _list_head_layers(model_id: str) -> Sequence[str]:
-    return LOADERS["masked"](model_id).head_layers
-
-
-def _count_blocks(model_id: str) -> int:
-    return LOADERS["text"](model_id).n_blocks
-
-
 def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     """The spec of vectors from ``file:PATH``, or imported for a corpus as ``file: NAME``."""
     path = Path(name.removeprefix(FILE).strip()).expanduser()
@@ -221,7 +212,7 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
         imported = import_by_text(lab.kept_vectors(), read_vectors(Source.from_path(path)), texts)
         print_message(f"{path.name}: {imported.matched}")
         return EmbedderSpec.from_json(imported.kept.spec)
-    specs = imported_specs(CorpusStore().vectors, text_keys(texts))
+    specs = imported_specs(CorpusStore().vectors, lambda: text_keys(texts))
     if f"{FILE} {path}" not in specs:
         raise NeuralvizError(
             f"There is no file “{str(path)[:80]}”, and no vectors of this name were imported for "
@@ -344,7 +335,7 @@ class _DataReader:
         path, column = _find_file(name), self.roles.get("text")
         source = Source.from_path(path, self.header)
         read = read_texts(source, column, max_texts=self.max_rows)
-        print_notes([read.describe_header(path.name), *read.notes])
+        print_notes([read.header_note, *read.notes])
         if read.column is not None and len(read.columns) > 1 and column is None:
             print_message(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
         return path.name, read.texts

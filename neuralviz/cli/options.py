@@ -208,7 +208,7 @@ def read_file(
         print_message(
             f"Reading texts from the column “{read.column}”. Use --column to choose another."
         )
-    print_notes([read.describe_header(path.name), *read.notes])
+    print_notes([read.header_note, *read.notes])
     return read
 
 

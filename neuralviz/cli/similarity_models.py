@@ -25,6 +25,7 @@ from neuralviz.cli.console import (
 )
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.columns import EMPTY_CELL
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_results import (
@@ -34,14 +35,13 @@ from neuralviz.evaluation.ladder_results import (
     best_rung,
     ladder_lines,
 )
-from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.models.trained import check_free_name
-from neuralviz.reading.pairs import read_pairs, read_text_pairs
+from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -214,7 +214,8 @@ def score(
     if output is not None:
         check_destination(output)
     similarity_model = similarity.load_similarity_model(model)
-    read = read_text_pairs(Source.from_path(pairs, line), options.split_roles(role))
+    source = Source.from_path(pairs, line)
+    read = read_pairs(source, options.split_roles(role), needs_scores=False)
     print_notes([*read.notes, similarity_model.scale.describe_other(read.scores, "table")])
     unread = ""
 

@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.encoding import (
     accept_sentences,
-    check_batch_size,
-    check_encoding,
+    check_arguments,
+    check_count,
     list_texts,
     quantise,
 )
@@ -188,7 +188,7 @@ class Embedder(Parametrised, ABC):
 
         Vectors do not depend on the batches. Errors as for `encode`, and `Stopped`, at any time.
         """
-        check_batch_size(batch_size)
+        check_count(batch_size, "The batch size")
         read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         for start in range(0, len(order), int(batch_size)):
@@ -235,7 +235,9 @@ class Embedder(Parametrised, ABC):
         unsupported arguments, such as another device, `ModelError` for infinite or NaN values.
         Warns with `LongTextWarning`, `UnreadTextWarning`, and `LossWarning` where a loss rose.
         """
-        check_encoding(prompt_name, prompt, output_value, precision, truncate_dim, task)
+        encoding = {"precision": precision, "task": task, "output_value": output_value}
+        prompts = {"prompt_name": prompt_name, "prompt": prompt}
+        check_arguments(encoding, prompts, truncate_dim)
         self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
         if truncate_dim is not None:

@@ -50,7 +50,8 @@ class ConcatenatedEmbedder(Embedder):
         for loss in losses:
             worse = has_risen(loss) & ~has_risen(worst)
             worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
-        return join_vectors(vectors), worst
+        joined = np.concatenate([unit_vectors(part) for part in vectors], axis=1)
+        return unit_vectors(joined), worst
 
     def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
         return list(zip(*(part._read_prompted(texts) for part in self.parts), strict=True))
@@ -69,8 +70,3 @@ class ConcatenatedEmbedder(Embedder):
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         embedded = [part._embed(texts, should_stop) for part, texts in pairs]
         return self.combine(*zip(*embedded, strict=True))
-
-
-def join_vectors(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """[text, dim] unit vectors that join the [text, …] vectors of several embedders, normalised."""
-    return unit_vectors(np.concatenate([unit_vectors(part) for part in vectors], axis=1))

@@ -12,8 +12,11 @@ import numpy as np
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.models.tokens import check_several
 
-NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")  # precisions of vectors
-TASKS = ("query", "document")  # what texts are for
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "precision": ("float32", "int8", "uint8", "binary", "ubinary", None),  # of vectors
+    "task": ("query", "document", None),  # what texts are for
+    "output_value": ("sentence_embedding",),
+}
 _Encode = TypeVar("_Encode", bound=Callable[..., Any])
 
 
@@ -29,35 +32,22 @@ def accept_sentences(encode: _Encode) -> _Encode:
     return cast("_Encode", encode_either)
 
 
-def check_encoding(
-    prompt_name: object,
-    prompt: object,
-    output_value: object,
-    precision: object,
-    truncate_dim: object,
-    task: object,
+def check_arguments(
+    encoding: Mapping[str, object], prompts: Mapping[str, object], truncate_dim: object
 ) -> None:
-    for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
+    """Raise `SettingsError` for what `encode` does not do."""
+    for name, value in prompts.items():
         if value is not None and not isinstance(value, str):
             raise SettingsError(
                 f"{name} must be a string, not {value!r:.40}. Name the other arguments, as in "
                 "batch_size=64."
             )
-    if task is not None and task not in TASKS:
-        raise SettingsError(f"Unknown task {task!r:.40}. Choose from: {', '.join(TASKS)}.")
-    if output_value != "sentence_embedding":
-        raise SettingsError(
-            f"output_value must be 'sentence_embedding', not {output_value!r:.40}. An embedder "
-            "gives vectors of texts, none of tokens."
-        )
-    if precision is not None and precision not in NUMBERS:
-        raise SettingsError(
-            f"The precision of vectors must be one of: {', '.join(NUMBERS)}. How exactly a text is "
-            "learnt is set where the embedder is made."
-        )
-    is_whole = isinstance(truncate_dim, Integral) and not isinstance(truncate_dim, bool)
-    if truncate_dim is not None and not (is_whole and truncate_dim >= 1):  # type: ignore[operator]
-        raise SettingsError("truncate_dim must be a whole number of at least 1.")
+    for name, value in encoding.items():
+        if value not in CHOICES[name]:
+            names = ", ".join(choice for choice in CHOICES[name] if choice)
+            raise SettingsError(f"{name} must be one of: {names}, not {value!r:.40}.")
+    if truncate_dim is not None:
+        check_count(truncate_dim, "truncate_dim")
 
 
 def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
@@ -72,9 +62,9 @@ def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
     return np.asarray(quantize_embeddings(vectors, precision=precision))  # type: ignore[arg-type]
 
 
-def check_batch_size(batch_size: int) -> None:
-    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError("The batch size must be a whole number of at least 1.")
+def check_count(n: object, name: str) -> None:
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        raise SettingsError(f"{name} must be a whole number of at least 1.")
 
 
 def list_texts(sentences: Iterable[Any]) -> list[Any]:

@@ -59,25 +59,23 @@ class EmbedderSpec:
         """Precision of micro-tuning, with an unusual tolerance; empty without micro-tuning."""
         precisions = []
         for part in self.singles:
+            values = dict(part.options)
+            detail = f" (tolerance {values['tolerance']:g})" if "tolerance" in values else ""
             if "precision" in _options(part.method):
-                values = dict(part.options)
-                detail = f" (tolerance {values['tolerance']:g})" if "tolerance" in values else ""
                 precisions.append(values.get("precision", "exact") + detail)
         return " and ".join(dict.fromkeys(precisions))
 
     @property
     def epochs(self) -> tuple[int, ...]:
         """Epochs of its parts, one number if all are equal; empty if all are defaults."""
-        by_part = [_options(part.method).get("epochs") for part in self.singles]
-        usual = [int(option.default) for option in by_part if option is not None]
-        epochs = [
-            dict(part.options).get("epochs", int(option.default))
-            for part, option in zip(self.singles, by_part, strict=True)
-            if option is not None
-        ]
-        if epochs == usual:
+        if all("epochs" not in dict(part.options) for part in self.singles):
             return ()
-        return (epochs[0],) if len(set(epochs)) == 1 else tuple(epochs)
+        epochs = [
+            dict(part.options).get("epochs", int(_options(part.method)["epochs"].default))
+            for part in self.singles
+            if "epochs" in _options(part.method)
+        ]
+        return tuple(epochs) if len(set(epochs)) > 1 else (epochs[0],)
 
     @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:
@@ -138,12 +136,12 @@ def split_options(
 ) -> dict[str, str]:
     values: dict[str, str] = {}
     for entry in options:
-        name, sign, value = entry.partition("=")
+        name, sign, value = (piece.strip() for piece in entry.partition("="))
         if not sign:
             raise SettingsError(f"“{entry[:40]}” has no value. Write each {noun} as {form}.")
-        if name.strip() in values:
-            raise SettingsError(f"The {noun} “{name.strip()[:40]}” is set twice. Set it once.")
-        values[name.strip()] = value.strip()
+        if name in values:
+            raise SettingsError(f"The {noun} “{name[:40]}” is set twice. Set it once.")
+        values[name] = value
     return values
 
 
@@ -185,7 +183,7 @@ def embedder_specs(
         model_id: for all parts, instead of each method's own.
         defaults: of options that are not typed, named likewise.
     """
-    named = [read_methods(method) for method in methods]
+    named, typed = [read_methods(method) for method in methods], typed or {}
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
     for name in names:
         if name not in METHODS:
@@ -193,32 +191,21 @@ def embedder_specs(
                 f"Unknown method “{name[:40]}”. Choose from: {', '.join(METHODS)}, or "
                 f"concatenate several with {JOIN}."
             )
-    values = {name: select_defaults(name, defaults or {}) for name in names}
-    typed = typed or {}
-    for key in sorted(typed, key=_is_for_one_method):
+    for key in typed:
         name, dot, option = key.rpartition(".")
-        if dot and OPTIONS_SIGN in name:
-            raise SettingsError(
-                f"Write the option “{option}” of “{name[:80]}” behind the @: "
-                f"{name[:80]},{option}={typed[key][:40]}."
-            )
         if dot and name not in names:
             raise SettingsError(
-                f"The option “{key}” applies to the method “{name}”, which is not selected."
+                f"The option “{key[:80]}” applies to the method “{name[:40]}”, which is not "
+                "selected."
             )
-        candidates = [name] if dot else names
-        takers = [taker for taker in candidates if _takes(taker, option)]
-        if not takers:
-            raise SettingsError(_describe_missing_option(candidates, option))
-        for taker in takers:
-            values[taker][option] = typed[key]
+        _check_option([name] if dot else names, option)
     out: list[EmbedderSpec] = []
-    for method, named_parts in zip(methods, named, strict=True):
-        parts = [
-            _read_single_spec(name, values[name] | own_values, model_id)
-            for name, own_values in named_parts
+    for method, parts in zip(methods, named, strict=True):
+        specs = [
+            _read_single_spec(name, select_options(name, defaults or {}, typed) | own, model_id)
+            for name, own in parts
         ]
-        out.append(concatenate_specs(parts))
+        out.append(concatenate_specs(specs))
         if out[-1] in out[:-1]:
             raise SettingsError(
                 f"The method “{method[:80]}” is named twice with the same model and options. Name "
@@ -248,11 +235,11 @@ def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
             pieces[-1] += JOIN + piece
         else:
             pieces.append(piece)
-    methods = []
-    for piece in pieces:
-        name, sign, options = piece.partition(OPTIONS_SIGN)
-        methods.append((name.strip(), _read_own_options(name.strip(), options) if sign else {}))
-    return methods
+    split = [piece.partition(OPTIONS_SIGN) for piece in pieces]
+    return [
+        (name.strip(), _read_own_options(name.strip(), options) if sign else {})
+        for name, sign, options in split
+    ]
 
 
 def _read_own_options(method: str, text: str) -> dict[str, str]:
@@ -260,25 +247,26 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
     if entries and not _OPTION.match(entries[0]):
         entries[0] = f"model={entries[0]}"
     options = split_options(entries)
-    if not options or ("model" in options and not options["model"]):
+    if not options or not options.get("model", "given"):
         raise SettingsError(
             f"No model and no option is named behind “{method[:40]}@”. Write "
             f"{method[:40]}@MODEL, or {method[:40]}@NAME=VALUE."
         )
-    for name in options:
-        if method in METHODS and not _takes(method, name):
-            raise SettingsError(_describe_missing_option([method], name))
+    for name in options if method in METHODS else ():
+        _check_option([method], name)
     return options
 
 
-def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
-    keys = sorted(defaults, key=_is_for_one_method)
-    by_name = {key.removeprefix(f"{method}."): defaults[key] for key in keys}
-    return {key: value for key, value in by_name.items() if key in _options(method)}
-
-
-def _is_for_one_method(key: str) -> bool:
-    return "." in key
+def select_options(method: str, *mappings: Mapping[str, str]) -> dict[str, str]:
+    """A method's options by name, from mappings by ``NAME`` or ``METHOD.NAME``; the last counts."""
+    by_name: dict[str, str] = {}
+    for mapping in mappings:
+        for_all = {key: value for key, value in mapping.items() if "." not in key}
+        by_name |= {name: value for name, value in for_all.items() if _takes(method, name)}
+        start = f"{method}."
+        own = {key: value for key, value in mapping.items() if key.startswith(start)}
+        by_name |= {key.removeprefix(start): value for key, value in own.items()}
+    return by_name
 
 
 def _takes(method: str, option: str) -> bool:
@@ -289,36 +277,36 @@ def _options(method: str) -> dict[str, Option]:
     return {option.name: option for option in METHODS[method].options}
 
 
-def _describe_missing_option(methods: Sequence[str], name: str) -> str:
+def _check_option(methods: Sequence[str], name: str) -> None:
+    """Raise `SettingsError` if none of the methods has an option of that name."""
+    if any(_takes(method, name) for method in methods):
+        return
     names = ", ".join(dict.fromkeys([*chain.from_iterable(map(_options, methods)), "model"]))
-    if len(methods) > 1:
-        all_of = ", ".join(f"“{method}”" for method in methods)
-        return (
-            f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {names}."
-        )
-    return f"The method “{methods[0]}” has no option “{name[:40]}”. Its options are: {names}."
+    any_of = joined([f"“{method}”" for method in methods], "or")
+    raise SettingsError(
+        f"The method {any_of} has no option “{name[:40]}”. Its options are: {names}."
+    )
 
 
 def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
     values = {}
-    options = _options(method)
-    for name, text in typed.items():
-        if name == "model":
+    for name, option in _options(method).items():
+        if name not in typed:
             continue
         try:
-            values[name] = options[name].read(text)
-            if values[name] == options[name].read(options[name].default):
-                del values[name]  # so that equal specs compare equal
+            values[name] = option.read(typed[name])
         except SettingsError:
             raise
         except (ValueError, KeyError) as error:
             raise SettingsError(
-                f"The option “{name}” must be {options[name].expects}, not “{text[:40]}”."
+                f"The option “{name}” must be {option.expects}, not “{typed[name][:40]}”."
             ) from error
+        if values[name] == option.read(option.default):
+            del values[name]  # so that equal specs compare equal
     if not is_fast(str(values.get("precision", "exact"))):
         values.pop("tolerance", None)  # without effect
     numbers = ("epochs", "learning_rate", "weight_decay")  # checked before a download
-    if "epochs" in options:
+    if "epochs" in _options(method):
         check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
     chosen = typed.get("model") or model_id or METHODS[method].model_id
     return EmbedderSpec(method, chosen, tuple(sorted(values.items())))
@@ -330,10 +318,9 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     for spec in specs:
         label = method_label(spec)
         namesakes = [namesake for namesake in specs if namesake.method == spec.method]
-        models = [[part.model_id for part in namesake.singles] for namesake in namesakes]
+        models = {tuple(part.model_id for part in namesake.singles) for namesake in namesakes}
         names = _short_names(namesakes)
         is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
-        has_models = is_repeated or any(ids != models[0] for ids in models)
         values: list[str] = []
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
             values += [
@@ -341,7 +328,7 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
                 for name, value in part.options
                 if name not in ("precision", "tolerance", "epochs")
             ]
-            values += [names[part.model_id]] * has_models
+            values += [names[part.model_id]] * (is_repeated or len(models) > 1)
         if values:
             start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
             label = f"{start}{', '.join(values)})"
@@ -376,10 +363,8 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
     """The parts of a method, or itself, by name, or by label where names repeat."""
     parts = spec.parts or (spec,)
     names = [part.method for part in parts]
-    return {
-        label if names.count(part.method) > 1 else part.method: part
-        for label, part in zip(method_labels(parts), parts, strict=True)
-    }
+    labels = zip(method_labels(parts), parts, strict=True)
+    return {label if names.count(p.method) > 1 else p.method: p for label, p in labels}
 
 
 def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
@@ -396,7 +381,7 @@ def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
 
 def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
     """The shortest endings of the models' ids or paths that tell them apart."""
-    models = {part.model_id for spec in specs for part in spec.singles}
+    models = dict.fromkeys(part.model_id for spec in specs for part in spec.singles)
     steps = {model: model.rstrip("/").split("/") for model in models}
     names = dict(zip(models, models, strict=True))
     for model, parts in steps.items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from neuralviz.words import many, name_texts
+from neuralviz.words import name_texts
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -47,16 +47,12 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
         if groups and beginnings != texts:
             places = list(chain(*groups))
             candidates = [texts[place] for place in places]
-            groups = [
-                [places[index] for index in group]
-                for group in _find_equal(candidates, part.token_ids(candidates))
-            ]
+            whole_groups = _find_equal(candidates, part.token_ids(candidates))
+            groups = [[places[index] for index in group] for group in whole_groups]
         if groups:
-            n_others = many(len(groups) - 1, "other group")
-            addition = f" The same holds for {n_others} of texts." if len(groups) > 1 else ""
             sentences[
                 f"The model reads the same tokens in {name_texts(groups[0])}, although they "
-                f"differ, so their vectors are equal.{addition}"
+                "differ, so their vectors are equal."
             ] = None
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
@@ -71,13 +67,14 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
 
 
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
-    groups: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
-    for place, ids in enumerate(tokens):
-        groups[ids].append(place)
-    equal: list[list[int]] = []
+    """Places of the first of the texts that differ although their tokens are equal, by tokens."""
+    groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
+    for place, (text, ids) in enumerate(zip(texts, tokens, strict=True)):
+        groups[ids].setdefault(text, place)
+    equal = []
     for group in groups.values():
-        if len({texts[place] for place in group}) > 1:
-            first_of = {_strip_content(texts[place]): place for place in reversed(group)}
+        if len(group) > 1:
+            first_of = {_strip_content(text): place for text, place in reversed(group.items())}
             equal += [sorted(first_of.values())] * (len(first_of) > 1)
     return equal
 

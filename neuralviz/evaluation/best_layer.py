@@ -40,14 +40,12 @@ class MeasuredPooling:
 
 @dataclass(frozen=True)
 class BestLayer:
-    """The layer with the highest coefficient, and its rival, if there is another layer: the last
-    one, or the second best where the last one is the best.
-    """
+    """The layer with the highest coefficient, and its rival."""
 
     pooling: str
     layer: int
     value: float
-    rival: int | None
+    rival: int | None  # the last layer, or the second best where that is the best
     rival_value: float
     is_last: bool
 
@@ -55,11 +53,7 @@ class BestLayer:
 def best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> BestLayer | None:
-    """The layer that follows the scores best, of the layers of each pooling, by one of
-    `COEFFICIENTS`.
-
-    None where the coefficient is undefined for all.
-    """
+    """The layer of any pooling that follows the scores best; None where none is defined."""
     values = {
         (pooling, layer): float(getattr(measured.correlation, coefficient))
         for pooling, layers in by_layer.items()
@@ -80,14 +74,10 @@ def best_layer(
     return BestLayer(pooling, layer, value, rival, rival_value, layer == last)
 
 
-@lru_cache(maxsize=16)  # pages draw the same layers again and again
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
-    """95% interval of the difference of two coefficients, on the same resamples of the pairs.
-
-    None where one is undefined or there are too few pairs.
-    """
+    """95% interval of the difference on the same resamples; None where one has too few pairs."""
     drawn = [_resampled(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
@@ -117,6 +107,7 @@ def reversed_median(
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
+@lru_cache(maxsize=16)  # pages draw the same layers again and again
 def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
     if coefficient == "spearman":
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)

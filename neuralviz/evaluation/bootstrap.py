@@ -46,12 +46,9 @@ def interval(resampled: np.ndarray) -> tuple[float, float]:
 def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float] | None:
     """The 95% interval of how much more one method has of a measure than another.
 
-    Args:
-        first, second: [resample] the measure of both methods in the same resamples; NaN where it
-            is undefined.
-
-    Returns:
-        None where it is undefined in every resample, or they are no resamples of the same data.
+    ``first``, ``second``: [resample] the measure of both methods in the same resamples; NaN where
+    it is undefined. Returns None where it is undefined in every resample, or they are no resamples
+    of the same data.
     """
     if first.shape != second.shape:
         return None
@@ -69,20 +66,12 @@ def draw_resamples(
 ) -> Iterator[np.ndarray]:
     """How often each of ``n`` things is in each resample, for some resamples at a time.
 
-    Args:
-        n: things that are drawn from, at random and with replacement, ``n`` a resample.
-        resamples: how many; fewer where there are very many things.
-        seed: decides what is drawn.
-        cluster: [thing] number, 0 … of its cluster: those of a cluster are drawn together, as many
-            clusters as there are. None: each thing is a cluster.
-        should_stop: asked for every resample.
-
-    Yields:
-        [resample, thing] counts; nothing where fewer than `FEWEST_RESAMPLES` can be drawn, or from
-        fewer than `FEWEST_DRAWN` clusters.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    ``n``: things that are drawn from, at random and with replacement, ``n`` a resample.
+    ``resamples``: how many; fewer where there are very many things. ``seed``: decides what is
+    drawn. ``cluster``: [thing] number, 0 … of its cluster: those of a cluster are drawn together,
+    as many clusters as there are. None: each thing is a cluster. Yields [resample, thing] counts;
+    nothing where fewer than `FEWEST_RESAMPLES` can be drawn, or from fewer than `FEWEST_DRAWN`
+    clusters. Raises Stopped.
     """
     resamples = min(resamples, MAX_RESAMPLED // max(1, n))
     cluster = np.arange(n) if cluster is None else cluster
@@ -104,12 +93,9 @@ def draw_resamples(
 def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
     """Whether scores seem to say how different texts are.
 
-    Args:
-        bounds: 95% intervals of the correlations of methods that did not learn from the scores;
-            None where there is none.
-
-    Returns:
-        True where no correlation is clearly above 0 and at least one is clearly below.
+    ``bounds``: 95% intervals of the correlations of methods that did not learn from the scores;
+    None where there is none. Returns True where no correlation is clearly above 0 and at least one
+    is clearly below.
     """
     defined = [bound for bound in bounds if bound is not None]
     return all(low <= 0 for low, _ in defined) and any(high < 0 for _, high in defined)
@@ -126,16 +112,10 @@ def bootstrap(
 ) -> dict[str, np.ndarray]:
     """The coefficients of other samples of such pairs, made by drawing pairs again (Efron 1979).
 
-    Args:
-        products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draw_resamples`.
-
-    Returns:
-        [resample] by the names of `COEFFICIENTS`; empty when the coefficients are undefined, or
-        there are too few pairs, or too many to draw them `FEWEST_RESAMPLES` times.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    ``products``, ``scores``: [pair] as of `correlate`. ``resamples``, ``seed``, ``cluster``: as of
+    `draw_resamples`. Returns [resample] by the names of `COEFFICIENTS`; empty when the coefficients
+    are undefined, or there are too few pairs, or too many to draw them `FEWEST_RESAMPLES` times.
+    Raises Stopped.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if why_undefined(x, y):
@@ -160,15 +140,9 @@ def bootstrap_spearman(
 ) -> np.ndarray:
     """Spearman's coefficient alone, of the very samples of `bootstrap`, in a fraction of its time.
 
-    Args:
-        products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draw_resamples`.
-
-    Returns:
-        [resample] NaN where a resample is constant; empty as of `bootstrap`.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    ``products``, ``scores``: [pair] as of `correlate`. ``resamples``, ``seed``, ``cluster``: as of
+    `draw_resamples`. Returns [resample] NaN where a resample is constant; empty as of `bootstrap`.
+    Raises Stopped.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     drawn = [np.zeros(0)]
@@ -195,14 +169,10 @@ def bootstrap_pairs(
 ) -> np.ndarray:
     """The share of broken comparisons (Eq. 4) in other samples of such pairs.
 
-    Args:
-        products: [pair] finite.
-        is_similar, is_dissimilar: [pair] which comparisons are made from.
-        resamples, seed, cluster, should_stop: as of `draw_resamples`, so that the resamples are
-            those of `bootstrap`.
-
-    Returns:
-        [resample] shares, 0 … 1, NaN where one of the kinds is not drawn; empty as of `bootstrap`.
+    ``products``: [pair] finite. ``is_similar``, ``is_dissimilar``: [pair] which comparisons are
+    made from. ``resamples``, ``seed``, ``cluster``: as of `draw_resamples`, so that the resamples
+    are those of `bootstrap`. Returns [resample] shares, 0 … 1, NaN where one of the kinds is not
+    drawn; empty as of `bootstrap`.
     """
     similar = np.flatnonzero(is_similar)
     dissimilar = np.flatnonzero(is_dissimilar)
@@ -230,13 +200,9 @@ def bootstrap_share(
 ) -> np.ndarray:
     """A share in other samples of such texts, or of such groups of texts.
 
-    Args:
-        wrong, total: [thing] counts of each text or group; the share is the sum of the first by
-            that of the second.
-        resamples, seed, cluster, should_stop: as of `draw_resamples`.
-
-    Returns:
-        [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
+    ``wrong``, ``total``: [thing] counts of each text or group; the share is the sum of the first by
+    that of the second. ``resamples``, ``seed``, ``cluster``: as of `draw_resamples`. Returns
+    [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
     """
     drawn = [
         _ratio(counts @ wrong, counts @ total)
@@ -254,13 +220,9 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The coefficients of resamples, without making them: of pairs that count several times.
 
-    Args:
-        x, y: [pair] finite values, not all equal.
-        counts: [resample, pair] how often each pair is drawn.
-
-    Returns:
-        [resample, coefficient] in the order of `COEFFICIENTS`, as `correlate` of the pairs drawn;
-        NaN where they are constant.
+    ``x``, ``y``: [pair] finite values, not all equal. ``counts``: [resample, pair] how often each
+    pair is drawn. Returns [resample, coefficient] in the order of `COEFFICIENTS`, as `correlate` of
+    the pairs drawn; NaN where they are constant.
     """
     n = counts.sum(axis=1)
     of_x, of_y = _Ties(x, counts), _Ties(y, counts)
@@ -279,14 +241,7 @@ def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.
 
 
 class _Ties:
-    """Which drawn values are equal.
-
-    Attributes:
-        n_values: [resample] different values.
-        untied: [resample] pairs of draws whose values differ.
-        ranks: [resample, pair] average ranks.
-        constant: [resample] whether all draws are equal but for rounding.
-    """
+    """Which drawn values are equal."""
 
     def __init__(self, values: np.ndarray, counts: np.ndarray) -> None:
         different, group = np.unique(values, return_inverse=True)
@@ -311,10 +266,7 @@ def _pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """[resample] pairs of draws that x and y order alike, less those that they order differently.
-
-    Whole numbers, and the sums of each row are below 2²⁴, so that float32 has them exactly.
-    """
+    """[resample] pairs of draws that x and y order alike, less those ordered differently."""
     if len(x) > LARGEST_MATRIX:
         return np.array([_ordered_one(x, y, row.astype(int)) for row in counts])
     alike = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))

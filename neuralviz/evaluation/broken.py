@@ -28,18 +28,12 @@ BLOCK = 1 << 22  # products, or relations, that are in memory at once
 
 @dataclass(frozen=True)
 class BrokenCount:
-    """How many relations hold.
+    """How many relations hold."""
 
-    Attributes:
-        wrong: broken, ties included.
-        wrong_strict: broken by more than a tie.
-        total: relations there are.
-        same, diff: means of the products of what is alike and of what is not, over all relations.
-    """
-
-    wrong: int
-    wrong_strict: int
-    total: int
+    wrong: int  # broken, ties included
+    wrong_strict: int  # broken by more than a tie
+    total: int  # relations there are
+    # same, diff: means of the products of what is alike and of what is not, over all relations
     same: float
     diff: float
 
@@ -51,15 +45,10 @@ class BrokenCount:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """What methods break in common (Eq. 3).
+    """What methods break in common (Eq. 3)."""
 
-    Attributes:
-        shared: [method, method] relations that both break; on the diagonal, those of one.
-        total: relations there are.
-    """
-
-    shared: np.ndarray
-    total: int
+    shared: np.ndarray  # [method, method] relations that both break; on the diagonal, those of one
+    total: int  # relations there are
 
     @property
     def share(self) -> np.ndarray:
@@ -72,11 +61,8 @@ class Overlap:
 def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:
     """Count the similar pairs whose product is not above a dissimilar pair's (Eq. 4).
 
-    Args:
-        similar, dissimilar: [pair] products.
-
-    Raises:
-        NeuralvizError: there is no similar or no dissimilar pair, or a product is not finite.
+    ``similar``, ``dissimilar``: [pair] products. Raises NeuralvizError (there is no similar or no
+    dissimilar pair, or a product is not finite).
     """
     alike, unlike = _two_kinds(similar, dissimilar)
     ordered = np.sort(unlike)
@@ -99,15 +85,10 @@ def shared_pairs(
 ) -> Overlap:
     """How many pairs of pairs each two methods break both (Eq. 3 for Eq. 4).
 
-    Args:
-        similar, dissimilar: by method [pair] products, the pairs in one order.
-        max_compared: pairs of pairs, at most.
-        should_stop: asked before every block.
-        block: pairs of pairs that are looked at at a time.
-
-    Raises:
-        NeuralvizError: as of `count_pairs`; or there are too many to be compared.
-        Stopped: ``should_stop`` said so.
+    ``similar``, ``dissimilar``: by method [pair] products, the pairs in one order.
+    ``max_compared``: pairs of pairs, at most. ``block``: pairs of pairs that are looked at at a
+    time. Raises NeuralvizError (as of `count_pairs`; or there are too many to be compared) or
+    Stopped.
     """
     kinds_of = [_two_kinds(*kinds) for kinds in zip(similar, dissimilar, strict=True)]
     alike, unlike = (
@@ -124,8 +105,7 @@ def shared_pairs(
 def unit_rows(vectors: ArrayLike) -> np.ndarray:
     """[text, dim] float64 vectors of length 1; those of zeros stay so.
 
-    Raises:
-        NeuralvizError: one is not finite.
+    Raises NeuralvizError (one is not finite).
     """
     rows = np.array(vectors, dtype=np.float64)
     if not np.isfinite(rows).all():
@@ -189,8 +169,7 @@ def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, n
 def check_compared(total: int, relations: str, limit: int) -> None:
     """Find out whether there are few enough relations to compare them one by one.
 
-    Raises:
-        NeuralvizError: there are more than ``limit``.
+    Raises NeuralvizError (there are more than ``limit``).
     """
     if total > limit:
         raise NeuralvizError(

@@ -23,37 +23,22 @@ ROUNDING = 1e-12  # values that differ by less, relative to their size, differ b
 
 @dataclass(frozen=True)
 class Correlation:
-    """How products rise with scores, each coefficient -1 … 1, NaN where there is none.
+    """How products rise with scores, each coefficient -1 … 1, NaN where there is none."""
 
-    Attributes:
-        spearman: Pearson's coefficient of the ranks.
-        kendall_b: Kendall's tau-b, which allows for ties.
-        kendall_c: Kendall's tau-c, which allows for scores of a few values only.
-        pearson: of the values themselves.
-        n: pairs.
-    """
-
-    spearman: float
-    kendall_b: float
-    kendall_c: float
-    pearson: float
-    n: int
+    spearman: float  # Pearson's coefficient of the ranks
+    kendall_b: float  # Kendall's tau-b, which allows for ties
+    kendall_c: float  # Kendall's tau-c, which allows for scores of a few values only
+    pearson: float  # of the values themselves
+    n: int  # pairs
 
 
 def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
     """Correlate products with scores (neural paper, section 3.2; frozen features, section 4).
 
-    Args:
-        products: [pair] of the embeddings of a pair.
-        scores: [pair] by people; the larger, the more alike.
-
-    Returns:
-        The coefficients; all NaN when products or scores are constant, a score is not a number, or
-        there are fewer than two pairs.
-
-    Raises:
-        NeuralvizError: a product is not finite.
-        ValueError: there are not as many products as scores.
+    ``products``: [pair] of the embeddings of a pair. ``scores``: [pair] by people; the larger, the
+    more alike. Returns the coefficients; all NaN when products or scores are constant, a score is
+    not a number, or there are fewer than two pairs. Raises NeuralvizError (a product is not finite)
+    or ValueError (there are not as many products as scores).
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if x.shape != y.shape or x.ndim != 1:
@@ -78,10 +63,7 @@ def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
 
 
 def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Stuart's tau-c, from tau-b: both divide the same difference of counts.
-
-    Counting the pairs in and out of order is what takes the time; `kendalltau` would do it again.
-    """
+    """Stuart's tau-c, from tau-b: both divide the same difference of counts."""
     n, fewest = len(x), min(len(np.unique(x)), len(np.unique(y)))
     return float(2 * ordered_pairs(kendall_b, x, y) * fewest / (n**2 * (fewest - 1)))
 

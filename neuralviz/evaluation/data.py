@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -21,8 +21,15 @@ from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
-from neuralviz.reading.labelled import Kind
-from neuralviz.reading.pairs import FEWEST_PAIRS, FIVE, UNIT, Scale, number_pairs, repeats_in_words
+from neuralviz.reading.pairs import (
+    FEWEST_PAIRS,
+    FIVE,
+    UNIT,
+    Kind,
+    Scale,
+    number_pairs,
+    repeats_in_words,
+)
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -49,19 +56,14 @@ def digest_texts(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class DataSet(ABC):
-    """What all kinds have.
-
-    ``texts`` are the different texts, in the order in which they first come; ``notes`` say what was
-    left out, or not taken as it may have been meant; ``columns`` are of the table that was read, by
-    role; ``benchmark`` is the published data that these are: ``stsb``, ``mrpc``, ``asset`` or
-    empty.
-    """
+    """What all kinds have."""
 
     name: str
-    texts: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
-    columns: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    benchmark: str = field(default="", kw_only=True)
+    texts: tuple[str, ...]  # the different ones, in the order in which they first come
+    _: KW_ONLY
+    notes: tuple[str, ...] = ()  # what was left out, or not taken as it may have been meant
+    columns: Mapping[str, str] = field(default_factory=dict)  # of the table, by role
+    benchmark: str = ""  # the published data that these are: ``stsb``, ``mrpc``, ``asset``
     kind: ClassVar[Kind]
 
     @property
@@ -95,9 +97,8 @@ class DataSet(ABC):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Scores from which a pair is similar, and up to which it is dissimilar.
-
-    None stands for 80% and 40% of the scale: 4 and 2 from 0 to 5.
+    """Scores from which a pair is similar, and up to which it is dissimilar; by default 80% and
+    40% of the scale.
     """
 
     similar: float | None = None
@@ -133,12 +134,9 @@ BY_RANGE = Thresholds()
 
 @dataclass(frozen=True, eq=False)
 class ScoredData(DataSet):
-    """Pairs of texts with a score by people; the larger, the more alike.
+    """Pairs of texts with a score by people; the larger, the more alike."""
 
-    ``first`` and ``second`` are [pair] places in ``texts``.
-    """
-
-    first: np.ndarray
+    first: np.ndarray  # [pair] places in ``texts``
     second: np.ndarray
     scores: np.ndarray
     similar: float = SIMILAR
@@ -170,10 +168,7 @@ class ScoredData(DataSet):
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
-
-        A text of several pairs comes as often: every pair is a group of its own.
-        """
+        """[row] places in ``texts`` of the similar pairs' texts, each pair a group of its own."""
         chosen = self.is_similar
         return np.stack([self.first[chosen], self.second[chosen]], axis=1).ravel()
 
@@ -257,17 +252,13 @@ class LabelledData(DataSet):
 
 @dataclass(frozen=True, eq=False)
 class ParaphraseData(DataSet):
-    """Phrases generated from originals, with one quality of similarity varied (section 3.1).
+    """Phrases generated from originals, with one quality of similarity varied (section 3.1)."""
 
-    All are [phrase]: places in ``texts``, the quality that varies, its value, and the values of the
-    two others.
-    """
-
-    original: np.ndarray
+    original: np.ndarray  # [phrase] places in ``texts``
     generated: np.ndarray
-    varies: tuple[str, ...]
-    values: np.ndarray
-    fixed1: np.ndarray
+    varies: tuple[str, ...]  # [phrase] the quality that varies
+    values: np.ndarray  # its values
+    fixed1: np.ndarray  # those of the two others
     fixed2: np.ndarray
     kind: ClassVar[Kind] = "paraphrases"
 
@@ -276,11 +267,11 @@ class ParaphraseData(DataSet):
         return f"{many(len(self.values), 'generated phrase')}, varying in {names}"
 
     def problem(self, measure: Measure) -> str:
-        cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
-        _, cell = np.unique(cells, axis=0, return_inverse=True)
-        for code in range(int(cell.max()) + 1):
-            if len(np.unique(self.values[cell.ravel() == code])) > 1:
-                return ""
+        values: dict[tuple[str, float, float], set[float]] = {}
+        for *cell, value in zip(self.varies, self.fixed1, self.fixed2, self.values, strict=True):
+            values.setdefault(tuple(cell), set()).add(value)
+        if any(len(different) > 1 for different in values.values()):
+            return ""
         return (
             "The values never vary within a pair of fixed values, so there is nothing to "
             "correlate with."
@@ -296,9 +287,7 @@ def scored_data(
     thresholds: Thresholds = BY_RANGE,
     notes: tuple[str, ...] = (),
 ) -> ScoredData:
-    """Scored pairs from columns; TextError of fewer than three, SettingsError of thresholds in the
-    wrong order.
-    """
+    """Scored pairs; TextError of fewer than three, SettingsError of wrong thresholds."""
     scores = np.asarray(scores, dtype=np.float64)
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
@@ -335,11 +324,7 @@ def grouped_data(
 def labelled_data(
     name: str, texts: Sequence[str], labels: Sequence[str], *, notes: tuple[str, ...] = ()
 ) -> LabelledData:
-    """Texts with labels from columns; the same text with the same label counts once.
-
-    Raises:
-        TextError: there are fewer than two.
-    """
+    """Texts with labels from columns, each pair of both once; TextError of fewer than two."""
     once = list(dict.fromkeys(zip(texts, labels, strict=True)))
     if len(once) < 2:
         raise TextError(

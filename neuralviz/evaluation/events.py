@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount, Overlap
     from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.probing import Confusion, Probed
+    from neuralviz.evaluation.probing import Accuracy, Confusion
     from neuralviz.evaluation.triplets import WorstTriplets
-    from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+    from neuralviz.maps.neighbourhoods import Outvoted
 
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
@@ -26,50 +26,34 @@ LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
 
 @dataclass(frozen=True)
 class Uniformity:
-    """Two sides of a good embedding (Wang & Isola 2020), of all texts or an even sample of them.
+    """Two sides of a good embedding (Wang & Isola 2020), of all texts or an even sample of them."""
 
-    ``alignment`` is the mean squared distance of vectors that should be near, 0 … 4; None where no
-    two texts are alike. ``uniformity`` is the logarithm of the mean of ``exp(−2 d²)`` over all
-    pairs of different texts, -8 … 0; the lower, the more evenly they are spread.
-    """
-
-    alignment: float | None
-    uniformity: float
+    alignment: float | None  # 0 … 4 mean squared distance of alike texts; None where none are
+    uniformity: float  # -8 … 0 log of the mean of exp(-2 d²); lower where texts are spread evenly
     n_texts: int
 
 
 @dataclass(frozen=True, eq=False)
 class QualityMap:
-    """How the product follows one quality, for each pair of values of the two others.
-
-    ``kendall_c`` and ``n``, the number of phrases, are [fixed1, fixed2]; tau-c is NaN where there
-    are no two phrases, or all are alike.
-    """
+    """How the product follows one quality, for each pair of values of the two others."""
 
     quality: str
     fixed1: np.ndarray
     fixed2: np.ndarray
-    kendall_c: np.ndarray
-    n: np.ndarray
+    kendall_c: np.ndarray  # [fixed1, fixed2]; NaN where there are no two phrases, or all are alike
+    n: np.ndarray  # [fixed1, fixed2] phrases
 
     def ratio(self, other: QualityMap) -> np.ndarray:
-        """[fixed1, fixed2] tau-c by another method's, cut to 0.5 … 1.5.
-
-        NaN where the other's is not above 0: a ratio says nothing there.
-        """
+        """[fixed1, fixed2] tau-c by another method's, cut to 0.5 … 1.5; NaN where that is ≤ 0."""
         cut = np.full(self.kendall_c.shape, np.nan)
         sound = (other.kendall_c > 0) & np.isfinite(self.kendall_c)
         np.divide(self.kendall_c, other.kendall_c, out=cut, where=sound)
         return np.clip(cut, LEAST_RATIO, LARGEST_RATIO)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "quality": self.quality,
-            "fixed1": self.fixed1.tolist(),
-            "fixed2": self.fixed2.tolist(),
-            "kendall_c": [[_or_none(value) for value in row] for row in self.kendall_c.tolist()],
-            "n": self.n.tolist(),
-        }
+        values = {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+        values["kendall_c"] = [[none_if_nan(tau) for tau in row] for row in values["kendall_c"]]
+        return values
 
 
 def finite_mean(values: np.ndarray) -> float:
@@ -78,47 +62,47 @@ def finite_mean(values: np.ndarray) -> float:
     return float(finite.mean()) if len(finite) else np.nan
 
 
+def none_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured of one method on one data set; None where it is missing or undefined.
-
-    Attributes:
-        worst_triplets: the most broken, their rows places in ``data.texts``.
-        outvoted: texts with another label than their neighbours', by place in ``data.texts``.
-        confusions: for ``neighbours`` and ``probe``, which labels are taken for which.
-        right: for the same, [text with a label] whether its label is told; the same texts for all
-            methods.
-        failed: measure to why there is none.
-        resampled: the coefficients by name, the errors of ``pairs`` and ``triplets``: [resample]
-            each, in resamples that are the same for all methods.
-        products: [pair] or [phrase] of scored pairs and paraphrases.
-        same, diff: products of what is alike and what is not, a sample where there are many.
-    """
+    """What was measured of one method on one data set; None where it is missing or undefined."""
 
     correlations: Correlation | None = None
     pairs: BrokenCount | None = None
     triplets: BrokenCount | None = None
-    worst_triplets: WorstTriplets | None = None
-    neighbours: KnnAccuracy | None = None
-    outvoted: tuple[Outvoted, ...] = ()
-    probe: Probed | None = None
-    confusions: Mapping[str, Confusion] = field(default_factory=dict)
-    right: Mapping[str, np.ndarray] = field(default_factory=dict)
+    worst_triplets: WorstTriplets | None = None  # rows are places in ``data.texts``
+    neighbours: Accuracy | None = None
+    outvoted: tuple[Outvoted, ...] = ()  # texts of another label than their neighbours', by place
+    probe: Accuracy | None = None
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()
-    failed: Mapping[Measure, str] = field(default_factory=dict)
+    failed: Mapping[Measure, str] = field(default_factory=dict)  # why there is none
     notes: tuple[str, ...] = ()
+    # [resample] coefficients by name, and errors of pairs and triplets, alike for all methods
     resampled: Mapping[str, np.ndarray] = field(default_factory=dict)
-    products: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    products: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [pair] or [phrase]
+    # products of what is alike and what is not, a sample where there are many
     same: np.ndarray = field(default_factory=lambda: np.zeros(0))
     diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def accuracy_of(self, measure: str) -> KnnAccuracy | Probed | None:
-        """The share of texts that a measure finds right; None for measures of another kind."""
-        return {"neighbours": self.neighbours, "probe": self.probe}.get(measure)
+    @property
+    def accuracies(self) -> dict[str, Accuracy]:
+        """By measure, those that say how often a label is told."""
+        both = {"neighbours": self.neighbours, "probe": self.probe}
+        return {name: accuracy for name, accuracy in both.items() if accuracy is not None}
+
+    @property
+    def confusions(self) -> dict[str, Confusion]:
+        """For the same measures, which labels are taken for which."""
+        return {name: each.confusion for name, each in self.accuracies.items() if each.confusion}
 
     def interval(self, name: str) -> Bounds | None:
-        """The 95% interval of a coefficient, or of the error of a measure; None where unknown."""
+        """The 95% interval of a coefficient, error or accuracy; None where it is unknown."""
+        if name in self.accuracies:
+            return self.accuracies[name].interval
         drawn = self.resampled.get(name)
         return None if drawn is None else interval(drawn)
 
@@ -126,9 +110,8 @@ class Measured:
         """The numbers by the names that scripts know; None where one is undefined."""
         numbers: dict[str, Any] = {}
         if self.correlations is not None:
-            values = asdict(self.correlations)
-            names = ("spearman", "kendall_c", "kendall_b", "pearson", "n")
-            numbers |= {name: _or_none(values[name]) for name in names}
+            for name in (*COEFFICIENTS, "n"):
+                numbers[name] = none_if_nan(getattr(self.correlations, name))
         if coefficients := [name for name in COEFFICIENTS if name in self.resampled]:
             numbers["intervals"] = {name: self.interval(name) for name in coefficients}
             numbers["intervals"]["resamples"] = len(self.resampled[coefficients[0]])
@@ -137,66 +120,43 @@ class Measured:
                 numbers[name] = asdict(counted) | {"error": counted.error}
                 if bounds := self.interval(name):
                     numbers[name]["interval"] = bounds
-        for measure in ("neighbours", "probe"):
-            if (share := self.accuracy_of(measure)) is not None:
-                confusion = self.confusions.get(measure)
-                numbers[measure] = asdict(share) | (confusion.as_json() if confusion else {})
-        if self.probe is not None:
-            numbers["probe"]["left_out"] = list(self.probe.left_out)  # a tuple is an interval
+        numbers |= {name: each.as_json() for name, each in self.accuracies.items()}
         if self.uniformity is not None:
             numbers["uniformity"] = asdict(self.uniformity)
-        if self.paraphrases:
-            numbers["paraphrases"] = [quality_map.as_json() for quality_map in self.paraphrases]
-        if self.failed:
-            numbers["failed"] = dict(self.failed)
-        if self.notes:
-            numbers["notes"] = list(self.notes)
-        return numbers
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else value
+        rest = {
+            "paraphrases": [quality_map.as_json() for quality_map in self.paraphrases],
+            "failed": dict(self.failed),
+            "notes": list(self.notes),
+        }
+        return numbers | {name: value for name, value in rest.items() if value}
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far a cell is, or the comparison that follows all cells of a data set.
-
-    Attributes:
-        data, row: numbers; the row is None while rows are compared.
-        doing: ``embedding``, ``measuring`` or ``comparing``.
-        done, total: texts embedded, of all rows that are embedded at once.
-        at_once: rows that are embedded in one run, this one among them; empty when it is alone.
-    """
+    """How far a cell is, or the comparison that follows all cells of a data set."""
 
     __repr__ = short_repr
 
-    data: int
-    row: int | None
-    doing: str
-    done: int = 0
+    data: int  # number of the data set
+    row: int | None  # its number; None while rows are compared
+    doing: str  # ``embedding``, ``measuring`` or ``comparing``
+    done: int = 0  # texts embedded, of all rows that are embedded at once
     total: int = 0
-    at_once: tuple[int, ...] = ()
+    at_once: tuple[int, ...] = ()  # rows that are embedded in one run, if several
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A row of an experiment on a data set, finished; both are numbers.
-
-    Attributes:
-        measured: None when it failed as a whole; ``error`` says why.
-        n_rose: texts whose loss rose while they were learnt, or ceased to be a number.
-        dim: values of a vector.
-    """
+    """A row of an experiment on a data set, finished; both are numbers."""
 
     __repr__ = short_repr
 
     data: int
     row: int
-    measured: Measured | None
+    measured: Measured | None  # None when it failed as a whole; ``error`` says why
     error: str = ""
-    n_rose: int = 0
-    dim: int = 0
+    n_rose: int = 0  # texts whose loss rose while they were learnt, or ceased to be a number
+    dim: int = 0  # of the vectors
 
     @property
     def failed(self) -> bool:
@@ -206,20 +166,15 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What the rows, by number, break in common on a data set, by measure.
-
-    Attributes:
-        failed: measure to why there is no overlap.
-        left_out: rows that are finished, and not compared, because there are so many.
-    """
+    """What the rows, by number, break in common on a data set, by measure."""
 
     __repr__ = short_repr
 
     data: int
     rows: tuple[int, ...]
     overlaps: Mapping[Measure, Overlap] = field(default_factory=dict)
-    failed: Mapping[Measure, str] = field(default_factory=dict)
-    left_out: int = 0
+    failed: Mapping[Measure, str] = field(default_factory=dict)  # why there is no overlap
+    left_out: int = 0  # rows that are finished, and not compared, because there are so many
 
 
 Event = Progress | Cell | Compared

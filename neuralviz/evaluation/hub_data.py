@@ -11,9 +11,9 @@ No code of a data set is ever run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
@@ -28,8 +28,7 @@ PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
 
 
-@dataclass(frozen=True)
-class HubData:
+class HubData(NamedTuple):
     repo: str
     config: str | None
     split: str
@@ -54,17 +53,22 @@ def load_hub_data(
 ) -> DataSet:
     """Load ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it, as of `read_data`.
 
-    Raises:
-        NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
-        TextError: its format is none of those understood, or too little of it can be used.
-        SettingsError: as of `read_data`; or no data set is named.
+    Raises NeuralvizError (``datasets`` is not installed, or there is no network, or no such data
+    set), TextError (its format is none of those understood, or too little of it can be used) or
+    SettingsError (as of `read_data`; or no data set is named).
     """
-    if not name.removeprefix(PREFIX).partition(":")[0].strip():
+    repo, config, split = [*name.removeprefix(PREFIX).split(":", 2), "", ""][:3]
+    if not repo.strip():
         raise SettingsError(
             f"Enter the name of a data set after {PREFIX}, such as {PREFIX}stsb. Short "
             f"names: {', '.join(HUB_DATA)}."
         )
-    repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
+    benchmark = ""  # that was published
+    if (known := HUB_DATA.get(repo.lower())) is not None:
+        if config in ("", known.config) and split in ("", known.split):
+            benchmark = repo.lower()
+        repo, config, split = known.repo, config or known.config or "", split or known.split
+    split = split or "test"
     columns = _columns(repo, config, split, max_rows)
     n_rows = max(map(len, columns.values()), default=0)
     notes: tuple[str, ...] = ()
@@ -74,7 +78,7 @@ def load_hub_data(
     label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)
     if data is None:
-        roles = {} if roles is None else dict(roles)
+        roles = dict(roles or {})
         scores = [column for column in _SCORES if column in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])
@@ -82,19 +86,7 @@ def load_hub_data(
     return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 
-def _parts(name: str) -> tuple[str, str | None, str, str]:
-    """Id, config and split, and the benchmark that they are, if it is one that was published."""
-    repo, _, rest = name.partition(":")
-    config, _, split = rest.partition(":")
-    published = HUB_DATA.get(repo.lower())
-    if published is not None:
-        is_published = config in ("", published.config) and split in ("", published.split)
-        benchmark = repo.lower() if is_published else ""
-        return published.repo, config or published.config, split or published.split, benchmark
-    return repo, config or None, split or "test", ""
-
-
-def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Columns:
+def _columns(repo: str, config: str, split: str, max_rows: int) -> Columns:
     """The values by column, some more rows than ``max_rows`` where there are more."""
     folder = Path(repo)
     if is_saved_data_set(folder):
@@ -104,7 +96,7 @@ def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Column
     return {column: rows[column] for column in rows.column_names}
 
 
-def _load(repo: str, config: str | None, split: str) -> Any:
+def _load(repo: str, config: str, split: str) -> Any:
     try:
         from datasets import load_dataset
         from datasets.exceptions import DatasetNotFoundError
@@ -118,7 +110,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         _ask_for(repo)
     disable_progress_bar()
     try:
-        return load_dataset(repo, config, split=split)
+        return load_dataset(repo, config or None, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
         raise NeuralvizError(
             f"The data set {repo} is not available: it is not on this machine and could not "
@@ -130,11 +122,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
 
 
 def _ask_for(repo: str) -> None:
-    """Find out in seconds, not in a row of retries, whether the hub can be reached.
-
-    Raises:
-        NeuralvizError: it cannot, and nobody said that a copy in the cache will do.
-    """
+    """Find out in seconds, not in a row of retries, whether the hub can be reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -159,11 +147,7 @@ def _as_table(columns: Columns) -> Table:
 
 
 def _of_lists(name: str, columns: Columns) -> GroupedData | None:
-    """A text with a list of texts in each row, which are a group; None for other columns.
-
-    An original is one of its group; a document is the anchor of its summaries, by machines or else
-    by people.
-    """
+    """A text with a list of texts in each row, which are a group; None for other columns."""
     list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
     if list_columns is None:
         return None

@@ -47,8 +47,7 @@ MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 def kept_vectors(folder: Path | None = None) -> KeptVectors:
     """Where vectors of evaluations are kept: in ``folder``, by default the user's own.
 
-    Raises:
-        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    Raises StoreError (a newer neuralviz wrote the folder, or it cannot be read).
     """
     return KeptVectors(Database(folder or home() / "evaluation"))
 
@@ -65,15 +64,9 @@ def evaluate(
     Rows that learn nothing come first; those that differ by their epochs alone are embedded in one
     run, unless they are fast. What is embedded is kept in ``vectors``, by default `kept_vectors`,
     so that the same plan goes on from where it was stopped; imported vectors may also be kept
-    beside saved corpora. Models come from ``loaders``; each is loaded once.
-
-    Yields:
-        `Progress` while something is done, a `Cell` for every row and data set, and, where
-        there are two rows or more, what they break in common.
-
-    Raises:
-        Stopped: ``should_stop`` said so before everything was there.
-        StoreError: as of `kept_vectors`.
+    beside saved corpora. Models come from ``loaders``; each is loaded once. Yields `Progress` while
+    something is done, a `Cell` for every row and data set, and, where there are two rows or more,
+    what they break in common. Raises Stopped or StoreError (as of `kept_vectors`).
     """
     once = {kind: cache(load) for kind, load in loaders.items()}
     yield from _Evaluation(plan, vectors or kept_vectors(), once, should_stop).events()

@@ -121,10 +121,8 @@ def measure_cosines(
 ) -> Generator[FeatureProgress | LayerCosines]:
     """How the cosine at each layer follows people's scores, for each pooling (FREEZE, Figure 1).
 
-    The model's own poolings by default. Features are found and kept in ``store``.
-
-    Raises:
-        As `make_room` and `look_up`.
+    The model's own poolings by default. Features are found and kept in ``store``. Raises as
+    `make_room` and `look_up`.
     """
     texts = different_texts([pairs])
     for pooling in poolings or model_poolings(model):
@@ -146,11 +144,8 @@ def train_ladder(
 
     Features are found and kept in ``store``. The rungs are compared with the cosines of
     ``own_embedders``, which have names of `BASELINES`. Yields progress of the features, the train
-    pairs' layers, the test pairs, baselines, then every rung.
-
-    Raises:
-        TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
-        As `make_room`, `look_up` and `fit`.
+    pairs' layers, the test pairs, baselines, then every rung. Raises TextError (the scores of train
+    or dev pairs are all the same, or a text cannot be read. As `make_room`, `look_up` and `fit`).
     """
     check_different(split.train.scores, "train")
     scale = Scale.from_scores(split.train.scores)

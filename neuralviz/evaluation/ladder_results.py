@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
 from neuralviz.evaluation.events import finite_mean
@@ -40,7 +41,6 @@ NEURAL = "neural embedding"
 BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
 PUBLISHED_OF = "gpt2-medium"
 WORST = 20  # predictions
-_BLOM = 3 / 8
 
 Bounds = tuple[float, float]
 
@@ -74,20 +74,21 @@ class LadderSettings:
 
 @dataclass(frozen=True, eq=False)
 class LayerCosines:
-    """How the cosines at the layers follow people's scores (FREEZE, Figure 1).
-
-    ``cosines`` are [pair, layer], ``scores`` and ``numbers``, as of `number_pairs`, [pair]; the
-    coefficients are [layer] -1 … 1, NaN where undefined.
-    """
+    """How the cosines at the layers follow people's scores (FREEZE, Figure 1)."""
 
     __repr__ = short_repr
 
     pooling: str
-    cosines: np.ndarray
-    scores: np.ndarray
-    numbers: np.ndarray
-    spearman: np.ndarray
+    cosines: np.ndarray  # [pair, layer]
+    scores: np.ndarray  # [pair]
+    numbers: np.ndarray  # [pair] as of `number_pairs`
+    spearman: np.ndarray  # [layer] -1 … 1, NaN where undefined
     pearson: np.ndarray
+
+    @cached_property
+    def measured(self) -> list[MeasuredPooling]:
+        """The layers one by one."""
+        return [MeasuredPooling(each, self.scores, self.numbers) for each in self.cosines.T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +103,7 @@ class FeatureProgress:
 
 @dataclass(frozen=True, eq=False)
 class TestPairs:
-    """The pairs that everything is tested on, and how the pairs were divided.
-
-    ``scores`` are by people, their scale is that of the train pairs; the fingerprint is that of the
-    frozen model.
-    """
+    """The pairs that everything is tested on, and how the pairs were divided."""
 
     __repr__ = short_repr
 
@@ -114,26 +111,23 @@ class TestPairs:
 
     sentences1: tuple[str, ...]
     sentences2: tuple[str, ...]
-    scores: np.ndarray
-    scale: Scale
+    scores: np.ndarray  # by people
+    scale: Scale  # of the train pairs
     n_train: int
     n_dev: int
     notes: tuple[str, ...]
-    fingerprint: str
+    fingerprint: str  # of the frozen model
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the rungs are compared with, one of `BASELINES`: Spearman on dev pairs, and test pairs.
-
-    ``predicted`` is [pair] of the test pairs; cosines, or scores on people's scale.
-    """
+    """What the rungs are compared with, one of `BASELINES`, on the test pairs."""
 
     __repr__ = short_repr
 
     name: str
-    dev: float
-    predicted: np.ndarray
+    dev: float  # Spearman on the dev pairs
+    predicted: np.ndarray  # [pair] cosines, or scores on people's scale
     spearman: float
     pearson: float
 
@@ -151,17 +145,14 @@ class RungEvent:
 
 @dataclass(frozen=True, eq=False)
 class RungResult:
-    """A trained rung on the test pairs, which it has not seen, and the seconds that it took.
-
-    ``predicted`` is [pair] scores of the test pairs on people's scale.
-    """
+    """A trained rung on the test pairs, which it has not seen, and the seconds that it took."""
 
     __repr__ = short_repr
 
     rung: Rung
     seed: int
     trained: SimilarityEnded
-    predicted: np.ndarray
+    predicted: np.ndarray  # [pair] scores on people's scale
     spearman: float
     pearson: float
     seconds: float
@@ -180,14 +171,11 @@ LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The training of a rung, as far as it is: [epoch] mean loss, and Spearman on the dev pairs.
+    """The training of a rung, as far as it is."""
 
-    ``rebuilt`` is [epoch, layer] losses of its autoencoders; no row without.
-    """
-
-    losses: tuple[float, ...] = ()
-    dev: tuple[float, ...] = ()
-    rebuilt: tuple[np.ndarray, ...] = ()
+    losses: tuple[float, ...] = ()  # [epoch]
+    dev: tuple[float, ...] = ()  # [epoch] Spearman on the dev pairs
+    rebuilt: tuple[np.ndarray, ...] = ()  # [epoch, layer] losses of autoencoders
 
     def having(self, event: SimilarityEvent) -> Curve:
         """The curve with one more event."""
@@ -200,10 +188,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """All that is known of a ladder, in the order it came: by pooling, by name, by rung and seed.
-
-    ``test`` is None until the features are there.
-    """
+    """All that is known of a ladder, in the order it came."""
 
     progress: FeatureProgress | None = None
     layers: Mapping[str, LayerCosines] = field(default_factory=dict)
@@ -259,27 +244,16 @@ LADDER_FORMAT = RecordFormat(
 
 @dataclass(frozen=True)
 class LadderLine:
-    """A baseline, or a rung, on the test pairs; of several seeds, the mean.
-
-    Attributes:
-        rung: None for a baseline.
-        dev: Spearman on the dev pairs.
-        spearman, pearson: on the test pairs; NaN where they are undefined.
-        seeds: [seed] Spearman on the test pairs of each; none for a baseline.
-        interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
-            few of them.
-        published: Spearman of gpt2-medium; None for a baseline, and on other pairs than the test
-            pairs of STS-B.
-    """
+    """A baseline, or a rung, on the test pairs; of several seeds, the mean."""
 
     name: str
-    rung: Rung | None
-    dev: float
-    spearman: float
+    rung: Rung | None  # None for a baseline
+    dev: float  # Spearman on the dev pairs
+    spearman: float  # on the test pairs; NaN where it is undefined, and so below
     pearson: float
-    seeds: tuple[float, ...]
-    interval: Bounds | None
-    published: float | None
+    seeds: tuple[float, ...]  # [seed] Spearman on the test pairs of each; none for a baseline
+    interval: Bounds | None  # 95%, of Spearman; None where there are too few test pairs
+    published: float | None  # Spearman of gpt2-medium, on the test pairs of STS-B
 
     @property
     def spread(self) -> Bounds | None:
@@ -321,10 +295,7 @@ def _line(
 
 
 def best_rung(ladder: Ladder) -> Rung | None:
-    """The rung that the dev pairs choose, the first of equals; None where they choose none.
-
-    The test pairs have no say in it, so that they can tell how good it is.
-    """
+    """The rung that the dev pairs choose, not the test pairs; None where they choose none."""
     devs = {rung: _mean(result.dev for result in ladder.of_rung(rung)) for rung in ladder.rungs}
     defined = [rung for rung, dev in devs.items() if np.isfinite(dev)]
     return max(defined, key=devs.__getitem__, default=None)
@@ -414,9 +385,6 @@ def _resample_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarr
 
 
 def normal_quantiles(n: int) -> np.ndarray:
-    """[value] of a standard normal sample of ``n``, in order; their mean is 0.
-
-    Not by `scipy.stats`, which cannot be imported while another thread imports torch.
-    """
-    shares = (np.arange(1, n + 1) - _BLOM) / (n + 1 - 2 * _BLOM)
-    return np.array([NormalDist().inv_cdf(share) for share in shares])
+    """[value] of a standard normal sample of ``n``, in order; their mean is 0 (Blom 1958)."""
+    shares = (np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4)
+    return np.array([NormalDist().inv_cdf(share) for share in shares])  # loads no scipy.stats

@@ -32,22 +32,18 @@ DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at
 
 @dataclass(frozen=True, eq=False)
 class LayerPairs:
-    """A model's layers, measured on the first of ``total`` pairs.
-
-    Attributes:
-        by_layer: for each pooling that the model has, its layers 0 … n_blocks (frozen features,
-            Figure 1).
-        ablation: for each variant of SBERT-WK, its parts alone and together (Table VII).
-        windows, layer_starts: for each variant, the windows 1 … 4, and the first layers
-            0 … n_blocks - 1 (Figure 3).
-    """
+    """A model's layers, measured on the first of ``total`` pairs."""
 
     model_id: str
     fingerprint: str
     pairs: ScoredPairs
     total: int
+    # for each pooling that the model has, its layers 0 … n_blocks (frozen features, Figure 1)
     by_layer: Mapping[str, tuple[MeasuredPooling, ...]]
+    # for each variant of SBERT-WK, its parts alone and together (Table VII)
     ablation: Mapping[Variant, Mapping[str, MeasuredPooling]]
+    # windows, layer_starts: for each variant, the windows 1 … 4, and the first layers 0 …
+    # n_blocks - 1 (Figure 3)
     windows: Mapping[Variant, tuple[MeasuredPooling, ...]]
     layer_starts: Mapping[Variant, tuple[MeasuredPooling, ...]]
 
@@ -58,12 +54,8 @@ def measure_layers(
     """Measure every layer, and every part of SBERT-WK, on scored pairs.
 
     Each event is the result of the pairs so far, the last one that of all. Every sentence passes
-    through the model once.
-
-    Raises:
-        TextError: a sentence has no token that the model can read; the message says which.
-        ModelError: the model gives vectors that are not finite.
-        Stopped: ``should_stop`` said so.
+    through the model once. Raises TextError (a sentence has no token that the model can read; the
+    message says which), ModelError (the model gives vectors that are not finite) or Stopped.
     """
     poolings = _poolings(model)
     tokens = _tokens(model, pairs)

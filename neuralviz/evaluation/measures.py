@@ -29,9 +29,9 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.events import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
-from neuralviz.evaluation.probing import Confusion, left_out_in_words, probe, rare_labels
+from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
-from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
+from neuralviz.maps.neighbourhoods import find_outvoted, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 
@@ -51,9 +51,8 @@ _ROWS = 1024
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
     """The chosen measures, checked against the data before anything is embedded.
 
-    Raises:
-        SettingsError: the data are not made for one that is wanted.
-        NeuralvizError: none can be had from the data, whatever the vectors; the message says why.
+    Raises SettingsError where the data are not made for one, and NeuralvizError where none can be
+    had from them, whatever the vectors.
     """
     chosen = settings.measures_of(data)
     for name in chosen:
@@ -80,12 +79,9 @@ def measure(
 ) -> Measured:
     """Measure a method on a data set by its [text, dim] vectors, of any length.
 
-    A measure that fails does not take the others with it: ``failed`` says why.
-
-    Raises:
-        NeuralvizError: a vector is not finite, or there is not one a text.
-        SettingsError: the data are not made for a measure.
-        Stopped: ``should_stop`` said so.
+    A measure that fails does not take the others with it: ``failed`` says why. Raises
+    NeuralvizError where a vector is not finite, or there is not one a text, SettingsError where the
+    data are not made for a measure, and Stopped.
     """
     units = unit_rows(vectors)
     if len(units) != len(data.texts):
@@ -117,12 +113,9 @@ def overlaps(
 ) -> tuple[dict[Measure, Overlap], dict[Measure, str]]:
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
-    ``vectors`` are by method, [text, dim] of ``data.texts``. Where there is no overlap because
-    there are too many relations to be compared one by one, the second mapping says why.
-
-    Raises:
-        NeuralvizError: a vector is not finite.
-        Stopped: ``should_stop`` said so.
+    ``vectors`` are by method, [text, dim] of ``data.texts``. Where there are too many relations to
+    be compared one by one, the second mapping says so. Raises NeuralvizError where a vector is not
+    finite, and Stopped.
     """
     units = [unit_rows(method_vectors) for method_vectors in vectors]
     limits: dict[str, Any] = {"max_compared": settings.max_compared, "should_stop": should_stop}
@@ -177,10 +170,10 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """What a measure is computed from; ``units`` are [text, dim] vectors of length 1."""
+    """What a measure is computed from."""
 
     data: Any
-    units: np.ndarray
+    units: np.ndarray  # [text, dim] vectors of length 1
     settings: MeasureSettings
     should_stop: ShouldStop
     products: Measured
@@ -188,9 +181,10 @@ class _Inputs:
     @property
     def drawing(self) -> dict[str, Any]:
         """How resamples are drawn: alike for every method."""
+        settings = self.settings
         return {
-            "resamples": self.settings.resamples,
-            "seed": self.settings.seed,
+            "resamples": settings.resamples,
+            "seed": settings.seed,
             "should_stop": self.should_stop,
         }
 
@@ -200,9 +194,8 @@ Fields = dict[str, Any]
 
 
 def _join(measured: Measured, new: Fields) -> Measured:
-    for name, value in new.items():
-        if isinstance(value, Mapping):
-            new[name] = {**getattr(measured, name), **value}
+    for name in {"resampled", "failed"} & new.keys():
+        new[name] = {**getattr(measured, name), **new[name]}
     new["notes"] = (*measured.notes, *new.get("notes", ()))
     return replace(measured, **new)
 
@@ -258,12 +251,10 @@ def _triplets(inputs: _Inputs) -> Fields:
 def _neighbours(inputs: _Inputs) -> Fields:
     data, k = inputs.data, inputs.settings.k
     near = find_neighbours(inputs.units[data.rows], k, should_stop=inputs.should_stop)
-    missed = find_outvoted(near, data.labels, k, WORST)
     votes = knn_voted(near, data.labels, k)
+    missed = find_outvoted(near, data.labels, k, WORST)
     return {
-        "neighbours": knn_accuracy(near, data.labels, k),
-        "right": {"neighbours": knn_right(near, data.labels, k)},
-        "confusions": {"neighbours": Confusion.from_predictions(data.labels, votes)},
+        "neighbours": Accuracy.from_predictions(data.labels, votes, k=min(k, near.k)),
         "outvoted": tuple(replace(miss, text=int(data.rows[miss.text])) for miss in missed),
         "notes": _describe_voters(data.labels, k, near.k),
     }
@@ -293,7 +284,7 @@ def _describe_voters(labels: Sequence[str], k: int, n_near: int) -> list[str]:
 
 def _probe(inputs: _Inputs) -> Fields:
     data = inputs.data
-    probed, confusion, right = probe(
+    probed = probe(
         inputs.units[data.rows],
         data.labels,
         [data.texts[row] for row in data.rows],
@@ -301,12 +292,7 @@ def _probe(inputs: _Inputs) -> Fields:
         should_stop=inputs.should_stop,
     )
     left_out = left_out_in_words(rare_labels(data.labels, data.rows.tolist()))
-    return {
-        "probe": probed,
-        "right": {"probe": right},
-        "confusions": {"probe": confusion},
-        "notes": [left_out] if left_out else [],
-    }
+    return {"probe": probed, "notes": [left_out] * bool(left_out)}
 
 
 def _uniformity(inputs: _Inputs) -> Fields:
@@ -365,11 +351,8 @@ def quality_maps(
     """A map of tau-c for each quality that varies, in the order in which they first come.
 
     All arguments are [phrase]: products of the embeddings of a phrase and of its original, the
-    name and value of the quality that varies, and the values of the two others.
-
-    Raises:
-        NeuralvizError: there is no phrase, or a product is not finite.
-        Stopped: ``should_stop`` said so.
+    name and value of the quality that varies, and the values of the two others. Raises
+    NeuralvizError where there is no phrase, or a product is not finite, and Stopped.
     """
     x, value, first_fixed, second_fixed = (
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
@@ -412,8 +395,7 @@ def unlike_pairs(
 ) -> np.ndarray:
     """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
 
-    ``group`` is [text] the number of its group. An ``anchor``, as [text] says, is first in a pair
-    and never second; None stands for all.
+    ``group`` is [text] its number. An ``anchor`` ([text]; None for all) is first and never second.
     """
     n = len(group)
     first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
@@ -475,9 +457,7 @@ def alignment_and_uniformity(
 ) -> Uniformity:
     """Alignment of [pair, 2] texts that should be near, and uniformity of [text, dim] vectors.
 
-    Raises:
-        NeuralvizError: a vector is not finite, or there are fewer than two texts.
-        Stopped: ``should_stop`` said so.
+    Raises NeuralvizError where a vector is not finite, or there are fewer than two, and Stopped.
     """
     units = unit_rows(vectors)
     if len(units) < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -20,10 +20,12 @@ from neuralviz.maps.neighbourhoods import K
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.models.shared import Loaders
 
 KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
@@ -33,16 +35,12 @@ AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the pa
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an experiment's table: a way to embed.
-
-    Labels and keys, by which scripts find rows, are not alike in one experiment. ``published`` is
-    the name that the paper's tables have for it; empty where they have none.
-    """
+    """A row of an experiment's table: a way to embed. No two have the same label or key."""
 
     label: str
     spec: EmbedderSpec
-    key: str
-    published: str = ""
+    key: str  # by which scripts find it
+    published: str = ""  # the name that the paper's tables have for it
 
     @property
     def model(self) -> str:
@@ -59,21 +57,14 @@ class Row:
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """What is measured, and how.
+    """What is measured, and how."""
 
-    Attributes:
-        measures: ``all`` for all that the data are made for; empty for all of these but the slow
-        ones. k: neighbours that vote on a label. resamples: of the bootstrap intervals, 200 to
-        100,000, or 0 for none; else SettingsError. seed: of all that is drawn: bootstrap samples,
-        and pairs and texts where there are many. max_compared: relations that are compared one by
-        one, for what methods break in common.
-    """
-
+    # "all" for all that the data are made for; empty for all of these but the slow ones
     measures: tuple[Measure | Literal["all"], ...] = ()
-    k: int = K
-    resamples: int = RESAMPLES
-    seed: int = 0
-    max_compared: int = MAX_COMPARED
+    k: int = K  # neighbours that vote on a label
+    resamples: int = RESAMPLES  # of the bootstrap intervals; 0 for none
+    seed: int = 0  # of all that is drawn: bootstrap samples, and pairs and texts of many
+    max_compared: int = MAX_COMPARED  # relations compared one by one, for what methods share
 
     def __post_init__(self) -> None:
         if self.resamples and not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
@@ -93,10 +84,7 @@ DEFAULT_MEASURES = MeasureSettings()
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPlan:
-    """A table to fill: every row is measured on every data set.
-
-    Plans are equal when their `cache_key` is.
-    """
+    """A table to fill: every row on every data set. Plans are equal when their `cache_key` is."""
 
     data: tuple[DataSet, ...]
     rows: tuple[Row, ...]
@@ -137,9 +125,8 @@ def method_rows(
 ) -> tuple[Row, ...]:
     """A row for each method, as of `embedder_specs`, or of imported vectors by their names.
 
-    Raises:
-        SettingsError: as of `embedder_specs`; also where a file is named twice, or options or a
-            model are given to imported vectors alone.
+    Raises SettingsError (as of `embedder_specs`; also where a file is named twice, or options or a
+    model are given to imported vectors alone).
     """
     embedded = [name for name in methods if name not in imported]
     if methods and not embedded and (typed or model_id):
@@ -167,25 +154,29 @@ def experiment_rows(
     names: str | Sequence[str],
     typed: Mapping[str, str],
     model_id: str | None,
-    head_layers: Callable[[str], Sequence[str]],
-    n_blocks: Callable[[str], int],
+    loaders: Loaders = LOADERS,
 ) -> tuple[Row, ...]:
-    """The rows of one or more of `EXPERIMENTS`, each once; see `RowMaker` for what they are made
-    of.
+    """The rows of one or more of `EXPERIMENTS`, each once.
 
-    Raises:
-        SettingsError: there is no such experiment, or an option cannot be read, or none of the
-            methods has it.
+    ``typed`` are options of all methods that have them; a model whose layers make rows comes from
+    ``loaders``. Raises SettingsError where there is no such experiment, an option cannot be read,
+    or none of the methods has it.
     """
-    maker = RowMaker(typed, model_id, head_layers, n_blocks)
+    maker = RowMaker(typed, model_id, loaders)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
             raise SettingsError(
                 f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
-        tables[name] = EXPERIMENTS[name].make_rows(maker)
-    used = _option_names([row for rows in tables.values() for row in rows])
+        tables[name] = tuple(EXPERIMENTS[name].make_rows(maker))
+    used = {
+        name
+        for rows in tables.values()
+        for part in (single for row in rows for single in row.spec.parts or (row.spec,))
+        for option in METHODS[part.method].options
+        for name in (option.name, f"{part.method}.{option.name}")
+    }
     for option in typed:
         if option not in used:
             raise SettingsError(
@@ -218,17 +209,6 @@ def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
 
 
-def _option_names(rows: Sequence[Row]) -> set[str]:
-    """Names of the options that any of the rows' methods has, with and without the method's."""
-    return {
-        name
-        for row in rows
-        for part in row.spec.parts or (row.spec,)
-        for option in METHODS[part.method].options
-        for name in (option.name, f"{part.method}.{option.name}")
-    }
-
-
 def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     """The rows of experiments, each once; equal labels get the experiment's name."""
     joined: list[Row] = []
@@ -247,24 +227,14 @@ def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Makes the rows of declared experiments.
+    """Makes the rows of declared experiments."""
 
-    ``typed`` options go to every row whose method has them; a ``model_id`` of None is each method's
-    own. ``head_layers`` names the layers of a masked language model's head, ``n_blocks`` counts the
-    blocks of a model.
-    """
-
-    typed: Mapping[str, str]
-    model_id: str | None
-    head_layers: Callable[[str], Sequence[str]]
-    n_blocks: Callable[[str], int]
+    typed: Mapping[str, str]  # options of every row whose method has them
+    model_id: str | None  # None: each method's own
+    loaders: Loaders
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
-        """A row with the options that its table fixes, and those typed that its method has.
-
-        Raises:
-            SettingsError: an option that the row sets itself is among those of all.
-        """
+        """A row with the options that its table fixes, and those typed that its method has."""
         options = {}
         for option, value in self.typed.items():
             prefix, dot, name = option.rpartition(".")
@@ -291,130 +261,118 @@ class Experiment:
     """A table that is declared once; ``line`` says what it compares, and where the paper does."""
 
     line: str
-    make_rows: Callable[[RowMaker], tuple[Row, ...]]
+    make_rows: Callable[[RowMaker], Iterable[Row]]
 
 
-def _layers(maker: RowMaker) -> tuple[Row, ...]:
-    names = maker.head_layers(maker.model_id or BUNDLED)
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _declare(
+    name: str, line: str
+) -> Callable[[Callable[[RowMaker], Iterable[Row]]], Callable[[RowMaker], Iterable[Row]]]:
+    """Add a function that makes rows to `EXPERIMENTS`."""
+
+    def add(make_rows: Callable[[RowMaker], Iterable[Row]]) -> Callable[[RowMaker], Iterable[Row]]:
+        EXPERIMENTS[name] = Experiment(line, make_rows)
+        return make_rows
+
+    return add
+
+
+@_declare(
+    "ablations",
+    "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
+    "(Tables 5 to 12).",
+)
+def _ablations(maker: RowMaker) -> Iterable[Row]:
+    yield maker.make("neural, 10 epochs", "neural", "neural", epochs="10")
+    yield from _layers(maker)
+    yield from _blueprints(maker)
+
+
+@_declare("layers", "Neural embeddings with one layer of the head left out (Tables 5 to 8).")
+def _layers(maker: RowMaker) -> Iterable[Row]:
+    names = maker.loaders["masked"](maker.model_id or BUNDLED).head_layers
     return _leave_out(maker, "L", "layers", names, ",")
 
 
-def _blueprints(maker: RowMaker) -> tuple[Row, ...]:
+@_declare("blueprints", "Neural embeddings with one blueprint left out (Tables 9 to 12).")
+def _blueprints(maker: RowMaker) -> Iterable[Row]:
     return _leave_out(maker, "B", "blueprints", [str(each) for each in DEFAULT_BLUEPRINTS], ", ")
 
 
 def _leave_out(
     maker: RowMaker, letter: str, option: str, values: Sequence[str], separator: str
-) -> tuple[Row, ...]:
+) -> Iterable[Row]:
     """Five epochs with all values of an option, then with all but one."""
-    kept: dict[str, dict[str, str]] = {"neural, 5 epochs": {}}
+    whole = "neural, 5 epochs"
+    yield maker.make(whole, "neural", whole, epochs=ABLATION_EPOCHS)
     for number, left_out in enumerate(values):
-        others = separator.join(value for value in values if value != left_out)
-        kept[f"neural-{letter}{number}"] = {option: others}
-    return tuple(
-        maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **options)
-        for label, options in kept.items()
-    )
+        label = f"neural-{letter}{number}"
+        fixed = {option: separator.join(value for value in values if value != left_out)}
+        yield maker.make(label, "neural", label, epochs=ABLATION_EPOCHS, **fixed)
 
 
-def _ablations(maker: RowMaker) -> tuple[Row, ...]:
-    ten = maker.make("neural, 10 epochs", "neural", "neural", epochs="10")
-    return ten, *_layers(maker), *_blueprints(maker)[1:]
-
-
-def _epochs(maker: RowMaker) -> tuple[Row, ...]:
+@_declare("epochs", "Neural embeddings after 1 to 20 epochs.")
+def _epochs(maker: RowMaker) -> Iterable[Row]:
     published = {5: "neural, 5 epochs", 10: "neural"}
-    return tuple(
-        maker.make(f"neural, epochs {n}", "neural", published.get(n, ""), epochs=str(n))
-        for n in range(1, 21)
-    )
+    for n in range(1, 21):
+        yield maker.make(f"neural, epochs {n}", "neural", published.get(n, ""), epochs=str(n))
 
 
-def _learning_rates(maker: RowMaker) -> tuple[Row, ...]:
-    published = {"0.01": "neural"}
-    return tuple(
-        maker.make(
-            f"neural, learning rate {rate}", "neural", published.get(rate, ""), learning_rate=rate
-        )
-        for rate in ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05")
-    )
+@_declare("learning-rate", "Neural embeddings at different learning rates.")
+def _learning_rates(maker: RowMaker) -> Iterable[Row]:
+    for rate in ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"):
+        published = "neural" if rate == "0.01" else ""
+        yield maker.make(f"neural, learning rate {rate}", "neural", published, learning_rate=rate)
 
 
-def _precisions(maker: RowMaker) -> tuple[Row, ...]:
-    return tuple(maker.make("neural", "neural", "neural", precision=name) for name in PRECISIONS)
-
-
-def _outputs(maker: RowMaker) -> tuple[Row, ...]:
-    maker, epochs = maker.of_masked(), {"epochs": ABLATION_EPOCHS}
-    rows = [maker.make("neural", "neural", "neural, Appendix G", **epochs, layers="last_block")]
-    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
-        options = epochs if METHODS[name].kind == "masked" else {}
-        rows.append(maker.make(name, name, name, **options))
-    return tuple(rows)
-
-
-def _layer_by_layer(maker: RowMaker) -> tuple[Row, ...]:
+@_declare(
+    "layer-by-layer", "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI)."
+)
+def _layer_by_layer(maker: RowMaker) -> Iterable[Row]:
     maker = maker.of_masked()
-    layers = range(maker.n_blocks(str(maker.model_id)) + 1)
-    return tuple(maker.make(f"layer {n}", "mean", layer=str(n)) for n in layers)
+    for n in range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1):
+        yield maker.make(f"layer {n}", "mean", layer=str(n))
 
 
-def _concatenated(maker: RowMaker) -> tuple[Row, ...]:
-    names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
-    published = {"neural", "mean"}
-    return tuple(maker.make(name, name, name if name in published else "") for name in names)
+@_declare("precision", "Neural embeddings at each precision.")
+def _precisions(maker: RowMaker) -> Iterable[Row]:
+    return [maker.make("neural", "neural", "neural", precision=name) for name in PRECISIONS]
 
 
-def _sbert_wk_parts(maker: RowMaker) -> tuple[Row, ...]:
-    labels = {part: f"sbert-wk, {part.replace('-', ' ')}" for part in PARTS} | {"all": "sbert-wk"}
-    return tuple(maker.make(labels[part], "sbert-wk", part=part) for part in PARTS)
+@_declare(
+    "outputs",
+    "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of the last "
+    "block (Appendix G).",
+)
+def _outputs(maker: RowMaker) -> Iterable[Row]:
+    maker, epochs = maker.of_masked(), {"epochs": ABLATION_EPOCHS}
+    yield maker.make("neural", "neural", "neural, Appendix G", **epochs, layers="last_block")
+    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
+        fixed = epochs if METHODS[name].kind == "masked" else {}
+        yield maker.make(name, name, name, **fixed)
 
 
-def _sbert_wk_sweep(maker: RowMaker) -> tuple[Row, ...]:
-    return tuple(
-        maker.make(
-            f"sbert-wk, first layer {start}, window {window}",
-            "sbert-wk",
-            layer_start=str(start),
-            window=str(window),
-        )
-        for start in range(6)
-        for window in (1, 2, 3, 4)
-    )
+@_declare("concatenated", "Neural embeddings concatenated with others (Appendix H).")
+def _concatenated(maker: RowMaker) -> Iterable[Row]:
+    for name in ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk"):
+        yield maker.make(name, name, name if name in ("neural", "mean") else "")
 
 
-EXPERIMENTS = {
-    "ablations": Experiment(
-        "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
-        "(Tables 5 to 12).",
-        _ablations,
-    ),
-    "layers": Experiment(
-        "Neural embeddings with one layer of the head left out (Tables 5 to 8).", _layers
-    ),
-    "blueprints": Experiment(
-        "Neural embeddings with one blueprint left out (Tables 9 to 12).", _blueprints
-    ),
-    "epochs": Experiment("Neural embeddings after 1 to 20 epochs.", _epochs),
-    "learning-rate": Experiment("Neural embeddings at different learning rates.", _learning_rates),
-    "layer-by-layer": Experiment(
-        "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
-        _layer_by_layer,
-    ),
-    "precision": Experiment("Neural embeddings at each precision.", _precisions),
-    "outputs": Experiment(
-        "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
-        "the last block (Appendix G).",
-        _outputs,
-    ),
-    "concatenated": Experiment(
-        "Neural embeddings concatenated with others (Appendix H).", _concatenated
-    ),
-    "sbert-wk-parts": Experiment(
-        "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
-    ),
-    "sbert-wk-sweep": Experiment(
-        "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3).",
-        _sbert_wk_sweep,
-    ),
-}
+@_declare("sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).")
+def _sbert_wk_parts(maker: RowMaker) -> Iterable[Row]:
+    for part in PARTS:
+        label = "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}"
+        yield maker.make(label, "sbert-wk", part=part)
+
+
+@_declare(
+    "sbert-wk-sweep", "SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3)."
+)
+def _sbert_wk_sweep(maker: RowMaker) -> Iterable[Row]:
+    for start in range(6):
+        for window in (1, 2, 3, 4):
+            label = f"sbert-wk, first layer {start}, window {window}"
+            fixed = {"layer_start": str(start), "window": str(window)}
+            yield maker.make(label, "sbert-wk", **fixed)

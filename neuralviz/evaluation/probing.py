@@ -1,12 +1,10 @@
 """Probing: what a small network can tell from frozen embeddings, and which labels it confuses.
 
-scikit-learn is loaded when something is probed, not with a page.
-
 As in SentEval (Conneau and Kiela 2018) and SBERT-WK's Tables V and VI, the probe is scikit-learn's
-`MLPClassifier` with one hidden layer of 50 units, Adam and batches of 64. Unlike
-there, its units are ReLUs, it is trained until its loss no longer falls, embeddings are
-standardised by the texts that it learns from, and every text is asked for once, by a probe that has
-not seen it, in five folds.
+`MLPClassifier` with one hidden layer of 50 units, Adam and batches of 64. Unlike there, its units
+are ReLUs, it is trained until its loss no longer falls, embeddings are standardised by the texts
+that it learns from, and every text is asked for once, by a probe that has not seen it, in five
+folds. scikit-learn is loaded when something is probed, not with a page.
 """
 
 from __future__ import annotations
@@ -42,13 +40,10 @@ _WORD = re.compile(r"(?u)\b\w+\b")
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """How often each label was predicted for the texts of each label.
+    """How often each label was predicted for the texts of each label."""
 
-    ``labels`` has the most frequent first; ``counts`` is [own label, predicted label].
-    """
-
-    labels: tuple[str, ...]
-    counts: np.ndarray
+    labels: tuple[str, ...]  # the most frequent first
+    counts: np.ndarray  # [own label, predicted label]
 
     @classmethod
     def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
@@ -56,9 +51,8 @@ class Confusion:
         frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
         place = {label: index for index, (label, _) in enumerate(frequent)}
         counts = np.zeros((len(place), len(place)), dtype=np.int64)
-        np.add.at(
-            counts, ([place[label] for label in labels], [place[label] for label in predicted]), 1
-        )
+        own, taken = ([place[label] for label in names] for names in (labels, predicted))
+        np.add.at(counts, (own, taken), 1)
         return cls(tuple(place), counts)
 
     @property
@@ -83,35 +77,58 @@ class Confusion:
         np.add.at(counts, (part[:, None], part[None, :]), self.counts)
         return Confusion((*self.labels[:first], f"{rest} rarer labels"), counts)
 
-    def as_json(self) -> dict[str, Any]:
-        """The measures, and the matrix by ``labels`` and ``counts``."""
-        return {
-            "macro_f1": self.macro_f1,
-            "balanced_accuracy": self.balanced_accuracy,
-            "confusion": {"labels": list(self.labels), "counts": self.counts.tolist()},
-        }
 
-
-@dataclass(frozen=True)
-class Probed:
-    """How often a probe tells the label of a text that it has not seen; shares are 0 … 1.
-
-    Attributes:
-        baseline: share of the most frequent label, which guessing it reaches.
-        tfidf: what logistic regression on the TF-IDF of the texts' words reaches in the same
-            folds; None where the texts have no words.
-        interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
-        left_out: labels of too few texts, which were not asked for.
-    """
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How often neighbours or a probe tell the label of a text; shares are 0 … 1."""
 
     accuracy: float
-    n: int
-    n_labels: int
-    folds: int
-    baseline: float
-    tfidf: float | None
-    interval: tuple[float, float]
-    left_out: tuple[str, ...] = ()
+    n: int  # texts
+    baseline: float  # share of the most frequent label, which guessing it reaches
+    interval: tuple[float, float]  # of the accuracy, Wilson's at 95% (Wilson 1927)
+    right: np.ndarray  # [text] whether its label is told; the same texts for all methods
+    confusion: Confusion | None = None  # which labels are taken for which; None if not recorded
+    k: int = 0  # neighbours that vote; 0 for a probe
+    tfidf: float | None = None  # what words reach in a probe's folds; None where texts have none
+    left_out: tuple[str, ...] = ()  # labels of too few texts, for which no probe was asked
+
+    @classmethod
+    def from_predictions(
+        cls, labels: Sequence[str], predicted: Sequence[str], **more: Any
+    ) -> Accuracy:
+        right = np.array(labels) == np.array(predicted)
+        n, n_right = len(right), int(right.sum())
+        return cls(
+            accuracy=n_right / n,
+            n=n,
+            baseline=max(Counter(labels).values()) / n,
+            interval=wilson_interval(n_right, n),
+            right=right,
+            confusion=Confusion.from_predictions(labels, predicted),
+            **more,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers by the names that scripts know, and the confusion matrix."""
+        numbers = {
+            "accuracy": self.accuracy,
+            "n": self.n,
+            "baseline": self.baseline,
+            "interval": self.interval,
+        }
+        if self.k:
+            numbers["k"] = self.k
+        else:
+            numbers |= {"folds": FOLDS, "tfidf": self.tfidf, "left_out": list(self.left_out)}
+        if (confusion := self.confusion) is None:
+            return numbers
+        labels = list(confusion.labels)
+        return numbers | {
+            **({} if self.k else {"n_labels": len(labels)}),
+            "macro_f1": confusion.macro_f1,
+            "balanced_accuracy": confusion.balanced_accuracy,
+            "confusion": {"labels": labels, "counts": confusion.counts.tolist()},
+        }
 
 
 def probe(
@@ -121,18 +138,13 @@ def probe(
     *,
     seed: int = 0,
     should_stop: ShouldStop = never,
-) -> tuple[Probed, Confusion, np.ndarray]:
+) -> Accuracy:
     """How often a probe tells the label of a text from its embedding.
 
     ``vectors`` are [text, dim], with one label a text. The texts are what is embedded: none is in
     two folds, and the baseline learns from their words. Texts whose label fewer than `FOLDS`
-    different texts have are left out; of the others it is also told which labels are taken for
-    which, and [text] whether the label is right.
-
-    Raises:
-        NeuralvizError: there is not one vector, label and text of each, a vector is not finite, or
-            fewer than two labels have `FOLDS` different texts each.
-        Stopped: ``should_stop`` said so.
+    different texts have are left out. Raises NeuralvizError where there is not one vector, label
+    and text of each, a vector is not finite, or fewer than two labels are left; and Stopped.
     """
     x = np.asarray(vectors, dtype=np.float32)
     if not len(x) == len(labels) == len(texts) or x.ndim != 2:
@@ -149,19 +161,9 @@ def probe(
     x, labels, texts = x[usable], [labels[row] for row in usable], [texts[row] for row in usable]
     places = list(folds(labels, texts, seed))
     predicted = _predict(x, labels, lambda n: make_probe(n, seed), places, should_stop)
-    right = predicted == np.array(labels)
-    n, n_right, counts = len(right), int(right.sum()), Counter(labels)
-    probed = Probed(
-        accuracy=n_right / n,
-        n=n,
-        n_labels=len(counts),
-        folds=FOLDS,
-        baseline=max(counts.values()) / n,
-        tfidf=_tfidf_accuracy(tuple(texts), tuple(labels), seed),
-        interval=wilson_interval(n_right, n),
-        left_out=tuple(rare),
-    )
-    return probed, Confusion.from_predictions(labels, predicted.tolist()), right
+    words = _tfidf_accuracy(tuple(texts), tuple(labels), seed)
+    more = {"tfidf": words, "left_out": tuple(rare)}
+    return Accuracy.from_predictions(labels, predicted.tolist(), **more)
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:

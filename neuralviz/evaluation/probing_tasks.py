@@ -64,14 +64,12 @@ class ProbingTask(LabelledData):
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A way to make a task: ``make`` gives pairs of text and label, from texts and a generator.
-
-    ``question`` says what is asked, to end a sentence with; ``line`` says it in full.
-    """
+    """A way to make a task."""
 
     title: str
     line: str
-    question: str
+    question: str  # the same to end a sentence with
+    # pairs of text and label, of the data's name, the texts and a generator
     make: Callable[[str, Sequence[str], np.random.Generator], list[tuple[str, str]]]
 
 
@@ -81,11 +79,9 @@ def probing_task(
     """A task, one of `TASKS`, made from texts; the same texts and seed make the same task.
 
     ``name`` is that of the texts, for people. Texts that occur twice count once; of more than
-    ``max_texts`` some are drawn. The seed also decides which words of them are exchanged.
-
-    Raises:
-        SettingsError: there is no such task.
-        TextError: it cannot be made from these texts; the message says why.
+    ``max_texts`` some are drawn. The seed also decides which words of them are exchanged. Raises
+    SettingsError (there is no such task) or TextError (it cannot be made from these texts; the
+    message says why).
     """
     if task not in TASKS:
         raise SettingsError(f"Unknown task “{task[:40]}”. Choose from: {', '.join(TASKS)}.")
@@ -153,11 +149,7 @@ def _range(counts: np.ndarray) -> str:
 def _word_content(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts labelled by the one chosen word that each contains.
-
-    The words are the most frequent ones that are not in more than `COMMONEST` of the texts. A text
-    with two of them is left out, and so is a word that is left with too few texts.
-    """
+    """Texts labelled by the one chosen word that each contains."""
     words = [set(words_of(text)) for text in texts]
     n_texts = Counter(word for of_text in words for word in of_text)
     frequent = sorted(
@@ -191,10 +183,7 @@ def _word_content(
 def _bigram_shift(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts as they are, and as many others with two neighbouring words exchanged.
-
-    A text is there in one of the two ways only: nothing is learnt from its other form.
-    """
+    """Texts as they are, and as many others with two neighbouring words exchanged."""
     usable = [(text, places) for text in texts if (places := _exchangeable(text))]
     if len(usable) < 2 * FEWEST_TEXTS:
         raise TextError(
@@ -221,10 +210,7 @@ _Span = tuple[int, int]
 
 
 def _exchangeable(text: str) -> list[tuple[_Span, _Span]]:
-    """Where two different words stand side by side that can change places without being seen.
-
-    Not where a sentence begins, whose capital would show it, nor across punctuation.
-    """
+    """Where two different words stand side by side that can change places without being seen."""
     spans = [exchangeable.span() for exchangeable in _WORD.finditer(text)]
     if len(spans) < FEWEST_EXCHANGED:
         return []

@@ -7,6 +7,7 @@ The errors of Tables 7 and 11 are printed ten times too small and are not used; 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,38 +15,26 @@ from pathlib import Path
 from neuralviz.evaluation.data import DataSet, GroupedData, ScoredData
 from neuralviz.words import joined
 
-BERT = "bert-base-uncased"
-MPNET, MINI = "all-mpnet-base-v2", "all-MiniLM-L6-v2"
-# how many pairs and triplets the paper counted
-TOTALS = {
+MPNET = "all-mpnet-base-v2"
+MODELS = {"mean": "all-MiniLM-L6-v2", f"mean of {MPNET}": MPNET}
+BERT = "bert-base-uncased"  # of all others
+TOTALS = {  # that the paper counted
     "pairs": {"stsb": 180_492, "mrpc": 2_953_956},
     "triplets": {"stsb": 455_624, "mrpc": 24_472_808, "asset": 155_511_620},
 }
-
-
-@dataclass(frozen=True)
-class PublishedCount:
-    """A published count of broken pairs or triplets, the mean products, and I with the neural
-    embedding (Eq. 3) where it is printed.
-    """
-
-    wrong: int
-    same: float
-    diff: float
-    shared: float | None = None
+VALUES = (
+    "spearman", "kendall_c", "kendall_b", "pairs.wrong", "pairs.same", "pairs.diff",
+    "triplets.wrong", "triplets.same", "triplets.diff", "triplets.shared",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Published:
-    """What the tables named by ``source`` have for a row; None where they have no value."""
+    """What the paper has for a row."""
 
     model: str
-    spearman: float | None = None
-    kendall_c: float | None = None
-    kendall_b: float | None = None
-    pairs: PublishedCount | None = None
-    triplets: PublishedCount | None = None
-    source: str = ""
+    source: str  # the tables' numbers
+    values: Mapping[str, float]  # by `VALUES`; ``shared`` is I with the neural embedding (Eq. 3)
 
 
 def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
@@ -57,22 +46,25 @@ def find_published(data: DataSet, name: str, model_id: str = "") -> Published | 
     """
     if name == "mean" and model_id.rstrip("/").endswith(MPNET):
         name = f"mean of {MPNET}"
-    row = read_published().get((data.benchmark, name))
-    if row is None:
+    line = read_published().get((data.benchmark, name))
+    if line is None:
         return None
-    pairs = triplets = None
+    n_relations = {}
     if isinstance(data, ScoredData):
-        pairs = _count(row, "pairs", int(data.is_similar.sum()) * int(data.is_dissimilar.sum()))
+        n_relations["pairs"] = int(data.is_similar.sum()) * int(data.is_dissimilar.sum())
     if isinstance(data, ScoredData | GroupedData):
-        triplets = _count(row, "triplets", data.grouping.n_triplets)
-    spearman, tau_c, tau_b = (_number(row[n]) for n in ("spearman", "kendall_c", "kendall_b"))
-    values = {"correlation": spearman, "pair": pairs, "triplet": triplets}
-    tables = sorted(int(row[f"{kind}_table"]) for kind, value in values.items() if value)
+        n_relations["triplets"] = data.grouping.n_triplets
+    values, tables = {}, set()
+    for path in VALUES:
+        measure, dot, _ = path.partition(".")
+        is_alike = not dot or n_relations.get(measure) == TOTALS[measure].get(data.benchmark, -1)
+        if (text := line[path]) and is_alike:
+            values[path] = int(text) if text.isdigit() else float(text)
+            tables.add(int(line[f"{measure if dot else 'correlations'}_table"]))
     if not tables:
         return None
-    model = {"mean": MINI, f"mean of {MPNET}": MPNET}.get(name, BERT)
-    source = f"Table{'s' * (len(tables) > 1)} {joined([str(table) for table in tables])}"
-    return Published(model, spearman, tau_c, tau_b, pairs, triplets, source)
+    source = f"Table{'s' * (len(tables) > 1)} {joined([str(n) for n in sorted(tables)])}"
+    return Published(MODELS.get(name, BERT), source, values)
 
 
 @cache
@@ -80,14 +72,3 @@ def read_published() -> dict[tuple[str, str], dict[str, str]]:
     """The lines of `published.csv`, by benchmark and row."""
     with (Path(__file__).parent / "published.csv").open(encoding="utf-8", newline="") as file:
         return {(line["benchmark"], line["row"]): line for line in csv.DictReader(file)}
-
-
-def _count(row: dict[str, str], kind: str, total: int) -> PublishedCount | None:
-    if total != TOTALS[kind].get(row["benchmark"]):
-        return None
-    same, diff, shared = row[f"{kind}_same"], row[f"{kind}_diff"], row.get(f"{kind}_shared", "")
-    return PublishedCount(int(row[kind]), float(same), float(diff), _number(shared))
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,8 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
-from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
+from neuralviz.evaluation.columns import COLUMNS, EMPTY_CELL, HIGHER, LOWER, NAMES
+from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
 from neuralviz.evaluation.events import (
     Cell,
@@ -25,13 +26,14 @@ from neuralviz.evaluation.events import (
     QualityMap,
     Uniformity,
     finite_mean,
+    none_if_nan,
 )
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
-from neuralviz.evaluation.probing import Confusion, Probed
+from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.published import Published, find_published
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
-from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+from neuralviz.maps.neighbourhoods import Outvoted
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import many, number
@@ -39,71 +41,44 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
 
-NAMES = {
-    "spearman": "Spearman",
-    "kendall_c": "tau-c",
-    "kendall_b": "tau-b",
-    "pearson": "Pearson",
-}
-HIGHER, LOWER = "higher is better", "lower is better"
 ARROWS = {HIGHER: "↑", LOWER: "↓"}
-EMPTY_CELL = "–"
 CSV_COLUMNS = ("data", "method", "model", "precision", "measure", "value", "published",
                "published model")  # fmt: skip
 
 
 class Table(NamedTuple):
-    """A table as words.
-
-    Attributes:
-        better: of each column, `HIGHER`, `LOWER`, or nothing where neither is better.
-        best: line and column of the best values, where they differ.
-    """
+    """A table as words."""
 
     heads: list[str]
     lines: list[list[str]]
-    better: list[str]
-    best: frozenset[tuple[int, int]] = frozenset()
+    better: list[str]  # of each column, `HIGHER`, `LOWER`, or nothing where neither is better
+    best: frozenset[tuple[int, int]] = frozenset()  # line and column of the best values
 
 
-@dataclass(frozen=True)
-class Word:
-    """A cell: its text, and how its value is compared, if it is (``better`` as of `Table`)."""
+class Word(NamedTuple):
+    """A cell: its text, and its value where a column of them is compared (as of `Table`)."""
 
     text: str
     value: float = np.nan
     better: str = ""
 
 
-Line = Mapping[str, str | Word]
-"""Cells by the heads of their columns."""
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
-    """An experiment and the cells that are finished.
-
-    Attributes:
-        cells: by number of data set and row.
-        compared: by number of data set.
-        version: of neuralviz that made them.
-        begun: when, ISO 8601 in UTC, to the second.
-    """
+    """An experiment and the cells that are finished."""
 
     plan: EvaluationPlan
-    cells: Mapping[tuple[int, int], Cell] = field(default_factory=dict)
-    compared: Mapping[int, Compared] = field(default_factory=dict)
-    version: str = __version__
+    cells: Mapping[tuple[int, int], Cell] = field(default_factory=dict)  # by data set and row
+    compared: Mapping[int, Compared] = field(default_factory=dict)  # by data set
+    version: str = __version__  # of neuralviz that made them
     begun: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The plan's ways to embed."""
         return self.plan.rows
 
     @property
     def data(self) -> tuple[DataSet, ...]:
-        """The plan's data sets."""
         return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
@@ -189,14 +164,17 @@ class Results:
 
     def table(self, data: int) -> Table:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
-        lines = []
-        for index, row in enumerate(self.rows):
-            line: dict[str, str | Word] = {"": row.label}
-            for group, words in self._words(data, index).items():
-                before = "" if group == "embeddings" else f"{group} "
-                line |= {f"{before}{head}".strip(): word for head, word in words.items()}
-            lines.append(line)
-        return make_table(lines)
+        return make_table(
+            [
+                {"": row.label}
+                | {
+                    (head if group in ("", "embeddings") else f"{group} {head}"): word
+                    for group, words in self._words(data, index).items()
+                    for head, word in words.items()
+                }
+                for index, row in enumerate(self.rows)
+            ]
+        )
 
     def tables(self, data: int) -> list[Table]:
         """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
@@ -228,7 +206,7 @@ class Results:
             _numbered_table(
                 f"{name}: shared errors (I)",
                 labels,
-                [[in_digits(value, 2) for value in line] for line in overlap.share],
+                [[_in_digits(value, 2) for value in line] for line in overlap.share],
             )
             for name, overlap in compared.overlaps.items()
         ]
@@ -242,7 +220,7 @@ class Results:
                 [[f"{count:,}" for count in counts] for counts in shown.counts.tolist()],
             )
             for _, label, measured in self.finished(data)
-            for measure, confusion in sorted(measured.confusions.items())
+            for measure, confusion in measured.confusions.items()
             for shown in [confusion.at_most()]
         ]
 
@@ -283,7 +261,7 @@ class Results:
             row, paper = self.rows[index], self.published(data, index)
             numbers = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
             for name, value in [*_flatten(numbers), *self._shares(data, index)]:
-                published = _published_value(paper, name)
+                published = paper.values.get(name) if paper else None
                 writer.writerow([
                     escape_formula(self.data[data].name), row.label, escape_formula(row.model),
                     row.precision, escape_formula(name), value, published,
@@ -323,7 +301,11 @@ class Results:
             "columns": dict(data.columns),
             "notes": list(data.notes),
             "results": self._rows_json(number),
-            "published": {key: asdict(paper) for key, paper in papers.items() if paper},
+            "published": {
+                key: {"model": paper.model, "source": paper.source, **paper.values}
+                for key, paper in papers.items()
+                if paper
+            },
         }
         if isinstance(data, ScoredData):
             record |= {"similar": data.similar, "dissimilar": data.dissimilar}
@@ -332,20 +314,26 @@ class Results:
                 "rows": [self.rows[index].key for index in compared.rows],
                 "left_out": compared.left_out,
                 "failed": dict(compared.failed),
-                **{name: _overlap_json(overlap) for name, overlap in compared.overlaps.items()},
+                **{
+                    name: {
+                        "shared": overlap.shared.tolist(),
+                        "I": [list(map(none_if_nan, line)) for line in overlap.share.tolist()],
+                    }
+                    for name, overlap in compared.overlaps.items()
+                },
             }
         return record
 
 
-def in_digits(value: float, digits: int) -> str:
-    """A number with so many digits behind the point."""
+def _in_digits(value: float, digits: int) -> str:
     return EMPTY_CELL if np.isnan(value) else number(value, f".{digits}f")
 
 
-def make_table(lines: Sequence[Line]) -> Table:
+def make_table(lines: Sequence[Mapping[str, str | Word]]) -> Table:
     """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
-    columns = [[_as_word(line.get(head, EMPTY_CELL)) for line in lines] for head in heads]
+    cells = [[line.get(head, EMPTY_CELL) for line in lines] for head in heads]
+    columns = [[Word(cell) if isinstance(cell, str) else cell for cell in each] for each in cells]
     better = [next((word.better for word in column if word.better), "") for column in columns]
     best = {
         (line, place)
@@ -354,10 +342,6 @@ def make_table(lines: Sequence[Line]) -> Table:
     }
     texts = [[word.text for word in line] for line in zip(*columns, strict=True)]
     return Table(heads, texts, better, frozenset(best))
-
-
-def _as_word(cell: str | Word) -> Word:
-    return Word(cell) if isinstance(cell, str) else cell
 
 
 def _find_best(column: Sequence[Word], better: str) -> list[int]:
@@ -382,72 +366,29 @@ def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[s
 def _words(measured: Measured) -> dict[str, dict[str, Word]]:
     """What was measured, by kind of measure and head of a column."""
     words: dict[str, dict[str, Word]] = {}
-    if measured.correlations is not None:
-        values = {NAMES[n]: getattr(measured.correlations, n) for n in COEFFICIENTS}
-        words[""] = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
-        if bounds := measured.interval("spearman"):
-            low, high = (number(bound, ".3f") for bound in bounds)
-            words[""]["Spearman, 95% interval"] = Word(f"{low} to {high}")
-    for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
-        if counted is not None:
-            words[name] = {
-                "error": Word(f"{counted.error:.2%}", counted.error, LOWER),
-                "broken": Word(f"{counted.wrong:,} of {counted.total:,}", counted.wrong, LOWER),
-                "without ties": Word(f"{counted.wrong_strict:,}", counted.wrong_strict, LOWER),
-                "same": Word(number(counted.same, ".2f")),
-                "diff": Word(number(counted.diff, ".2f")),
-            }
-    for measure in ("neighbours", "probe"):
-        if (share := measured.accuracy_of(measure)) is not None:
-            words |= _accuracy_words(share, measured.confusions.get(measure))
-    if measured.uniformity is not None:
-        words["embeddings"] = {
-            name: Word(number(value, ".3f"), value, LOWER)
-            for name in ("alignment", "uniformity")
-            if (value := getattr(measured.uniformity, name)) is not None
-        }
+    for column in COLUMNS:
+        if column.is_measured(measured):
+            value = column.find(measured) if column.better else np.nan
+            word = Word(column.write_cell(measured), value, column.better)
+            words.setdefault(column.name_group(measured), {})[column.head] = word
     for quality_map in measured.paraphrases:
         mean = finite_mean(quality_map.kendall_c)
-        word = Word(in_digits(mean, 3), mean, HIGHER)
+        word = Word(_in_digits(mean, 3), mean, HIGHER)
         words.setdefault("mean tau-c", {})[f"{quality_map.quality} varies"] = word
     return words
 
 
-def _accuracy_words(
-    share: KnnAccuracy | Probed, confusion: Confusion | None
-) -> dict[str, dict[str, Word]]:
-    """An accuracy, and the measures that count every label alike."""
-    low, high = share.interval
-    words = {
-        "accuracy": Word(f"{share.accuracy:.1%}", share.accuracy, HIGHER),
-        "95% interval": Word(f"{low:.1%} to {high:.1%}"),
-        "majority baseline": Word(f"{share.baseline:.1%}"),
-    }
-    name = "probe"
-    if isinstance(share, KnnAccuracy):
-        name = f"{share.k}-NN"
-    else:
-        words["TF-IDF baseline"] = Word(EMPTY_CELL if share.tfidf is None else f"{share.tfidf:.1%}")
-    if confusion is None:
-        return {name: words}
-    values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
-    by_label = {head: Word(f"{value:.1%}", value, HIGHER) for head, value in values.items()}
-    return {name: words, f"{name}, by label": by_label}
-
-
-def _published_line(label: str, paper: Published) -> Line:
+def _published_line(label: str, paper: Published) -> dict[str, str]:
     line = {"method": label, "model": paper.model, "paper": paper.source}
-    for name in COEFFICIENTS:
-        value = getattr(paper, name, None)
-        if value is not None:
+    for name, value in paper.values.items():
+        measure, dot, field_name = name.partition(".")
+        if not dot:
             line[NAMES[name]] = number(value, ".3f")
-    for name, counted in (("pairs", paper.pairs), ("triplets", paper.triplets)):
-        if counted is not None:
-            line[f"{name} broken"] = f"{counted.wrong:,}"
-            line[f"{name} same"] = number(counted.same, ".2f")
-            line[f"{name} diff"] = number(counted.diff, ".2f")
-            if counted.shared is not None:
-                line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"
+        elif field_name == "wrong":
+            line[f"{measure} broken"] = f"{value:,}"
+        else:
+            head = "shared with neural (I)" if field_name == "shared" else field_name
+            line[f"{measure} {head}"] = number(value, ".2f")
     return line
 
 
@@ -470,14 +411,6 @@ def _cell_json(row: Row, cell: Cell) -> dict[str, Any]:
     if cell.n_rose:
         record["loss_rose"] = cell.n_rose
     return record | ({"error": cell.error} if cell.measured is None else cell.measured.as_json())
-
-
-def _overlap_json(overlap: Overlap) -> dict[str, Any]:
-    shares = overlap.share.tolist()
-    return {
-        "shared": overlap.shared.tolist(),
-        "I": [[None if np.isnan(value) else value for value in line] for line in shares],
-    }
 
 
 def _flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
@@ -505,21 +438,13 @@ def _flatten_map(quality_map: Mapping[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-def _published_value(paper: Published | None, name: str) -> float | None:
-    if paper is None or name in COEFFICIENTS:
-        return getattr(paper, name, None)
-    measure, _, field_name = name.partition(".")
-    counted = {"pairs": paper.pairs, "triplets": paper.triplets}.get(measure)
-    return getattr(counted, field_name, None) if field_name in ("wrong", "same", "diff") else None
-
-
 RESULTS_FORMAT = RecordFormat(
     "results",
-    version=4,
+    version=5,
     classes=(
-        Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
-        EvaluationPlan, GroupedData, Grouping, KnnAccuracy, LabelledData, Measured, MeasureSettings,
-        Outvoted, Overlap, ParaphraseData, Probed, ProbingTask, QualityMap,
-        Results, Row, ScoredData, Uniformity, WorstTriplets,
+        Accuracy, Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
+        EvaluationPlan, GroupedData, Grouping, LabelledData, Measured, MeasureSettings, Outvoted,
+        Overlap, ParaphraseData, ProbingTask, QualityMap, Results, Row, ScoredData, Uniformity,
+        WorstTriplets,
     ),
 )  # fmt: skip

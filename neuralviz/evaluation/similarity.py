@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import scipy  # its parts are loaded when they are first used
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.broken import TIE
 from neuralviz.store.writing import write_pieces
@@ -21,16 +22,12 @@ MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How similar a method finds texts.
-
-    ``products`` are [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, as
-    ``zeros`` says of each text, and NaN where a text has no vector yet.
-    """
+    """How similar a method finds texts."""
 
     method: str
     texts: tuple[str, ...]
-    products: np.ndarray
-    zeros: np.ndarray
+    products: np.ndarray  # [text, text] -1 … 1; 0 with a vector of zeros, NaN where there is none
+    zeros: np.ndarray  # [text] whether its vector is one of zeros
 
     @property
     def has_vector(self) -> np.ndarray:
@@ -44,10 +41,8 @@ class Similarity:
         """
         ranks = np.full(self.products.shape, np.nan)
         i, j = pair_indices(len(self.texts))
-        values = self.products[i, j]
-        is_done = np.isfinite(values)
-        places = scipy.stats.rankdata(-values[is_done], method="min")
-        ranks[i[is_done], j[is_done]] = ranks[j[is_done], i[is_done]] = places
+        places = scipy.stats.rankdata(-self.of_pairs, method="min", nan_policy="omit")
+        ranks[i, j] = ranks[j, i] = places
         return ranks
 
     @property
@@ -69,8 +64,7 @@ class Similarity:
 def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
     """The products of [text, dim] vectors, with rows of NaN for texts that have none yet.
 
-    Raises:
-        NeuralvizError: a vector is infinite, or NaN in part.
+    Raises NeuralvizError where a vector is infinite, or NaN in part.
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     missing = np.isnan(vectors).all(axis=1)
@@ -78,13 +72,10 @@ def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Simila
         raise NeuralvizError(
             f"The embeddings by {method} contain infinite or NaN values and cannot be compared."
         )
-    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-    zeros = peak[:, 0] == 0
-    scaled = vectors / np.where(zeros[:, None], 1, peak)
-    units = scaled / np.where(zeros, 1, np.linalg.norm(scaled, axis=1))[:, None]
+    units = unit_vectors(vectors)
     products = np.clip(units @ units.T, -1, 1)
     products[missing] = products[:, missing] = np.nan
-    return Similarity(method, tuple(texts), products.astype(np.float32), zeros)
+    return Similarity(method, tuple(texts), products.astype(np.float32), (vectors == 0).all(1))
 
 
 def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
@@ -93,10 +84,7 @@ def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rank_differences(first: Similarity, second: Similarity) -> np.ndarray:
-    """[text, text] how many ranks higher ``first`` puts each pair than ``second``.
-
-    NaN on the diagonal and where either method has not done the pair.
-    """
+    """[text, text] how many ranks higher ``first`` puts each pair than ``second``, NaN for none."""
     return second.ranks - first.ranks
 
 
@@ -105,29 +93,21 @@ def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
 
     NaN with a method that finds all pairs equally similar.
     """
-    products = np.stack([s.of_pairs for s in similarities])
-    is_done = np.isfinite(products).all(axis=0)
-    ranks = np.stack([scipy.stats.rankdata(of_method[is_done]) for of_method in products])
-    constant = np.ptp(ranks, axis=1) == 0 if is_done.any() else np.ones(len(ranks), dtype=bool)
-    out = np.full((len(ranks), len(ranks)), np.nan)
-    out[np.ix_(~constant, ~constant)] = np.corrcoef(ranks[~constant])
-    return out
+    import pandas as pd
+
+    products = pd.DataFrame(dict(enumerate(s.of_pairs for s in similarities))).dropna()
+    return products.corr("spearman").to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class Disagreements:
-    """Pairs of texts, by number, those on which methods disagree most first.
-
-    ``products`` and ``ranks``, places among all pairs with 1 for the most similar, are [pair,
-    method]. ``spread`` is [pair] 0 … 1, the largest place minus the smallest, over the number of
-    pairs.
-    """
+    """Pairs of texts, by number, those on which methods disagree most first."""
 
     first: np.ndarray
     second: np.ndarray
-    products: np.ndarray
-    ranks: np.ndarray
-    spread: np.ndarray
+    products: np.ndarray  # [pair, method]
+    ranks: np.ndarray  # [pair, method] places among all pairs, 1 for the most similar
+    spread: np.ndarray  # [pair] 0 … 1 largest place minus the smallest, over the number of pairs
 
 
 def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
@@ -148,10 +128,9 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
 
 
 def order_by_cluster(similarity: Similarity) -> np.ndarray:
-    """[text] an order in which similar texts stand beside each other.
+    """[text] an order of average linkage on 1 − product, the nearest side by side.
 
-    Average linkage on 1 − product, leaves in the order that puts the nearest side by side. Texts
-    that have no vector yet come last, in their own order.
+    Texts that have no vector yet come last, in their own order.
     """
     finished = np.flatnonzero(similarity.has_vector)
     rest = np.flatnonzero(~similarity.has_vector)
@@ -185,8 +164,7 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     """[done text with a label] whether the most similar other such text has the same label.
 
     ``labels`` are [text]; an empty one is none. Where several texts are equally similar, all of
-    them have to: the order of the texts decides nothing. Empty where fewer than two such texts are
-    done.
+    them have to. Empty where fewer than two such texts are done.
     """
     is_used = similarity.has_vector & np.array([bool(label) for label in labels])
     if is_used.sum() < 2:
@@ -225,10 +203,8 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     """Write a row for every method and every pair of different texts, as of `write_pieces`.
 
     The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
-    ``rank``, as of `Similarity.ranks`.
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    ``rank``, as of `Similarity.ranks`. Raises NeuralvizError (the file cannot be written; what was
+    at ``path`` is still there).
     """
     write_pieces(path, (piece for each in similarities for piece in _product_pieces(each, ids)))
 

@@ -21,16 +21,16 @@ from neuralviz.evaluation.data import (
     with_notes,
 )
 from neuralviz.maps.filtering import TEXTS_A_LABEL
+from neuralviz.reading.cells import parse_numbers
 from neuralviz.reading.columns import TEXT_COLUMNS
-from neuralviz.reading.labelled import (
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.pairs import (
     OPTIONAL,
     ROLES,
     find_role_columns,
     find_roles,
-    parse_numbers,
     usable_rows,
 )
-from neuralviz.reading.lines import tidy
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -38,7 +38,7 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, GroupedData, Thresholds
-    from neuralviz.reading.labelled import Kind
+    from neuralviz.reading.pairs import Kind
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 
@@ -57,11 +57,8 @@ def read_data(
     """Read a table of one of the kinds.
 
     ``roles`` are columns by role, where they are not called as in `ROLES`. Rows behind ``max_rows``
-    are left out, with a note.
-
-    Raises:
-        TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
-        SettingsError: a role that there is not, or whose column there is not.
+    are left out, with a note. Raises TextError where it cannot be read, has none of the sets of
+    columns, or too few rows are whole, and SettingsError of a role or column that there is not.
     """
     table = read_table(source, max_rows=max_rows)
     return make_data(source.name, table, roles, thresholds=thresholds)
@@ -248,11 +245,9 @@ def corpus_data(
 ) -> DataSet:
     """The texts of a corpus with a label in a column, as ``kind`` of data.
 
-    Texts without a label, and those behind ``max_rows``, are left out with a note.
-
-    Raises:
-        StoreError: there is no such column, or the corpus is gone.
-        TextError: too few texts have a label.
+    Texts without a label, and those behind ``max_rows``, are left out with a note. Raises
+    StoreError (there is no such column, or the corpus is gone) or TextError (too few texts have a
+    label).
     """
     values = store.labels(corpus, column)
     if values.dtype == float:
@@ -274,11 +269,7 @@ def corpus_data(
 
 
 def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
-    """The ways to embed of which every text of a corpus has a vector, the oldest first.
-
-    Raises:
-        StoreError: the corpus is gone.
-    """
+    """The ways to embed of which every text of a corpus has a vector, the oldest first."""
     keys = np.unique(store.keys(corpus))
     specs: dict[EmbedderSpec, None] = {}
     for kept in store.vectors.embedders():

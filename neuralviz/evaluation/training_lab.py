@@ -57,13 +57,9 @@ def fill_table(
 
     ``texts`` are the corpus, with one label each, ``""`` for none, never trained on. Rows that are
     not trained are measured once. Finished cells and checkpoints are kept in ``folder``, by default
-    the user's own. Yields where it is, and every cell once it is finished or found.
-
-    Raises:
-        NeuralvizError: fewer than two different labels, none that texts share, or as of
-            `neuralviz.training.train`.
-        StoreError: a cell cannot be written.
-        Stopped: ``should_stop`` said so; the same call goes on there.
+    the user's own. Yields where it is, and every cell once it is finished or found. Raises
+    NeuralvizError (fewer than two different labels, none that texts share, or as of
+    `neuralviz.training.train`), StoreError (a cell cannot be written) or Stopped.
     """
     if len(set(filter(None, labels))) < 2:
         raise NeuralvizError("The experiment needs a column with at least two different labels.")

@@ -20,51 +20,39 @@ Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of a table; labels are not alike in one table.
-
-    A row that is not trained measures the encoder as it is before the first step. ``unseen`` leaves
-    the texts that are tested on out of the training.
-    """
+    """A row of a table; labels are not alike in one table."""
 
     label: str
     settings: TrainingSettings
-    is_trained: bool = True
-    unseen: bool = False
+    is_trained: bool = True  # else the encoder is measured as it is before the first step
+    unseen: bool = False  # whether the training leaves out the texts that are tested on
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table that is declared once; ``line`` says what it compares, and where the paper does.
+    """A table that is declared once."""
 
-    ``columns`` are what its numbers are, see `TrainingCell.numbers`. ``rows`` are made from the
-    settings that all rows share, and the number of the model's blocks.
-    """
-
-    line: str
-    columns: Columns
+    line: str  # what it compares, and where the paper does
+    columns: Columns  # what its numbers are
+    # from the settings that all rows share, and the number of the model's blocks
     rows: Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCell:
-    """What one row has reached with one seed. All accuracies are shares, 0 … 1.
-
-    Attributes:
-        seconds: that the steps took: the median of a step, times their number.
-        layers: [layer] 10-NN accuracy, each text by all others, cosine similarity.
-        epochs: the last layer's, before and after every epoch; None where it is not known, as the
-            process was killed between.
-        spaces: 10-NN accuracy of the last layer on a random tenth, whose neighbours are among the
-            rest (Table S2), by space and metric, such as ``whitened cosine``.
-    """
+    """What one row has reached with one seed. All accuracies are shares, 0 … 1."""
 
     row: str
     seed: int
     steps: int
-    seconds: float
+    seconds: float  # that the steps took: the median of a step, times their number
     diverged: bool
-    layers: tuple[float, ...]
+    layers: tuple[float, ...]  # [layer] 10-NN accuracy, each text by all others, cosine similarity
+    # the last layer's, before and after every epoch; None where it is not known, as the process
+    # was killed between
     epochs: tuple[float | None, ...]
+    # 10-NN accuracy of the last layer on a random tenth, whose neighbours are among the rest
+    # (Table S2), by space and metric, such as ``whitened cosine``
     spaces: Mapping[str, float]
 
     def numbers(self, columns: Columns) -> dict[str, float | None]:

@@ -35,16 +35,13 @@ MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 
 @dataclass(frozen=True, eq=False)
 class WorstTriplets:
-    """Broken triplets whose products are furthest from where they should be, the worst first.
+    """Broken triplets whose products are furthest from where they should be, the worst first."""
 
-    Attributes:
-        anchor, positive, negative: [triplet] rows of the vectors.
-        alike, unlike: [triplet] products of the anchor with the positive and with the negative.
-    """
-
+    # anchor, positive, negative: [triplet] rows of the vectors
     anchor: np.ndarray
     positive: np.ndarray
     negative: np.ndarray
+    # alike, unlike: [triplet] products of the anchor with the positive and with the negative
     alike: np.ndarray
     unlike: np.ndarray
 
@@ -63,16 +60,11 @@ class WorstTriplets:
 
 @dataclass(frozen=True, eq=False)
 class AnchorCounts:
-    """The triplets that vectors break, by anchor.
+    """The triplets that vectors break, by anchor."""
 
-    Attributes:
-        together: of all anchors.
-        group: [anchor] number of its group; anchors without triplets are left out.
-        wrong, total: [anchor] broken triplets, ties included, and triplets there are.
-    """
-
-    together: BrokenCount
-    group: np.ndarray
+    together: BrokenCount  # of all anchors
+    group: np.ndarray  # [anchor] number of its group; anchors without triplets are left out
+    # wrong, total: [anchor] broken triplets, ties included, and triplets there are
     wrong: np.ndarray
     total: np.ndarray
 
@@ -85,15 +77,11 @@ class AnchorCounts:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Texts in groups, from which triplets are made.
+    """Texts in groups, from which triplets are made."""
 
-    Attributes:
-        group: [text] number of its group.
-        anchor: [text] whether it is an anchor; where some are and some are not, anchors are never
-            positive or negative, as documents beside their summaries. None: every text is all.
-    """
-
-    group: np.ndarray
+    group: np.ndarray  # [text] number of its group
+    # [text] whether it is an anchor; where some are and some are not, anchors are never positive
+    # or negative, as documents beside their summaries. None: every text is all
     anchor: np.ndarray | None = None
 
     @property
@@ -121,12 +109,8 @@ class Grouping:
     def check(self, max_products: int = MAX_PRODUCTS) -> None:
         """Find out whether there are triplets, and not too many.
 
-        Args:
-            max_products: of anchors with texts.
-
-        Raises:
-            NeuralvizError: all texts are of one group, every group has one text only, or there are
-                too many texts.
+        ``max_products``: of anchors with texts. Raises NeuralvizError (all texts are of one group,
+        every group has one text only, or there are too many texts).
         """
         if len(self.anchors) * len(self.candidates) > max_products:
             raise NeuralvizError(
@@ -157,17 +141,10 @@ def count_triplets(
 ) -> BrokenCount:
     """Count the triplets (A, B, C) with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 
-    A is every anchor, B every other text of its group, C every text of another group.
-
-    Args:
-        vectors: [text, dim] of any length.
-        grouping: of the same texts.
-        should_stop: asked before every block of anchors.
-        block: products that are in memory at once, unless one anchor has more.
-
-    Raises:
-        NeuralvizError: there are no triplets, or too many; or a vector is not finite.
-        Stopped: ``should_stop`` said so.
+    A is every anchor, B every other text of its group, C every text of another group. ``vectors``:
+    [text, dim] of any length. ``grouping``: of the same texts. ``block``: products that are in
+    memory at once, unless one anchor has more. Raises NeuralvizError (there are no triplets, or too
+    many; or a vector is not finite) or Stopped.
     """
     return count_by_anchor(vectors, grouping, should_stop=should_stop, block=block).together
 
@@ -181,8 +158,7 @@ def count_by_anchor(
 ) -> AnchorCounts:
     """As `count_triplets`, with the counts of each anchor.
 
-    Raises:
-        NeuralvizError, Stopped: as of `count_triplets`.
+    Raises NeuralvizError, Stopped (as of `count_triplets`).
     """
     grouping.check()
     strict = 0
@@ -216,15 +192,9 @@ def shared_triplets(
 ) -> Overlap:
     """How many triplets each two methods break both (Eq. 3).
 
-    No more than one anchor's triplets are looked at at a time.
-
-    Args:
-        vectors: by method [text, dim].
-        max_compared: triplets, at most.
-        grouping, should_stop, block: as of `count_triplets`.
-
-    Raises:
-        NeuralvizError, Stopped: as of `count_triplets`; or there are too many to be compared.
+    No more than one anchor's triplets are looked at at a time. ``vectors``: by method [text, dim].
+    ``max_compared``: triplets, at most. ``grouping``, ``block``: as of `count_triplets`. Raises
+    NeuralvizError, Stopped (as of `count_triplets`; or there are too many to be compared).
     """
     grouping.check()
     total = grouping.n_triplets
@@ -250,15 +220,10 @@ def worst_triplets(
 
     An anchor's worst triplet has the positive that is furthest and the negative that is nearest. A
     negative that is the anchor's own text, or the positive's, tells nothing of the vectors and is
-    passed over, though it counts as broken.
-
-    Args:
-        vectors, grouping, should_stop, block: as of `count_triplets`.
-        texts: [text] a number for each, the same for the same text.
-        n: fewer where fewer anchors have a broken triplet.
-
-    Raises:
-        NeuralvizError, Stopped: as of `count_triplets`.
+    passed over, though it counts as broken. ``vectors``, ``grouping``, ``block``: as of
+    `count_triplets`. ``texts``: [text] a number for each, the same for the same text. ``n``: fewer
+    where fewer anchors have a broken triplet. Raises NeuralvizError, Stopped (as of
+    `count_triplets`).
     """
     grouping.check()
     broken: list[tuple[int, int, int]] = []

@@ -15,6 +15,7 @@ from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_lead,
     rank_methods,
+    ranks_away,
     yardsticks_of,
 )
 from neuralviz.headlines import (
@@ -31,12 +32,17 @@ from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation import events as numbers
+    from neuralviz.evaluation.columns import Yardstick
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")
+_BROKEN = {
+    "pairs": ("the dissimilar pair is rated as more similar in", "comparison"),
+    "triplets": ("the text of another group is nearer in", "triplet"),
+}
+FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
 
@@ -128,23 +134,18 @@ def _describe_measured(
     data: DataSet, measured: numbers.Measured, yardstick: Yardstick, quote: Name
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
-    noun = _label_noun(data, quote)
+    noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
     chance = yardstick.write(yardstick.chance(measured))
-    if (share := measured.accuracy_of(yardstick.measure)) is not None:
+    if yardstick.measure in _BY_LABELS:
         question = data.question if isinstance(data, LabelledData) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"
-        if measured.neighbours is not None and yardstick.measure == "neighbours":
-            clause = f"{voters(measured.neighbours.k)} for the right {noun} of"
+        if result.k:
+            clause = f"{voters(result.k)} for the right {noun} of"
         guessing = f"always guessing the most frequent {noun} reaches {chance}"
-        return Measured(clause, many(share.n, "text"), "of", True, guessing)
-    guessing = f"chance is {chance}"
-    if yardstick.measure == "pairs" and measured.pairs is not None:
-        sample = many(measured.pairs.total, "comparison")
-        clause = "the dissimilar pair is rated as more similar in"
-        return Measured(clause, sample, "of", True, guessing)
-    if yardstick.measure == "triplets" and measured.triplets is not None:
-        sample = many(measured.triplets.total, "triplet")
-        return Measured("the text of another group is nearer in", sample, "of", True, guessing)
+        return Measured(clause, many(result.n, "text"), "of", True, guessing)
+    if yardstick.measure in _BROKEN:
+        clause, unit = _BROKEN[yardstick.measure]
+        return Measured(clause, many(result.total, unit), "of", True, f"chance is {chance}")
     if isinstance(data, ScoredData):
         pairs = many(len(data.scores), "pair")
         return Measured(f"the {yardstick.title} with people's scores is", pairs)
@@ -205,6 +206,52 @@ def _rank_main(results: Results) -> list[RankedMethod]:
     return rank_methods(results, 0, yardsticks[0]) if yardsticks else []
 
 
+def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote: Name) -> str:
+    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
+
+    ``label`` of the method is marked up already; ``quote`` shortens and escapes a text.
+    """
+    if isinstance(data, ScoredData) and len(measured.products):
+        return _describe_worst_pair(data, measured, label, quote)
+    if worst := measured.worst_triplets:
+        anchor, positive, negative = (
+            quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
+        )
+        near, than = ("as near", "as") if worst.alike[0] == worst.unlike[0] else ("nearer", "than")
+        return f"{label} puts {anchor} {near} to {negative} {than} to {positive} of its own group."
+    for miss in measured.outvoted[:1]:
+        return (
+            f"{label} takes {quote(data.texts[miss.text])} for {quote(miss.voted)}, but it is "
+            f"{quote(miss.label)}."
+        )
+    if measured.triplets is not None and not measured.triplets.wrong:
+        return f"With {label}, no triplet comes out wrong."
+    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
+        return f"With {label}, the nearest texts vote for the right label of every text."
+    return ""
+
+
+def _describe_worst_pair(
+    data: ScoredData, measured: numbers.Measured, label: str, quote: Name
+) -> str:
+    away = ranks_away(data, measured)
+    worst = int(np.abs(away).argmax())
+    if abs(away[worst]) < FAR * len(data.scores):
+        return f"{label} puts no pair far from its place by people's scores."
+    first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
+    cosine, others = measured.products[worst], np.delete(measured.products, worst)
+    if away[worst] < 0:
+        finds = f"{label} finds {(others > cosine).mean():.0%} of the other pairs more similar"
+    else:
+        share = (others < cosine).mean()
+        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+    return (
+        f"{label} is furthest from people on {first} and {second}: they give it "
+        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
+        f"{number(float(cosine), '.2f')})."
+    )
+
+
 def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
     """How far the best method keeps similar from dissimilar texts; empty where there are none."""
     for label, measured in best_first(results, data, yardstick):
@@ -255,8 +302,7 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         places = np.unravel_index(int(np.nanargmin(share)), share.shape)
         low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
         better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
-        noun = "triplet" if measure == "triplets" else "comparison"
-        broken = many(int(overlap.shared[low, low]), noun)
+        broken = many(int(overlap.shared[low, low]), _BROKEN[measure][1])
         beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
         return (
             f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
+from neuralviz.evaluation.best_layer import reversed_median
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_results import (
@@ -48,30 +47,10 @@ def describe_layers(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
     """Which layer's cosine follows people's scores best, as a sentence, and that layer."""
-    return _describe_layers(tuple(layers.values()), is_whole) if layers else ("", None)
-
-
-@lru_cache(maxsize=8)  # the page draws it again and again
-def _describe_layers(
-    poolings: tuple[LayerCosines, ...], is_whole: bool
-) -> tuple[str, BestLayer | None]:
-    by_layer = _measure_layers(poolings)
+    if not layers:
+        return "", None
+    by_layer = {pooling: each.measured for pooling, each in layers.items()}
     return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
-
-
-@lru_cache(maxsize=8)
-def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
-    """Whether the layers say that a higher score means more different texts."""
-    return reversed_median(_measure_layers(poolings), "spearman") is not None
-
-
-def _measure_layers(poolings: tuple[LayerCosines, ...]) -> dict[str, list[MeasuredPooling]]:
-    return {
-        layers.pooling: [
-            MeasuredPooling(column, layers.scores, layers.numbers) for column in layers.cosines.T
-        ]
-        for layers in poolings
-    }
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
@@ -98,7 +77,8 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
     sentence = compare_two(measured, chosen, baseline, bounds, reason)
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
-    if seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values())):
+    by_layer = {pooling: each.measured for pooling, each in ladder.layers.items()}
+    if seem_reversed(untrained) or reversed_median(by_layer, "spearman") is not None:
         sentence += (
             "\n\nEven untrained, the model's cosine similarities run against people's scores: "
             f"their Spearman is clearly below 0. {REVERSE}"

@@ -22,7 +22,7 @@ from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
-    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.layers.words import WordGroup
@@ -32,7 +32,6 @@ LONGEST = 24  # characters of a word
 SAME_IMPORTANCE = 1e-6
 CLEARLY = 0.05  # cosines that differ by less are not told apart
 ABOUT_EQUAL = 0.1  # of the largest: changes that differ by less are about equal
-HARDLY = 0.95  # cosine above which settings hardly matter
 
 
 def describe_best_layer(
@@ -86,8 +85,6 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     """The most important words of an embedding, and the layer that changes them most."""
     if not words:
         return ""
-    if len(weights.layers) < 3:
-        return "With two layers, no word can change in jumps: all words count equally."
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
@@ -113,18 +110,6 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
     return (
         f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
         f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
-    )
-
-
-def describe_settings(result: Sensitivity) -> str:
-    """Whether other settings would change the embedding of a text."""
-    window, start = np.unravel_index(int(result.by_window.argmin()), result.by_window.shape)
-    lowest = float(result.by_window[window, start])
-    matter = "hardly matter" if lowest > HARDLY else "matter"
-    return (
-        f"For this text, the settings {matter}: the embedding with first layer "
-        f"{result.layer_starts[start]} and layer window {result.windows[window]} differs most from "
-        f"yours (cosine similarity {number(lowest, '.2f')})."
     )
 
 

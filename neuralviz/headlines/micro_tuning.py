@@ -37,12 +37,16 @@ def describe_learning(record: RunRecord, text: int) -> str:
             f"The model cannot read {name}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
-    predictions = [r.predictions for i, r in record.reports.items() if i not in record.diverged]
-    sure, sure_after, loss, loss_after = (
-        float(np.mean([getattr(prediction, moment).mean() for prediction in predictions]))
-        for moment in ("before", "after", "loss_before", "loss_after")
+    reports = [report for i, report in record.reports.items() if i not in record.diverged]
+    before, after = [r.before for r in reports], [r.after for r in reports]
+    sure, sure_after = (
+        float(np.mean([p.probability.mean() for p in predictions]))
+        for predictions in (before, after)
     )
-    n, n_done = len(record.texts), len(predictions)
+    loss, loss_after = (
+        float(np.mean([p.mean_loss for p in predictions])) for predictions in (before, after)
+    )
+    n, n_done = len(record.texts), len(reports)
     texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
     words = "words" if record.settings.predict_unmasked else "masked words"
     subject = f"this text's {words}" if n == 1 else f"the {words} of {texts}, on average"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs
-    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.layers.words import WordVariances
@@ -72,7 +72,6 @@ class FollowedText:
 
     states: TokenStates
     weights: TokenWeights
-    sensitivity: Sensitivity  # to the settings of SBERT-WK
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ class FollowText(LatestTask[FollowedText]):
         states = _token_states(self.model, self.text)
         if should_stop():
             raise Stopped
-        weights = following.token_weights(states, self.settings)
-        yield FollowedText(states, weights, following.sensitivity(states, self.settings))
+        yield FollowedText(states, following.token_weights(states, self.settings))
 
 
 @lru_cache(maxsize=TEXTS_HELD)

@@ -16,7 +16,7 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_end, note_request
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Run
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ MOST_UNFINISHED = 500  # of all owners
 MAX_SHORT = 4  # short tasks at once beside the others
 MAX_SHARED = 64  # tasks at once that share their work
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
-_GROUPS = (  # a container's memory limit and use, in control groups v2 and v1
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 
@@ -168,7 +164,6 @@ class RunQueue:
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
-        """The waiting runs in the order in which they would start."""
         n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
         turns = self._turns.copy()
         latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}
@@ -247,10 +242,9 @@ class RunQueue:
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
-    for limit, usage in _GROUPS:
-        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-            remaining = int((groups / limit).read_text()) - int((groups / usage).read_text())
-            spare = min(spare, max(remaining, 0))
+    with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+        limit, usage = (int((groups / f"memory.{end}").read_text()) for end in ("max", "current"))
+        spare = min(spare, max(limit - usage, 0))
     return spare
 
 

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from neuralviz import micro_tuning
-from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.micro_tuning.watching import WatchedEvent, go_together, watch, watch_together
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def watch_with_others(
 ) -> Generator[WatchedEvent, None, None]:
     """Micro-tune like `watch`, in one batch with texts of other runs where they fit."""
     tokens = tokenize(model, texts)
-    if not micro_tuning.go_together(model, [tokens], settings):
+    if not go_together(model, [tokens], settings):
         yield from watch(model, texts, settings, should_stop)
         return
     left = threading.Event()
@@ -95,7 +94,7 @@ def _make_batches(arrived: Iterable[_Member]) -> list[Iterator[None]]:
     return [
         _tune_batch([members[number] for number in group])
         for members in alike.values()
-        for group in micro_tuning.go_together(
+        for group in go_together(
             members[0].model, [member.texts for member in members], members[0].settings
         )
     ]
@@ -105,7 +104,7 @@ def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
     """Tune on the texts of runs, a step at a time, and put events into their inboxes."""
     end: BaseException | None = None
     try:
-        for step in micro_tuning.watch_together(
+        for step in watch_together(
             members[0].model,
             [member.texts for member in members],
             members[0].settings,

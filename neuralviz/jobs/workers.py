@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.run import Run
-    from neuralviz.jobs.task import Task
+    from neuralviz.jobs.task import Run, Task
 
     Inbox = queue.SimpleQueue[tuple[str, Any]]
 

@@ -10,23 +10,14 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.layers.geometry import TokenStates
-from neuralviz.layers.sbert_wk import (
-    gram_matrices,
-    importance,
-    layer_weights,
-    sbert_wk_pooling,
-    token_variance,
-)
-from neuralviz.layers.settings import WIDEST_WINDOW
-from neuralviz.layers.states import LayerStates, layer_states
+from neuralviz.layers.sbert_wk import gram_matrices, importance, layer_weights, token_variance
+from neuralviz.layers.states import layer_states
 from neuralviz.models.language_model import TextModel, check_model
 from neuralviz.models.tokens import check_tokenized
 
 if TYPE_CHECKING:
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TokenizedText
-
-OMEGAS = np.linspace(0.0, 1.0, 11)
 
 
 def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
@@ -80,61 +71,4 @@ def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeight
         novelty=weights.novelty.numpy(),
         combined=weights.combined.numpy(),
         importance=(token_importance / token_importance.sum()).numpy(),
-    )
-
-
-def sentence_vector(states: TokenStates, settings: SbertWkSettings) -> np.ndarray:
-    """[d_model] SBERT-WK vector of the text, or of its first chunk."""
-    vectors = torch.from_numpy(states.vectors)[:, None]
-    row = LayerStates(
-        vectors=vectors,
-        attention=torch.ones(vectors.shape[1:3], dtype=torch.bool),
-        text_of_row=torch.zeros(1, dtype=torch.long),
-        is_last=torch.ones(1, dtype=torch.bool),
-        n_prefix=states.n_prefix,
-        n_suffix=states.n_suffix,
-    )
-    sums, weights = sbert_wk_pooling(settings)(row)
-    return (sums / weights[:, None])[0].numpy()
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
-    """Cosines of a text's vector with those at other settings (SBERT-WK, Figure 3)."""
-
-    settings: SbertWkSettings  # the chosen settings
-    windows: np.ndarray  # [window] from 1 to at most 6
-    layer_starts: np.ndarray  # [layer_start] 0 … number of blocks - 1
-    by_window: np.ndarray  # [window, layer_start] cosines at the chosen omega
-    omegas: np.ndarray  # [omega] 0 … 1
-    by_omega: np.ndarray  # [omega] cosines at the chosen window and layer_start
-
-
-def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:
-    """How the sentence vector depends on ``window``, ``layer_start`` and ``omega``."""
-    n_blocks = states.n_layers - 1
-    windows = np.arange(1, min(WIDEST_WINDOW, n_blocks) + 1)
-    layer_starts = np.arange(n_blocks)
-    chosen = sentence_vector(states, settings)
-
-    def cosine(varied: SbertWkSettings) -> float:
-        vector = sentence_vector(states, varied)
-        lengths = np.linalg.norm(vector) * np.linalg.norm(chosen)
-        return float(np.clip(vector @ chosen / lengths, -1, 1)) if lengths > 0 else 0.0
-
-    return Sensitivity(
-        settings=settings,
-        windows=windows,
-        layer_starts=layer_starts,
-        by_window=np.array(
-            [
-                [
-                    cosine(replace(settings, window=int(window), layer_start=int(start)))
-                    for start in layer_starts
-                ]
-                for window in windows
-            ]
-        ),
-        omegas=OMEGAS,
-        by_omega=np.array([cosine(replace(settings, omega=float(omega))) for omega in OMEGAS]),
     )

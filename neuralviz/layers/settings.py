@@ -34,7 +34,7 @@ PARTS = {
     "last": "Mean of the last layer",
 }
 
-WIDEST_WINDOW = 6  # of the windows that are compared
+WIDEST_WINDOW = 6  # layer window that is offered
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 
 

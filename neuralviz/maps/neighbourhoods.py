@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 K = 10
-CLOSE = 0.2  # share of texts that counts as close
 ROWS = 8192  # texts counted at once
 SPACE_METRICS = ("euclidean", "cosine")
 
@@ -158,13 +157,6 @@ def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) ->
         for name, points in spaces.items()
         for metric in SPACE_METRICS
     }
-
-
-def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
-    """Whether a point is far from most of ``near``, its nearest texts by vector, on the map."""
-    distances = np.linalg.norm(points - place, axis=1)
-    n_closer = np.searchsorted(np.sort(distances), distances[near])
-    return bool(np.median(n_closer) >= max(CLOSE * len(points), 2 * K))
 
 
 def _check_k(k: int) -> None:

@@ -13,6 +13,7 @@ from neuralviz.micro_tuning.blueprints import (
     parse_blueprints,
 )
 from neuralviz.micro_tuning.events import (
+    MaskedPredictions,
     MicroTuning,
     TokenShares,
     TuningEvent,
@@ -23,8 +24,7 @@ from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.loop import micro_tune
-    from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-    from neuralviz.micro_tuning.watching import go_together, watch_together
+    from neuralviz.micro_tuning.predictions import predict_masked
 
 __all__ = [
     "DEFAULT_BLUEPRINTS",
@@ -38,22 +38,17 @@ __all__ = [
     "check_blueprints",
     "check_settings",
     "collect_result",
-    "go_together",
     "mask_inputs",
     "micro_tune",
     "neural_embeddings",
     "parse_blueprints",
     "predict_masked",
-    "watch_together",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "MaskedPredictions": "neuralviz.micro_tuning.predictions",
-        "go_together": "neuralviz.micro_tuning.watching",
         "micro_tune": "neuralviz.micro_tuning.loop",
         "predict_masked": "neuralviz.micro_tuning.predictions",
-        "watch_together": "neuralviz.micro_tuning.watching",
     },
 )

@@ -106,23 +106,22 @@ def _find_longest(text: str) -> tuple[int, int] | None:
 
 def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
     """Start and end of the learnt word; None if no word of one token was masked."""
-    text, predictions = report.text, report.predictions
+    text, before, after = report.text, report.before, report.after
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
     spelt = [text.text[slice(*span)].lower() for span in spans]
-    rise = predictions.after - predictions.before
-    n_masked = np.bincount(predictions.input)[predictions.input]
+    rise = after.probability - before.probability
+    n_masked = np.bincount(before.input)[before.input]
     ranked: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
-        positions = np.flatnonzero(predictions.token == token)
+        positions = np.flatnonzero(before.token == token)
         is_word = n_tokens[word] == 1 and not text.unknown[token]
         if not is_word or not len(positions) or not _HAS_LETTER.search(spelt[word]):
             continue
         positions = positions[n_masked[positions] == n_masked[positions].min()]
-        begins = f"“{text.tokens[token]}” "
         was_right, is_right = (
-            np.mean([words[i].startswith(begins) for i in positions]) > 0.5
-            for words in (predictions.words_before, predictions.words_after)
+            np.mean([words[i][0] == text.tokens[token] for i in positions]) > 0.5
+            for words in (before.words, after.words)
         )
         is_learnt = is_right and not was_right and spelt.count(spelt[word]) == 1
         ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))

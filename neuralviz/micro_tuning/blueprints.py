@@ -49,11 +49,9 @@ class MaskedInputs:
 
 
 def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ...]:
-    """Check (keep, mask) pairs.
+    """Check (keep, mask) pairs: 1 to 32 of positive whole numbers.
 
-    Raises:
-        SettingsError: not 1 to 32 pairs of positive whole numbers, a period over 512, or periods
-            that sum to over 2,048.
+    `SettingsError` for others, for a period over 512, or periods that sum to over 2,048.
     """
     checked = []
     for entry in blueprints:
@@ -64,22 +62,16 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
             raise SettingsError(
                 f"A blueprint must be a pair of whole numbers (keep, mask), not {entry!r}."
             )
-        keep, mask = (int(value) for value in pair)
-        if keep < 1 or mask < 1:
+        blueprint = Blueprint(*map(int, pair))
+        if min(blueprint) < 1 or blueprint.period > MAX_PERIOD:
             raise SettingsError(
-                f"The blueprint ({keep}, {mask}) must keep at least 1 token and mask at least 1."
+                f"The blueprint {blueprint} must keep at least 1 token, mask at least 1, and have "
+                f"a period of at most {MAX_PERIOD} tokens."
             )
-        if keep + mask > MAX_PERIOD:
-            raise SettingsError(
-                f"The blueprint ({keep}, {mask}) has a period of {keep + mask} tokens; the "
-                f"maximum is {MAX_PERIOD}."
-            )
-        checked.append(Blueprint(keep, mask))
-    if not checked:
-        raise SettingsError("Enter at least one blueprint, such as (2, 1).")
-    if len(checked) > MAX_BLUEPRINTS:
+        checked.append(blueprint)
+    if not 1 <= len(checked) <= MAX_BLUEPRINTS:
         raise SettingsError(
-            f"Too many blueprints ({len(checked)}); the maximum is {MAX_BLUEPRINTS}."
+            f"Enter 1 to {MAX_BLUEPRINTS} blueprints, such as (2, 1), not {len(checked)}."
         )
     n_inputs = sum(blueprint.period for blueprint in checked)
     if n_inputs > MAX_INPUTS:
@@ -93,11 +85,10 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
 def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
     """Parse ``(2,1), (1,1)`` or ``2 1; 1 1``; `SettingsError` for anything but valid blueprints."""
     body = text.strip().removeprefix("[").removesuffix("]")
-    if "(" in body or ")" in body:
-        pieces = re.findall(r"\(([^()]*)\)", body)
-        rest = re.sub(r"\([^()]*\)", "", body)
-    else:
-        pieces, rest = [piece for piece in re.split(r"[;\n]", body) if piece.strip()], ""
+    has_brackets = "(" in body or ")" in body
+    pattern = r"\(([^()]*)\)" if has_brackets else r"([^;\n]*[^\s;][^;\n]*)"
+    pieces = re.findall(pattern, body)
+    pieces += re.findall(r"[^\s,;]+", re.sub(pattern, "", body))  # what is no blueprint
     pairs = []
     for piece in pieces:
         numbers = re.fullmatch(r"\s*([+-]?\d{1,20})\s*(?:,|\s)\s*([+-]?\d{1,20})\s*", piece)
@@ -106,10 +97,6 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
                 f"“{piece.strip()[:40]}” is not a blueprint. Write pairs such as (2, 1), (1, 3)."
             )
         pairs.append((int(numbers[1]), int(numbers[2])))
-    if rest.strip(" ,;\n\t"):
-        raise SettingsError(
-            f"“{rest.strip(' ,;')[:40]}” is not a blueprint. Write pairs such as (2, 1), (1, 3)."
-        )
     return check_blueprints(pairs)
 
 
@@ -118,25 +105,21 @@ def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInp
 
     For a blueprint (k, m) of period P = k + m and each shift s in 0 … min(P, n_tokens) - 1, token j
     is masked where (j - s) mod P >= k (neural paper, Figure 10). Inputs that mask nothing are
-    dropped. A single-token chunk, which this would never mask, gets all P shifts.
-
-    Raises:
-        SettingsError: as `check_blueprints`, or ``n_tokens`` is below 1.
+    dropped. A single-token chunk, which this would never mask, gets all P shifts. `SettingsError`
+    as from `check_blueprints`, or without a token.
     """
     blueprints = check_blueprints(blueprints)
     if n_tokens < 1:
         raise SettingsError("A text needs at least one token.")
     position = np.arange(n_tokens)
-    rows, indices, shifts = [], [], []
+    inputs = []
     for index, blueprint in enumerate(blueprints):
         n_shifts = blueprint.period if n_tokens == 1 else min(blueprint.period, n_tokens)
         shift = np.arange(n_shifts)
         masked = (position[None, :] - shift[:, None]) % blueprint.period >= blueprint.keep
-        has_mask = masked.any(axis=1)
-        rows.append(masked[has_mask])
-        shifts.append(shift[has_mask])
-        indices.append(np.full(int(has_mask.sum()), index))
-    return MaskedInputs(np.concatenate(rows), np.concatenate(indices), np.concatenate(shifts))
+        shift = shift[masked.any(axis=1)]
+        inputs.append((masked[shift], np.full(len(shift), index), shift))
+    return MaskedInputs(*map(np.concatenate, zip(*inputs, strict=True)))
 
 
 def unmasked_inputs(n_tokens: int) -> np.ndarray:

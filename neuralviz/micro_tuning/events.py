@@ -119,17 +119,32 @@ class TuningEvent:
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predictions at a text's masked positions, before and after tuning."""
+class MaskedPredictions:
+    """Predictions at a text's masked positions, ordered by input, then token."""
 
-    input: np.ndarray  # [position] index of the masked input
+    input: np.ndarray  # [position] index of the masked input, over all chunks
     token: np.ndarray  # [position] index of the masked token in the text
-    before: np.ndarray  # [position] probability of the masked token, before tuning
-    after: np.ndarray  # [position] and after it
-    loss_before: np.ndarray  # [position] cross entropy in nats
-    loss_after: np.ndarray  # [position] cross entropy in nats
-    words_before: tuple[str, ...]  # [position] the likeliest tokens with their probabilities
-    words_after: tuple[str, ...]  # [position] the likeliest tokens with their probabilities
+    probability: np.ndarray  # [position] of the masked token, 0 … 1
+    loss: np.ndarray  # [position] cross entropy in nats
+    words: tuple[tuple[str, ...], ...]  # [position, top] the likeliest tokens, likeliest first
+    shares: np.ndarray  # [position, top] their probabilities
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean cross entropy in nats; over all of a text's positions, what tuning minimises."""
+        return float(self.loss.mean())
+
+    @property
+    def top_words(self) -> list[str]:
+        """[position] such as ``“word” 61%, “other” 12%``."""
+        pairs = zip(self.words, self.shares, strict=True)
+        return [
+            ", ".join(f"“{word}” {share:.0%}" for word, share in zip(words, shares, strict=True))
+            for words, shares in pairs
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +155,8 @@ class TextReport:
     text: TokenizedText
     shares: np.ndarray | None  # [token] shares of the delta; None if not followed
     decay_share: float  # weight decay's share; all shares sum to 1
-    predictions: Predictions  # of up to 4,000 masked positions
+    before: MaskedPredictions  # of up to 4,000 masked positions, before tuning
+    after: MaskedPredictions  # and after it
     loss_after: float | None  # in nats; None if some positions were not predicted
 
 

@@ -203,16 +203,16 @@ class PreparedInputs:
 
     def __iter__(self) -> Iterator[Prepared]:
         for number, inputs in enumerate(self._groups):
-            yield self._kept[number] if number in self._kept else self._prepare(number, inputs)
-
-    def _prepare(self, number: int, inputs: Sequence[MaskedInput]) -> Prepared:
-        piece = pack_inputs(self._model, inputs)
-        prepared = Prepared(piece, self._run_frozen_part(piece), self._tail_of(piece))
-        size = self._size_of(prepared)
-        if self._bytes + size <= KEPT_BYTES:
-            self._bytes += size
-            self._kept[number] = prepared
-        return prepared
+            if number in self._kept:
+                yield self._kept[number]
+                continue
+            piece = pack_inputs(self._model, inputs)
+            prepared = Prepared(piece, self._run_frozen_part(piece), self._tail_of(piece))
+            size = self._size_of(prepared)
+            if self._bytes + size <= KEPT_BYTES:
+                self._bytes += size
+                self._kept[number] = prepared
+            yield prepared
 
     def _run_frozen_part(self, piece: Piece) -> Tensor | None:
         positions: tuple[Tensor, ...] = ()
@@ -223,14 +223,13 @@ class PreparedInputs:
         return None if frozen_output is None else frozen_output.float()
 
     def _tail_of(self, piece: Piece) -> FrozenTail | None:
-        settings = self._settings
-        n_words = len(self._output.weight)
-        if not settings.is_fast or self._network.output_bias_name is not None:
-            return None  # a text's own output bias moves every word
-        if settings.learning_rate > FASTEST_RATE:
-            return None
-        dtype = self._output.weight.dtype
-        if count_candidates(n_words, settings.tolerance, dtype) == n_words:
+        settings, weight = self._settings, self._output.weight
+        if (
+            not settings.is_fast
+            or self._network.output_bias_name is not None  # its own for a text moves every word
+            or settings.learning_rate > FASTEST_RATE
+            or count_candidates(len(weight), settings.tolerance, weight.dtype) == len(weight)
+        ):
             return None
         return FrozenTail(
             self._output,

@@ -48,20 +48,16 @@ def learn_by_epoch(
     epochs: Iterable[int],
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
-    """`learn`, with the results after each of ``epochs``, equal bit for bit to those of shorter
-    runs.
+    """`learn`, with the results after each of ``epochs``, bit for bit those of shorter runs.
 
-    Raises:
-        SettingsError: an epoch is outside the run, or is not the last of a fast run.
-        Stopped: ``should_stop`` returned true.
+    `SettingsError` if an epoch is outside the run, or is not the last of a fast run.
     """
     by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
     for epoch in by_epoch:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
             raise SettingsError(
                 f"A run of {many(settings.epochs, 'epoch')} with precision {settings.precision} "
-                "gives no result for "
-                f"{many(epoch, 'epoch')}."
+                f"gives no result for {many(epoch, 'epoch')}."
             )
     for batch in batches(model, texts, settings):
         run = TuningRun(model, batch, settings, should_stop=should_stop)
@@ -98,8 +94,7 @@ def loss_gradients(
 ) -> tuple[np.ndarray, ...]:
     """Per layer, the [text, dim] gradient of each text's exact micro-tuning loss. Tunes nothing.
 
-    Raises `ModelError` if these layers cannot be tuned, and `Stopped` if ``should_stop`` returns
-    true.
+    `ModelError` if these layers cannot be tuned, `Stopped` if ``should_stop`` returns true.
     """
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from neuralviz.micro_tuning.blanks import (
     split_at_blanks,
 )
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
+from neuralviz.micro_tuning.events import MaskedPredictions
 from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.probe import per_text_network
@@ -33,28 +33,6 @@ if TYPE_CHECKING:
     from neuralviz.models.tokens import TokenizedText
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedPredictions:
-    """Predictions at a text's masked positions, ordered by input, then token."""
-
-    # [position] index of the input over all chunks, in the order of `mask_inputs`
-    input: np.ndarray
-    token: np.ndarray  # [position] index of the masked token in the text
-    label: np.ndarray  # [position] its vocabulary id
-    probability: np.ndarray  # [position] of the label, 0 … 1
-    loss: np.ndarray  # [position] cross entropy in nats
-    top_ids: np.ndarray  # [position, top] the likeliest vocabulary ids, likeliest first
-    top_probabilities: np.ndarray  # [position, top] their probabilities
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    @property
-    def mean_loss(self) -> float:
-        """Mean cross entropy in nats; over all of a text's positions, what tuning minimises."""
-        return float(self.loss.mean())
-
-
 @torch.no_grad()
 def predict_masked(
     model: LanguageModel,
@@ -68,11 +46,9 @@ def predict_masked(
     """Predict a text's masked positions, once for each entry of ``all_deltas``.
 
     An entry holds one [dim] delta per layer; None is the pretrained model. ``top`` tokens are kept
-    per position, and at most ``at_most`` positions.
-
-    Raises:
-        SettingsError: deltas do not fit the layers, or ``top`` is not in 1 … vocabulary size.
-        Stopped: ``should_stop``, checked before every pass, returned true.
+    per position, and at most ``at_most`` positions. Raises `SettingsError` if deltas do not fit the
+    layers or ``top`` the vocabulary, and `Stopped` if ``should_stop``, asked before every pass,
+    returns true.
     """
     _check_top(model, top)
     network = per_text_network(model, settings.layers)
@@ -89,10 +65,8 @@ def predict_masked(
             if should_stop():
                 raise Stopped
             predicted = _predict(network, piece, frozen_output, tuned, top)
-            columns.append(
-                (piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted)
-            )
-    return [_join_in_order(part, at_most) for part in parts]
+            columns.append((piece.input_of_row[piece.row], piece.token_of, *predicted))
+    return [_join_in_order(model, part, at_most) for part in parts]
 
 
 def _check_top(model: LanguageModel, top: int) -> None:
@@ -102,10 +76,14 @@ def _check_top(model: LanguageModel, top: int) -> None:
         )
 
 
-def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
+def _join_in_order(
+    model: LanguageModel, parts: Sequence[tuple[Tensor, ...]], at_most: int | None
+) -> MaskedPredictions:
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:at_most]
-    return MaskedPredictions(*(column[order] for column in columns))
+    inputs, tokens, probabilities, losses, ids, shares = (column[order] for column in columns)
+    words = tuple(tuple(model.tokenizer.convert_ids_to_tokens(row)) for row in ids.tolist())
+    return MaskedPredictions(inputs, tokens, probabilities, losses, words, shares)
 
 
 def _tuned_values(
@@ -185,12 +163,9 @@ def fill_blanks(
     >>> fill_blanks(model, "She sat on the ___.", [(1.0, delta)])
 
     Deltas are multiplied by their scale, -2 … 2, and summed. Each blank gets ``top`` tokens.
-
-    Raises:
-        TextError: there is no blank, there are too many, or the sentence exceeds the window.
-        SettingsError: there is no delta, one is not finite or of another model or other layers, or
-            a scale or ``top`` is out of range.
-        ModelError: the architecture does not allow these layers to be tuned.
+    Raises `TextError` for no or too many blanks or a sentence beyond the window, `SettingsError`
+    for deltas, scales or a ``top`` that cannot be used, `ModelError` for layers that cannot be
+    tuned.
     """
     _check_top(model, top)
     masked = _mask_blanks(model, sentence)

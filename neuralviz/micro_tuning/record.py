@@ -11,7 +11,7 @@ import numpy as np
 from neuralviz.arrays import RecordFormat
 from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.events import Predictions, TextReport, neural_embeddings
+from neuralviz.micro_tuning.events import MaskedPredictions, TextReport, neural_embeddings
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 HISTORY_BYTES = 1 << 26  # for deltas of every epoch; other texts keep only the latest
 RECORD_FORMAT = RecordFormat(
-    "a run", version=1, classes=(Blueprint, Predictions, TextReport, TokenizedText, TuningSettings)
+    "a run",
+    version=2,
+    classes=(Blueprint, MaskedPredictions, TextReport, TokenizedText, TuningSettings),
 )
 
 

@@ -104,8 +104,7 @@ def check_settings(
 ) -> TuningSettings:
     """Check ``settings``, by default the paper's, with ``options`` replacing single values.
 
-    Raises `SettingsError` for a missing layer or invalid value, and `TypeError` for an unknown
-    option.
+    `SettingsError` for a missing layer or invalid value, `TypeError` for an unknown option.
     """
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
         raise TypeError(f"Unknown setting: {', '.join(sorted(unknown))}.")
@@ -152,12 +151,9 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
     """Raise `SettingsError` if a number is out of range."""
     is_whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
     if not is_whole or not 1 <= epochs <= MAX_EPOCHS:
-        sentence = (
-            f"The number of epochs must be a whole number from 1 to {MAX_EPOCHS}, not {epochs!r}"
+        raise SettingsError(
+            f"The number of epochs must be a whole number from 1 to {MAX_EPOCHS}, not {epochs!r}."
         )
-        if is_whole and epochs < 1:
-            sentence += ". Without at least one epoch, no weight changes, so there is no embedding"
-        raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise SettingsError(f"The {name} must be a number, not {value!r}.")
@@ -171,13 +167,10 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
 
 def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
     """Number of masked positions over all inputs and chunks."""
-    total = 0
-    for chunk in text.chunks:
-        n = chunk.stop - chunk.start
-        total += n if settings.predict_unmasked else int(
-            mask_inputs(n, settings.blueprints).masked.sum()
-        )  # fmt: skip
-    return total
+    if settings.predict_unmasked:
+        return len(text)
+    sizes = [chunk.stop - chunk.start for chunk in text.chunks]
+    return sum(int(mask_inputs(size, settings.blueprints).masked.sum()) for size in sizes)
 
 
 def followed_values(

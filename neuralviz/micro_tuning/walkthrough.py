@@ -9,10 +9,10 @@ import numpy as np
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
-from neuralviz.micro_tuning.events import MicroTuning, collect_result
+from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
 from neuralviz.micro_tuning.learning import loss_gradients
 from neuralviz.micro_tuning.loop import micro_tune
-from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
+from neuralviz.micro_tuning.predictions import predict_masked
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ class Walkthrough:
     inputs: MaskedInputs  # masked inputs of the first text
     before: MaskedPredictions  # predictions at its masked positions
     after: MaskedPredictions
-    words_before: tuple[tuple[str, ...], ...]  # [position][top] likeliest tokens
-    words_after: tuple[tuple[str, ...], ...]
     weights: tuple[np.ndarray, ...]  # per layer, [dim] pretrained
     gradients: tuple[np.ndarray, ...]  # per layer, [dim] of the first step
     deltas: tuple[np.ndarray, ...]  # per layer, [epoch, text, dim]
@@ -98,11 +96,9 @@ def walk_through(
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune with default settings and keep every number; the other texts are compared with the
-    first.
+    """Micro-tune with default settings and keep every number; texts are compared with the first.
 
-    Raises `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop``
-    returns true.
+    `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop`` says so.
     """
     for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > MAX_TOKENS:
@@ -125,17 +121,7 @@ def walk_through(
         inputs=mask_inputs(len(text), settings.blueprints),
         before=before,
         after=after,
-        words_before=_spell_top_tokens(model, before),
-        words_after=_spell_top_tokens(model, after),
         weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
         gradients=tuple(layer[0] for layer in loss_gradients(model, [text], settings, should_stop)),
         deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
-    )
-
-
-def _spell_top_tokens(
-    model: LanguageModel, predictions: MaskedPredictions
-) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(model.tokenizer.convert_ids_to_tokens(ids)) for ids in predictions.top_ids.tolist()
     )

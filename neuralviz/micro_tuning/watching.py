@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import Stopped, never
-from neuralviz.micro_tuning.events import MicroTuning, Predictions, TextReport, TuningEvent
+from neuralviz.micro_tuning.events import MicroTuning, TextReport, TuningEvent
 from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.predictions import MaskedPredictions
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
 
@@ -48,9 +47,7 @@ def watch(
 ) -> Iterator[WatchedEvent]:
     """Micro-tune batch by batch, with deltas, token shares where affordable, and a report per text.
 
-    Raises:
-        SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, checked before every pass, returned true.
+    `Stopped` if ``should_stop``, asked before every pass, returns true.
     """
     first = 0
     for batch in batches(model, tokenize(model, texts), settings):
@@ -95,11 +92,7 @@ def can_follow(
 
 
 def report_on(
-    model: LanguageModel,
-    result: MicroTuning,
-    i: int,
-    index: int,
-    should_stop: ShouldStop = never,
+    model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
 ) -> TextReport:
     """Report on text ``i`` of a batch, numbered ``index`` in the run."""
     from neuralviz.micro_tuning.predictions import predict_masked
@@ -107,46 +100,18 @@ def report_on(
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
     before, after = predict_masked(
-        model, text, settings, [None, deltas], at_most=MAX_PREDICTED, should_stop=should_stop
+        model, text, settings, [None, deltas], 3, at_most=MAX_PREDICTED, should_stop=should_stop
     )
     shares = result.shares[i] if result.shares else None
+    is_whole = len(after) == count_masked(text, settings)
     return TextReport(
         index=index,
         text=text,
         shares=None if shares is None else shares.token_shares(),
         decay_share=0.0 if shares is None else shares.decay_share(),
-        predictions=Predictions(
-            input=before.input,
-            token=before.token,
-            before=before.probability,
-            after=after.probability,
-            loss_before=before.loss,
-            loss_after=after.loss,
-            words_before=_spell_top_words(model, before),
-            words_after=_spell_top_words(model, after),
-        ),
-        loss_after=compute_loss(after, text, settings),
-    )
-
-
-def compute_loss(
-    predictions: MaskedPredictions, text: TokenizedText, settings: TuningSettings
-) -> float | None:
-    """The micro-tuning loss in nats; None unless all masked positions were predicted."""
-    return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
-
-
-def _spell_top_words(
-    model: LanguageModel, predictions: MaskedPredictions, top: int = 3
-) -> tuple[str, ...]:
-    """[position] strings such as ``“word” 61%, “other” 12%``."""
-    words = model.tokenizer.convert_ids_to_tokens
-    return tuple(
-        ", ".join(
-            f"“{word}” {share:.0%}"
-            for word, share in zip(words(ids[:top].tolist()), shares[:top], strict=True)
-        )
-        for ids, shares in zip(predictions.top_ids, predictions.top_probabilities, strict=True)
+        before=before,
+        after=after,
+        loss_after=after.mean_loss if is_whole else None,
     )
 
 

@@ -92,6 +92,9 @@ class ModelFiles:
     def unreadable(self, file: str) -> ModelError:
         return ModelError(f"Could not read the {file} of {self.model_id}.")
 
+    def error(self, problem: str) -> ModelError:
+        return ModelError(f"{self.model_id} {problem}")
+
     @cached_property
     def config(self) -> dict[str, Any]:
         config: dict[str, Any] = self.read("config.json")
@@ -162,52 +165,46 @@ def check_files(files: ModelFiles) -> None:
     for part in files.parts:
         _check_weights(part)
         _check_tokenizer(part)
-        _check_lengths(part)
 
 
 def check_modules(files: ModelFiles) -> None:
-    """Refuse what is not of sentence-transformers, or lacks a module's settings or weights."""
+    """Refuse what is not of sentence-transformers, or lacks a module's settings."""
     if not files.modules:
-        raise ModelError(
-            f"{files.model_id} is not a sentence-transformers model: modules.json is missing. The "
-            "methods mean, cls, sep, last and sbert-wk work with any encoder."
+        raise files.error(
+            "is not a sentence-transformers model: modules.json is missing. The methods mean, cls, "
+            "sep, last and sbert-wk work with any encoder."
         )
     for module in files.modules:
         settings = module.files.folder / "config.json"
         if module.name in _WITH_SETTINGS and not settings.is_file():
             name = settings.relative_to(files.folder).as_posix()
-            raise ModelError(f"{files.model_id} is incomplete: {name} is missing.")
-    if files.transformers and not any(files.folder.rglob("*.safetensors")):
-        names = [path.name for path in files.folder.rglob("*")]
-        raise describe_missing_weights(files.model_id, names)
+            raise files.error(f"is incomplete: {name} is missing.")
 
 
 def find_transformer(files: ModelFiles) -> ModelFiles:
     """Files of a model's transformer, perhaps in a subfolder; `ModelError` for none or several."""
-    model_id = files.model_id
-    if files.modules:
-        first = files.modules[0]
-        if first.is_router or first.name in _TABLES:
-            contents = (
-                f"sends texts to different encoders ({first.name}), so it has no single transformer"
-                if first.is_router
-                else f"is a table of token embeddings without a transformer ({first.name})"
-            )
-            raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
-        if first.name in _TRANSFORMERS:
-            files = first.files
+    first = files.modules[0] if files.modules else None
+    if first and (first.is_router or first.name in _TABLES):
+        contents = "is a table of token embeddings without a transformer"
+        if first.is_router:
+            contents = "sends texts to different encoders"
+        raise files.error(
+            f"{contents} ({first.name}). Use it with the method sentence-transformer."
+        )
+    if first and first.name in _TRANSFORMERS:
+        files = first.files
     kind = str(files.config.get("model_type"))[:40]
     if kind == "model2vec":
-        raise ModelError(
-            f"{model_id} is a table of token embeddings without a transformer (model2vec). Save it "
-            "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
-            "method sentence-transformer."
+        raise files.error(
+            "is a table of token embeddings without a transformer (model2vec). Save it with "
+            "sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the method "
+            "sentence-transformer."
         )
     if keys := {"vision_config", "audio_config", "image_config"} & files.config.keys():
         senses = "sounds" if "audio_config" in keys else "pictures"
-        raise ModelError(
-            f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
-            "of texts alone, or the method sentence-transformer if it was saved by that library."
+        raise files.error(
+            f"({kind}) reads {senses} and texts, by networks of their own. Use a model of texts "
+            "alone, or the method sentence-transformer if it was saved by that library."
         )
     return files
 
@@ -232,11 +229,9 @@ def _check_kind(files: ModelFiles) -> None:
             or other_signs.get(package)
         )
         if name:
-            raise ModelError(f"{files.model_id} is {description.format(_tail(name))}")
+            raise files.error(f"is {description.format(_tail(name))}")
     if kind != "SentenceTransformer":
-        raise ModelError(
-            f"{files.model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."
-        )
+        raise files.error(f"is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder.")
 
 
 def _find_first(names: Iterable[str], pattern: str) -> str | None:
@@ -259,29 +254,28 @@ def _find_token_projection(modules: list[Module]) -> str:
 
 
 def _check_code(files: ModelFiles) -> None:
-    model_id = files.model_id
     foreign = [module.path for module in files.modules if not module.path.startswith(_LIBRARY)]
     unknown = []
     for module in files.modules:
-        if module.name == "Dense":
-            activation = str(module.files.config.get("activation_function", "torch."))
-            foreign += [activation] * (not activation.startswith("torch."))
+        activation = str(module.files.config.get("activation_function", "torch."))
+        if module.name == "Dense" and not activation.startswith("torch."):
+            foreign.append(activation)
     for part in files.parts:
         foreign += _custom_classes(part.config.get("auto_map"), part.config.get("architectures"))
         unknown += _list_unknown_classes(part)
         for file in ("tokenizer_config.json", "processor_config.json"):
             foreign += _custom_classes(part.read(file).get("auto_map"), None)
     if foreign:
-        raise ModelError(
-            f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
-            "model of a class that `transformers` has."
+        raise files.error(
+            f"needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a model of a "
+            "class that `transformers` has."
         )
     if unknown:
-        raise ModelError(
-            f"{model_id} was saved from a class that `transformers` does not have "
-            f"({unknown[0][:60]}), so what it computes is not known. If it only pools the vectors "
-            "of a transformer, put that one's class, such as BertModel, in its place in the "
-            "“architectures” of config.json."
+        raise files.error(
+            f"was saved from a class that `transformers` does not have ({unknown[0][:60]}), so "
+            "what it computes is not known. If it only pools the vectors of a transformer, put "
+            "that one's class, such as BertModel, in its place in the “architectures” of "
+            "config.json."
         )
 
 
@@ -332,38 +326,24 @@ def _find_family(kind: Any) -> str:
 
 
 def _check_tokenizer(files: ModelFiles) -> None:
-    pieces = [path for path in files.folder.glob("*.model") if _is_sentencepiece(path)]
-    has_json = (files.folder / "tokenizer.json").is_file()
-    if not has_json and pieces and find_spec("sentencepiece") is None:
-        raise ModelError(
-            f"The tokenizer of {files.model_id} is a SentencePiece model ({pieces[0].name}) "
-            "without tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or "
-            "use a model that has tokenizer.json."
-        )
-
-
-def _check_lengths(files: ModelFiles) -> None:
-    """Refuse a maximum length that is not a number; the libraries accept anything."""
-    keys = {path.name: "max_seq_length" for path in files.folder.glob("sentence_*_config.json")}
-    for file, key in {"tokenizer_config.json": "model_max_length", **keys}.items():
-        value = files.read(file).get(key)
-        if value is not None and not isinstance(value, int | float):
-            raise ModelError(
-                f"The {key} in the {file} of {files.model_id} must be a number, not {value!r:.40}."
+    if (files.folder / "tokenizer.json").is_file() or find_spec("sentencepiece"):
+        return
+    for path in files.folder.glob("*.model"):
+        with path.open("rb") as file:
+            is_sentencepiece = file.read(1) == b"\n"  # begins with a piece of the vocabulary
+        if is_sentencepiece:
+            raise files.error(
+                f"has a SentencePiece model ({path.name}) but no tokenizer.json. Install "
+                "sentencepiece with `pip install sentencepiece`, or use a model that has "
+                "tokenizer.json."
             )
-
-
-def _is_sentencepiece(path: Path) -> bool:
-    """Whether a file starts as SentencePiece models do, with a piece of the vocabulary."""
-    with path.open("rb") as file:
-        return file.read(1) == b"\n"
 
 
 def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
     """The error for a model without safetensors among its files, given as paths."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
-        return _describe_adapter(model_id, {}, has_weights=False)
+        return _describe_adapter(model_id)
     others = [path for path in paths if path.suffix in _FORMATS]
     only = f", only {_FORMATS[others[0].suffix]} ones ({others[0].name})" if others else ""
     return ModelError(
@@ -377,7 +357,10 @@ def check_unused(
 ) -> None:
     """Refuse unloaded weights of blocks, or of heads on texts; heads on tokens may be left out."""
     names = sorted(info["unexpected_keys"])
-    if not _makes_vector(network, info):
+    loaded = network.state_dict().keys() - set(info["missing_keys"])
+    classes = map(str, network.config.architectures or ())
+    is_of_tokens = any(name.endswith("ForTokenClassification") for name in classes)
+    if is_of_tokens or not any(map(_MAKES_VECTOR.search, [*names, *loaded])):
         names = [name for name in names if not _TAGS.fullmatch(name)]
     for heads, product, kind in (
         (_SCORES, "scores or classes", "a cross-encoder or a classifier"),
@@ -397,102 +380,91 @@ def check_unused(
         )
 
 
-def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -> bool:
-    if any(
-        str(name).endswith("ForTokenClassification") for name in network.config.architectures or ()
-    ):
-        return False
-    loaded = network.state_dict().keys() - set(info["missing_keys"])
-    return any(map(_MAKES_VECTOR.search, [*info["unexpected_keys"], *loaded]))
-
-
 def _check_pointers(files: ModelFiles) -> None:
     """Refuse Git LFS pointers that a clone without Git LFS left in place of files."""
     for file in sorted(path for path in files.folder.iterdir() if path.suffix in _READ):
         if file.is_file() and file.stat().st_size < 1024 and file.read_bytes().startswith(_POINTER):
-            raise ModelError(
-                f"{file.name} of {files.model_id} is only a Git LFS pointer. Run `git lfs pull` in "
-                "its folder."
+            raise files.error(
+                f"has only a Git LFS pointer in {file.name}. Run `git lfs pull` in its folder."
             )
 
 
 def _check_adapter(files: ModelFiles) -> None:
     if not any((files.folder / name).is_file() for name in _ADAPTERS):
         return
-    settings = files.read("adapter_config.json")
-    has_weights = any(path.name not in _ADAPTERS for path in files.folder.glob("*.safetensors"))
-    raise _describe_adapter(files.model_id, settings, has_weights)
-
-
-def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
-    base = str(settings.get("base_model_name_or_path") or "its base model")[:80]
-    if has_weights:
-        return ModelError(
-            f"{model_id} has an adapter beside its own weights, which would be left out. Merge the "
-            "two with peft's `merge_and_unload` and save the result, or take the adapter's files "
-            "out of the folder."
+    if any(path.name not in _ADAPTERS for path in files.folder.glob("*.safetensors")):
+        raise files.error(
+            "has an adapter beside its own weights, which would be left out. Merge the two with "
+            "peft's `merge_and_unload` and save the result, or take the adapter's files out of "
+            "the folder."
         )
+    base = files.read("adapter_config.json").get("base_model_name_or_path")
+    raise _describe_adapter(files.model_id, str(base or "")[:80])
+
+
+def _describe_adapter(model_id: str, base: str = "") -> ModelError:
     return ModelError(
-        f"{model_id} is an adapter, not a whole model. Merge it into {base} with peft's "
-        "`merge_and_unload` and save the result."
+        f"{model_id} is an adapter, not a whole model. Merge it into {base or 'its base model'} "
+        "with peft's `merge_and_unload` and save the result."
     )
 
 
 def _check_weights(files: ModelFiles) -> None:
+    paths = sorted(files.folder.glob("*.safetensors"))
+    headers = {path.name: _read_header(path) for path in paths}
+    if method := _find_quantisation(files, headers.values()):
+        raise files.error(
+            f"has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
+            "weights in float32, float16 or bfloat16 that they were made from."
+        )
+    has_model = "model_type" in files.config
+    other_names = [path.name for path in files.folder.iterdir() if path.suffix in _FORMATS]
+    if not paths and (has_model or {*other_names} - {"training_args.bin"}):
+        raise describe_missing_weights(files.model_id, other_names)
+    if paths and has_model:
+        _check_headers(files, headers)
+
+
+def _find_quantisation(files: ModelFiles, headers: Iterable[dict[str, Any] | None]) -> str:
+    """The method, or the type of a quantised matrix; else empty."""
     settings = files.config.get("quantization_config") or files.config.get("compression_config")
     if settings:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
-        raise _describe_quantised(files.model_id, str(method or "quantization_config"))
-    paths = sorted(files.folder.glob("*.safetensors"))
-    headers = {path.name: _read_header(path) for path in paths}
-    for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
+        return str(method or "quantization_config")
+    for name, entry in (pair for header in headers for pair in (header or {}).items()):
         is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
         if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
-            raise _describe_quantised(files.model_id, str(entry["dtype"]))
-    foreign_names = [path.name for path in files.folder.iterdir() if path.suffix in _FORMATS]
-    if not paths and any(name != "training_args.bin" for name in foreign_names):
-        raise describe_missing_weights(files.model_id, foreign_names)
-    if paths and "model_type" in files.config:
-        _check_headers(files, headers)
+            return str(entry["dtype"])
+    return ""
 
 
 def _check_headers(files: ModelFiles, headers: Mapping[str, dict[str, Any] | None]) -> None:
     """Refuse files that the library would ignore, read in part, or choose between."""
-    model_id = files.model_id
     loaded = ["model.safetensors"]
     if loaded[0] not in headers:
         index = files.read("model.safetensors.index.json")
         places = index.get("weight_map")
         if not index:
-            raise ModelError(
-                f"{model_id} has its weights in {min(headers)}, where they are not looked for. "
-                "Files are read that are called model.safetensors, or listed in "
-                "model.safetensors.index.json: copy what is missing, or rename the file."
+            raise files.error(
+                f"has its weights in {min(headers)}, where they are not looked for. Files are read "
+                "that are called model.safetensors, or listed in model.safetensors.index.json: "
+                "copy what is missing, or rename the file."
             )
         if not isinstance(places, dict) or "metadata" not in index:
             raise files.unreadable("model.safetensors.index.json")
         loaded = sorted({str(name) for name in places.values()})
     sources: dict[str, str] = {}
     for name in loaded:
-        if name not in headers:
-            raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
-        header = headers[name]
+        header = headers.get(name)
         if header is None:
-            raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
+            raise files.error(f"has a damaged or missing file, {name[:120]}. Copy it again.")
         for tensor in header.keys() - {"__metadata__"}:
             if tensor in sources:
-                raise ModelError(
-                    f"{model_id} has the weights {tensor[:120]} twice, in {sources[tensor]} and in "
-                    f"{name}. Save the model again with `save_pretrained`."
+                raise files.error(
+                    f"has the weights {tensor[:120]} twice, in {sources[tensor]} and in {name}. "
+                    "Save the model again with `save_pretrained`."
                 )
             sources[tensor] = name
-
-
-def _describe_quantised(model_id: str, method: str) -> ModelError:
-    return ModelError(
-        f"{model_id} has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
-        "weights in float32, float16 or bfloat16 that they were made from."
-    )
 
 
 def _read_header(file: Path) -> dict[str, Any] | None:

@@ -44,12 +44,10 @@ def fetch(model_id: str) -> Path:
         )
     names = _list_files(model_id)
     try:
-        folder = snapshot_download(
-            model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
-        )  # fmt: skip
+        patience = 2 * NETWORK_SECONDS
+        return Path(snapshot_download(model_id, allow_patterns=names, etag_timeout=patience))
     except Exception as error:  # the client also raises errors of its HTTP library
         raise _explain(model_id, error) from error
-    return Path(folder)
 
 
 def _find_cached(model_id: str) -> Path | None:
@@ -119,10 +117,7 @@ def _explain(model_id: str, error: Exception) -> ModelError:
         return ModelError(
             f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
-    if any(
-        getattr(cause, "errno", None) == errno.ENOSPC or "No space left" in str(cause)
-        for cause in causes
-    ):
+    if any(getattr(c, "errno", 0) == errno.ENOSPC or "No space left" in str(c) for c in causes):
         return ModelError(f"Not enough disk space for {model_id}. Free some space and try again.")
     return ModelError(
         f"The download of {model_id} was interrupted ({type(error).__name__}). Try again, or "

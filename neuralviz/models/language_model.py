@@ -68,15 +68,10 @@ def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tupl
 
 def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
     """Default layers: the prediction head's norm, then its dense bias (neural paper, section 2)."""
-    head = [la for la in layers if la.part == "head" and la.size != vocab_size]
-    order = {"weight": 0, "bias": 1}
-    return tuple(
-        la.name
-        for la in sorted(
-            head,
-            key=lambda la: (not _NORM.search(la.name), order.get(la.name.rpartition(".")[2], 2)),
-        )
-    )
+    names = [la.name for la in layers if la.part == "head" and la.size != vocab_size]
+    ends = ("weight", "bias")
+    by_end = sorted(names, key=lambda name: [not name.endswith(f".{end}") for end in ends])
+    return tuple(sorted(by_end, key=lambda name: not _NORM.search(name)))
 
 
 def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
@@ -175,16 +170,15 @@ class LanguageModel(TextModel):
 
         `SettingsError` for no layer, a layer given twice, or what is no 1-D parameter of the model.
         """
+        groups = {"head": self.head_layers, "last_block": self.last_block_layers}
         if names is None:
             chosen = self.head_layers or self.last_block_layers
-        elif names == "head":
-            chosen = self.head_layers
-        elif names == "last_block":
-            chosen = self.last_block_layers
+        elif isinstance(names, str):
+            chosen = groups.get(names, (names,))
         else:
-            chosen = (names,) if isinstance(names, str) else tuple(names)
-        names_of_all = {layer.name for layer in self.layers}
-        unknown = [name for name in chosen if name not in names_of_all]
+            chosen = tuple(names)
+        known = {layer.name for layer in self.layers}
+        unknown = [name for name in chosen if name not in known]
         if unknown:
             raise SettingsError(
                 f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model "

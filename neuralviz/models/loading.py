@@ -20,7 +20,6 @@ from neuralviz.models.folder_check import (
     ModelFiles,
     check_files,
     check_unused,
-    describe_missing_weights,
     find_transformer,
 )
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
@@ -103,7 +102,15 @@ def _find_files(model_id: str) -> tuple[ModelFiles, str]:
 
 def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> LanguageModel:
     transformer = find_transformer(files)
-    _check_masked(files.model_id, *_read_config(transformer))
+    model_type, architectures = _read_config(transformer)
+    with quiet_transformers() as transformers:
+        masked = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    is_causal = any(re.search(r"ForCausalLM$|(?<!With)LMHeadModel$", n) for n in architectures)
+    if model_type not in masked or is_causal:
+        raise files.error(
+            f"does not predict masked tokens ({model_type[:40]}). Micro-tuning needs a masked "
+            "language model, such as bert-base-uncased."
+        )
     network, tokenizer = load_network(transformer, "AutoModelForMaskedLM")
     model = assemble(files.model_id, fingerprint, network, tokenizer, device)
     return _add_prompts(model, files)
@@ -111,17 +118,13 @@ def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> Lan
 
 def resolve(model_id: str) -> tuple[Path, str]:
     """A model's folder and fingerprint; a trained encoder precedes folders and hub ids."""
-    if not model_id:
-        raise ModelError(
-            "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."
-        )
     if trained := trained_encoder(model_id):
         return trained.folder, _hash_folder(trained.folder)
     try:
         path = Path(model_id).expanduser()
-        if path.is_dir():
+        if path.is_dir() and model_id:
             return path, _hash_folder(path) if _is_model_folder(path) else ""
-        is_file = path.exists()
+        is_file = path.is_file()
     except (OSError, RuntimeError) as error:  # name too long, no home folder, no permission
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not read {model_id[:80]}: {reason}.") from error
@@ -184,44 +187,18 @@ def _is_lower_case(files: ModelFiles) -> bool:
     )
 
 
-def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
-    with quiet_transformers():
-        from transformers.models.auto.modeling_auto import (
-            MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-            MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-            MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-        )
-
-    is_causal = any(
-        name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
-        for name in architectures
-    )
-    if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
-        is_encoder = any(name.endswith("Encoder") for name in architectures)  # BertGeneration's
-        is_causal |= model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder
-        predicts_otherwise = {"xlnet", *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
-        is_causal &= model_type not in predicts_otherwise
-        task = "predicts the next token" if is_causal else "does not predict masked tokens"
-        raise ModelError(
-            f"{model_id} {task} ({model_type[:40]}). Micro-tuning needs a masked language model, "
-            "such as bert-base-uncased."
-        )
-
-
 def load_network(
     files: ModelFiles, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32; `ModelError` if weights are missing."""
     folder, model_id = files.folder, files.model_id
-    if not any(folder.glob("*.safetensors")):
-        raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
         with quiet_transformers() as transformers:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             if config.is_encoder_decoder:
-                raise ModelError(
-                    f"{model_id} ({config.model_type[:40]}) is an encoder-decoder model, which is "
-                    "not supported. Use an encoder or a decoder-only model."
+                raise files.error(
+                    f"({config.model_type[:40]}) is an encoder-decoder model, which is not "
+                    "supported. Use an encoder or a decoder-only model."
                 )
             config.return_dict = True
             network, info = getattr(transformers, kind).from_pretrained(
@@ -247,14 +224,12 @@ def load_network(
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
-    if not missing:
-        return network, tokenizer
-    message = f"{model_id} is missing weights, for example {missing[0]}."
-    if kind != "AutoModelForMaskedLM":
-        raise ModelError(message)
-    raise _NoHeadError(
-        f"{message} It may be an encoder without a prediction head; use a model that has one."
-    )
+    if missing:
+        raise _NoHeadError(
+            f"{model_id} is missing weights, for example {missing[0]}. For micro-tuning it needs a "
+            "prediction head, too."
+        )
+    return network, tokenizer
 
 
 def assemble(

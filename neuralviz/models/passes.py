@@ -79,35 +79,29 @@ class TokenTypes:
 
 
 def encode_ids(
-    model: TextModel,
-    ids: Tensor,
-    attention: Tensor,
-    *,
-    call: Callable[..., Any] | None = None,
+    model: TextModel, ids: Tensor, attention: Tensor, *, call: Callable[..., Any] | None = None
 ) -> Tensor:
     """[layer, row, token, d_model] hidden states of one pass; layer 0 is the embedding output.
 
     ``ids`` and ``attention`` are [row, token], attention 0 at padding; ``call`` replaces the
     encoder. `ModelError` if the network cannot read inputs of this length.
     """
-    out = run_pass(model, ids, attention, call=call, output_hidden_states=True)
+    out = _run_pass(model, ids, attention, call, output_hidden_states=True)
     return stack_layers(out, ids.shape[1])
 
 
 def encode_last(model: TextModel, ids: Tensor, attention: Tensor) -> Tensor:
     """[row, token, d_model] last hidden states; arguments and errors as for `encode_ids`."""
-    return run_pass(model, ids, attention)[0][:, : ids.shape[1]]
+    return _run_pass(model, ids, attention)[0][:, : ids.shape[1]]
 
 
-def run_pass(
+def _run_pass(
     model: TextModel,
     ids: Tensor,
     attention: Tensor,
-    *,
     call: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Output of one pass of the model's encoder, or of ``call``; arguments as for `encode_ids`."""
     behaviour = model.behaviour
     if model.token_types is not None:
         options["token_type_ids"] = model.token_types.fill(attention)
@@ -179,9 +173,9 @@ def probe_habits(
     inputs: ProbeInputs,
     name: str,
 ) -> Habits:
-    """Find out what affects a network's vectors besides the input; the network stays as it is.
+    """Find out what affects the [..., dim] vectors that ``run`` makes of inputs in one pass.
 
-    ``run`` gives [..., dim] vectors of inputs in one pass. `ModelError` if it changes its weights.
+    The network stays as it is. `ModelError` if a pass changes its weights.
     """
     versions = [parameter._version for parameter in network.parameters()]
 
@@ -272,10 +266,8 @@ def probe_encoder(
         habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")
-    except ModelError:
-        raise
     except Exception as error:  # architectures may need other arguments
-        if is_out_of_memory(error):
+        if isinstance(error, ModelError) or is_out_of_memory(error):
             raise
         raise ModelError(
             f"{name} cannot be used, since it does not read a plain text: {shorten_reason(error)}."

@@ -74,12 +74,12 @@ def load_sentence_transformer(
                 model_kwargs={"use_safetensors": True},
             )
             missing = [] if model_id == MINILM else _list_missing_weights(encoder, files)
+            if missing:
+                raise files.error(f"is missing weights, for example {missing[0]}.")
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
-    if missing:
-        raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     for module in encoder.modules():
         tokenizer = getattr(module, "tokenizer", None)
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -112,17 +112,15 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
             with seeded(0):
                 encode_together(copy_network(encoder), [_PRIME])
             _habits[encoder] = habits
-        except ModelError:
-            raise
-        except KeyError as error:  # a module needs what earlier ones do not give
-            raise ModelError(
-                f"{name} gives no vector of a text: none of its modules pools the tokens' vectors. "
-                "The methods mean, cls, sep, last and sbert-wk use its transformer alone."
-            ) from error
         except Exception as error:  # whatever an architecture makes of a text
-            if is_out_of_memory(error):
+            if isinstance(error, ModelError) or is_out_of_memory(error):
                 raise
             reason = shorten_reason(error)
+            if isinstance(error, KeyError):  # a module needs what earlier ones do not give
+                reason = (
+                    "none of its modules pools the tokens' vectors. The methods mean, cls, sep, "
+                    "last and sbert-wk use its transformer alone"
+                )
             raise ModelError(f"{name} gives no vector of a text: {reason}.") from error
     return _habits[encoder]
 
@@ -141,8 +139,7 @@ def encode_together(
     )
     if vectors[0].ndim != 1:
         raise ModelError(
-            f"The sentence encoder gives no vector of a text, but an array of {vectors[0].ndim} "
-            "axes."
+            f"The sentence encoder gives arrays of {vectors[0].ndim} axes, not vectors of texts."
         )
     return [vector.float().cpu() for vector in vectors]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from sentencex import get_sentence_boundaries
@@ -112,11 +112,7 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
                 tokens=tuple(encoding.tokens),
                 spans=spans,
                 words=_number_words(encoding.word_ids, spans, text),
-                unknown=(
-                    np.zeros(len(ids), dtype=bool)
-                    if model.unknown_id is None
-                    else ids == model.unknown_id
-                ),
+                unknown=ids == (-1 if model.unknown_id is None else model.unknown_id),
                 chunks=_cut_chunks(text, spans, model.room),
             )
         )
@@ -177,33 +173,27 @@ def check_texts(texts: Sequence[str]) -> None:
     """Raise `UnreadableTextError` if a text is missing, empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            reason = f"is not a string but {type(text).__name__}."
-            if _is_missing(text):
-                reason = f"is missing ({text})."
+            import pandas as pd
+
+            is_missing = pd.isna(text) is True  # an array for lists
+            kind = type(text).__name__
+            reason = f"is missing ({text})." if is_missing else f"is not a string but {kind}."
             raise UnreadableTextError(reason, place, len(texts))
         if not text.strip():
             raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))
 
 
-def _is_missing(value: Any) -> bool:
-    import pandas as pd
-
-    return pd.isna(value) is True  # an array for lists
-
-
 def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
-    indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
-    for token, word in enumerate(word_ids):
+    numbers = np.zeros(len(word_ids), dtype=np.int64)
+    for token in range(1, len(word_ids)):
         touches = (
-            token > 0
-            and spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
+            spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
             and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
         )
-        is_continued = token > 0 and word is not None and word == word_ids[token - 1] and touches
-        if not is_continued:
-            last += 1
-        indices[token] = last
-    return indices
+        word = word_ids[token]
+        is_continued = touches and word is not None and word == word_ids[token - 1]
+        numbers[token] = numbers[token - 1] + (not is_continued)
+    return numbers
 
 
 def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:

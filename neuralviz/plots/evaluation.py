@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.plan import find_swept_options
-from neuralviz.evaluation.results import NAMES
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
 from neuralviz.plots.parts import (
@@ -44,10 +44,11 @@ from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
+    from neuralviz.evaluation.columns import Yardstick
     from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.yardsticks import Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
@@ -55,7 +56,6 @@ LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure with a named baseline
 NARROW = 0.2  # of the longest bar; too short for its value
 WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
-NO_BASELINES: Mapping[str, float] = MappingProxyType({})
 _BAND = "rgba(0, 114, 178, 0.16)"
 _PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
@@ -72,34 +72,52 @@ def _rows_height(n_rows: int) -> int:
     return 120 + ROW_HEIGHT * max(2, n_rows)
 
 
-def interval_figure(
-    labels: Sequence[str],
-    values: Sequence[float],
-    intervals: Sequence[Interval],
-    title: str,
-    axis: str,
-    published: Sequence[Published] = (),
-    *,
-    written: str = ".2f",
-    among: Sequence[str] = (),
-) -> go.Figure:
-    """Values (NaN for none) with 95% intervals, and hollow diamonds for published ones."""
-    names = shorten_apart(labels, LABEL_LENGTH)
-    colours = method_colours(among or labels)
+@dataclass(frozen=True)
+class Chart:
+    """A number of methods, or of one method with several settings, and what stands around it."""
+
+    labels: Sequence[str]
+    values: Sequence[float]  # NaN for none
+    intervals: Sequence[Interval]  # 95%
+    title: str
+    axis: str
+    published: Sequence[Published] = ()
+    baselines: Mapping[str, float] = field(default_factory=dict)  # those of accuracies
+    among: Sequence[str] = ()  # all labels, also unfinished ones, to keep colours stable
+
+
+def interval_figure(chart: Chart) -> go.Figure:
+    """Values with intervals, hollow diamonds for published ones, and a line per baseline."""
+    names = shorten_apart(chart.labels, LABEL_LENGTH)
+    colours = method_colours(chart.among or chart.labels)
+    written = ".1%" if chart.baselines else ".2f"
+    rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
     traces = [
         _interval_dot(name, value, interval, colours[label], written)
-        for name, label, value, interval in zip(names, labels, values, intervals, strict=True)
+        for name, label, value, interval in rows
     ]
     diamonds = [
-        (entry[0], name, entry[1]) for name, entry in zip(names, published, strict=False) if entry
+        (entry[0], name, entry[1])
+        for name, entry in zip(names, chart.published, strict=False)
+        if entry
     ]
     y = {"categoryorder": "array", "categoryarray": names[::-1], "showgrid": True, "ticks": ""}
-    return draw(
+    figure = draw(
         traces + _published_traces(diamonds, value="x"),
-        title,
-        {"title": axis, "nticks": 8},
+        chart.title,
+        {"title": chart.axis, "nticks": 8},
         {**y, "range": [-0.6, len(names) - 0.4]},
         height=_rows_height(len(names)),
+    )
+    if not chart.baselines:
+        return figure
+    for place, (name, value) in enumerate(chart.baselines.items()):
+        label = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
+        figure.add_vline(x=value, line=_baseline_look(place), annotation=label)
+    ends = [*chart.baselines.values(), *(end for each in chart.intervals for end in each or ())]
+    return figure.update_layout(
+        xaxis={"tickformat": ".0%", "range": widen(ends)},
+        margin={"t": WITH_BASELINE + 18 * (len(chart.baselines) - 1)},
     )
 
 
@@ -132,45 +150,21 @@ def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -
     return [dots(x, y, GROUND, hover, size=13, marker=look, customdata=names, name=name)]
 
 
-def _error_figure(
-    labels: Sequence[str], counts: Sequence[BrokenCount], title: str, among: Sequence[str]
-) -> go.Figure:
-    colours, errors = method_colours(among), np.array([count.error for count in counts])
+def _error_figure(chart: Chart, counts: Sequence[BrokenCount]) -> go.Figure:
+    colours, errors = method_colours(chart.among), np.array([count.error for count in counts])
     positions = ["inside" if error > NARROW * errors.max() else "outside" for error in errors]
     shares = label_bars(
         errors * 100,
-        shorten_apart(labels, LABEL_LENGTH),
-        [colours[label] for label in labels],
+        shorten_apart(chart.labels, LABEL_LENGTH),
+        [colours[label] for label in chart.labels],
         "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
         [f"{error:.2%}" for error in errors],
         textposition=positions,
         customdata=np.array([count.wrong_strict / count.total for count in counts]) * 100,
     )
-    x = {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6}
-    height = _rows_height(len(labels))
-    return draw([shares], title, x, NAMES_OF_BARS, bargap=0.3, height=height)
-
-
-def accuracy_figure(
-    labels: Sequence[str],
-    accuracies: Sequence[float],
-    intervals: Sequence[Interval],
-    baselines: Mapping[str, float],
-    title: str,
-    among: Sequence[str] = (),
-) -> go.Figure:
-    """Accuracies with intervals, and a line per baseline."""
-    figure = interval_figure(
-        labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
-    )
-    for place, (name, value) in enumerate(baselines.items()):
-        written = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
-        figure.add_vline(x=value, line=_baseline_look(place), annotation=written)
-    ends = [*baselines.values(), *(end for interval in intervals for end in interval or ())]
-    return figure.update_layout(
-        xaxis={"tickformat": ".0%", "range": widen(ends)},
-        margin={"t": WITH_BASELINE + 18 * (len(baselines) - 1)},
-    )
+    x = {"title": chart.axis, "rangemode": "tozero", "nticks": 6}
+    height = _rows_height(len(counts))
+    return draw([shares], chart.title, x, NAMES_OF_BARS, bargap=0.3, height=height)
 
 
 def _baseline_look(place: int) -> dict[str, Any]:
@@ -266,41 +260,35 @@ def _quality_colours(matrices: Sequence[np.ndarray], is_ratio: bool) -> dict[str
 # --- sweeps ------------------------------------------------------------------------------------
 
 
-def line_figure(
-    setting: str,
-    values: Sequence[float],
-    measured: Sequence[float],
-    intervals: Sequence[Interval],
-    title: str,
-    axis: str,
-    published: Sequence[Published] = (),
-    baselines: Mapping[str, float] = NO_BASELINES,
-) -> go.Figure:
+def line_figure(chart: Chart, setting: str, settings: Sequence[float]) -> go.Figure:
     """A measure over one setting with 95% intervals and baselines; NaN is skipped."""
-    order = [index for index in np.argsort(values) if np.isfinite(measured[index])]
-    x, y = [values[index] for index in order], [measured[index] for index in order]
-    known = [interval for index in order if (interval := intervals[index]) is not None]
+    order = [index for index in np.argsort(settings) if np.isfinite(chart.values[index])]
+    x, y = [settings[index] for index in order], [chart.values[index] for index in order]
+    known = [interval for index in order if (interval := chart.intervals[index]) is not None]
     traces = _band(x, known) if known and len(known) == len(order) else []
     hover = f"{escape(setting)} %{{x}}: %{{y:.3f}}"
-    traces.append(line(x, y, BLUE, hover, width=2.5, name=axis, showlegend=False))
+    traces.append(line(x, y, BLUE, hover, width=2.5, name=chart.axis, showlegend=False))
     traces[-1]["marker"]["color"] = BLUE
-    diamonds = [(value, *entry) for value, entry in zip(values, published, strict=False) if entry]
+    papers = zip(settings, chart.published, strict=False)
+    diamonds = [(value, *entry) for value, entry in papers if entry]
     written = {}
-    if min(values) > 0 and max(values) > WIDE_RANGE * min(values):
+    if min(settings) > 0 and max(settings) > WIDE_RANGE * min(settings):
         written = {"type": "log", "tickvals": x, "ticktext": [f"{value:g}" for value in x]}
     figure = draw(
         traces + _published_traces(diamonds, value="y"),
-        title,
+        chart.title,
         {"title": escape(setting), **written},
-        {"title": axis, "nticks": 6},
+        {"title": chart.axis, "nticks": 6},
         height=_rows_height(_LINE_ROWS),
     )
-    for place, (name, value) in enumerate(baselines.items()):
+    for place, (name, value) in enumerate(chart.baselines.items()):
         label = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
         figure.add_hline(y=value, line=_baseline_look(place), annotation=label)
-    if baselines and x:
-        ends = [end for interval in known for end in interval]
-        figure.update_yaxes(range=widen([*baselines.values(), *y, *ends]))
+    if chart.baselines:
+        figure.update_yaxes(tickformat=".0%")
+        if x:
+            ends = [end for interval in known for end in interval]
+            figure.update_yaxes(range=widen([*chart.baselines.values(), *y, *ends]))
     return figure
 
 
@@ -314,26 +302,20 @@ def _band(x: Sequence[float], intervals: Sequence[tuple[float, float]]) -> list[
     ]
 
 
-def grid_figure(
-    settings: tuple[str, str],
-    values: tuple[Sequence[float], Sequence[float]],
-    measured: Sequence[float],
-    title: str,
-    axis: str,
-) -> go.Figure:
-    """A measure over two settings, NaN for none."""
-    down, across = (sorted(set(setting_values)) for setting_values in values)
+def grid_figure(chart: Chart, settings: Mapping[str, Sequence[float]]) -> go.Figure:
+    """A measure over two settings, by name."""
+    down, across = (sorted(set(values)) for values in settings.values())
     matrix = np.full((len(down), len(across)), np.nan)
-    for a, b, value in zip(*values, measured, strict=True):
+    for a, b, value in zip(*settings.values(), chart.values, strict=True):
         matrix[down.index(a), across.index(b)] = value
     x, y = ([f"{value:g}" for value in ends] for ends in (across, down))
     y_name, x_name = map(escape, settings)
-    look: Trace = {"colorbar": {"title": {"text": axis}}, **_CELL_FONT}
+    look: Trace = {"colorbar": {"title": {"text": chart.axis}}, **_CELL_FONT}
     labels = cell_labels(matrix, lambda value: number(value, "#.3g").rstrip("."))
     hover = f"{y_name} %{{y}}, {x_name} %{{x}}: %{{text}}"
     return draw(
         [cells(matrix, x, y, hover, **look, **labels)],
-        title,
+        chart.title,
         {"title": x_name, "type": "category", **_NAMES},
         {"title": y_name, "type": "category", **_NAMES, **TOP_DOWN},
         height=_rows_height(1 + len(down)),
@@ -408,40 +390,44 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     }
     if not measured:
         return None
-    among = [row.label for row in results.rows]  # also unfinished ones, to keep colours stable
-    rows, labels = list(measured), [among[row] for row in measured]
-    values = [yardstick.read(result) for result in measured.values()]
-    intervals = [yardstick.interval(result) for result in measured.values()]
-    title, axis = yardstick.title[:1].upper() + yardstick.title[1:], "accuracy ↑"
-    published: list[Published] = []
-    baselines: dict[str, float] = {}
-    counts: list[BrokenCount] = []
-    if measure == "correlations":
-        axis = f"{NAMES[yardstick.name]} ↑"
-        published = [_read_published(results, data, row, yardstick.name) for row in rows]
-    elif measure in _BROKEN_NAMES:
-        counts = [getattr(result, measure) for result in measured.values()]
-        title, axis = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})", "error, % ↓"
-        values, intervals = [100 * value for value in values], [None] * len(rows)
-    else:
-        first = measured[rows[0]]
-        baselines = {"majority baseline": yardstick.chance(first)}
-        if measure == "probe" and first.probe is not None and first.probe.tfidf is not None:
-            baselines["TF-IDF baseline"] = first.probe.tfidf
-    swept = _swept_figure(results, rows, values, intervals, title, axis, published, baselines)
-    if swept is not None:
-        return swept
-    if counts:
-        return _error_figure(labels, counts, title, among)
-    if baselines:
-        return accuracy_figure(labels, values, intervals, baselines, title, among)
-    return interval_figure(labels, values, intervals, title, axis, published, among=among)
+    rows, among = list(measured), [row.label for row in results.rows]
+    chart = Chart(
+        [among[row] for row in rows],
+        [yardstick.read(result) for result in measured.values()],
+        [yardstick.interval(result) for result in measured.values()],
+        yardstick.title[:1].upper() + yardstick.title[1:],
+        yardstick.axis,
+        [_read_published(results, data, row, yardstick.name) for row in rows],
+        _find_baselines(yardstick, measured[rows[0]]),
+        among,
+    )
+    counts = [getattr(result, measure) for result in measured.values()]
+    if measure in _BROKEN_NAMES:
+        title, errors = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})", chart.values
+        percents, unknown = [100 * error for error in errors], [None] * len(rows)
+        chart = replace(chart, title=title, values=percents, intervals=unknown)
+    swept = find_swept_options(results.rows)
+    options = {_OPTION_NAMES.get(name, name.replace("_", " ")): swept[name] for name in swept}
+    if len(options) == 1:
+        ((name, settings),) = options.items()
+        return line_figure(chart, name, [settings[row] for row in rows])
+    if options:
+        return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
+    return _error_figure(chart, counts) if measure in _BROKEN_NAMES else interval_figure(chart)
+
+
+def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
+    """What guessing, and what words alone, reach of an accuracy."""
+    accuracy = measured.accuracies.get(yardstick.measure)
+    if accuracy is None:
+        return {}
+    known = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _read_published(results: Results, data: int, row: int, name: str) -> Published:
     paper = results.published(data, row)
-    value = getattr(paper, name, None)
-    return None if paper is None or value is None else (value, paper.model)
+    return (paper.values[name], paper.model) if paper and name in paper.values else None
 
 
 def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure | None:
@@ -451,55 +437,28 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
     if not any(lead.interval for lead in leads) or find_swept_options(results.rows):
         return None
     scale, unit = (100, "percentage points") if yardstick.is_share else (1, "lead")
-    values = [scale * lead.value for lead in leads]
-    intervals = [
-        lead.interval and (scale * lead.interval[0], scale * lead.interval[1]) for lead in leads
-    ]
-    figure = interval_figure(
+    chart = Chart(
         [lead.second for lead in leads],
-        values,
-        intervals,
+        [scale * lead.value for lead in leads],
+        [_scale_interval(lead.interval, scale) for lead in leads],
         f"Lead of {escape(shorten(leads[0].first, LABEL_LENGTH))} over …",
         f"{unit} ↑",
         among=[row.label for row in results.rows],
     )
+    figure = interval_figure(chart)
     for trace, lead in zip(figure.data, leads, strict=True):
         text, _ = write_lead(lead.value, lead.interval, yardstick.is_share)
         trace.text = [text.partition(" ")[0]]
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
-    ends = [end for interval in intervals for end in interval or ()]
-    figure.update_xaxes(range=widen([0.0, *values, *ends]))
+    ends = [end for interval in chart.intervals for end in interval or ()]
+    figure.update_xaxes(range=widen([0.0, *chart.values, *ends]))
     if yardstick.measure in ("neighbours", "probe"):  # aligned with the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure
 
 
-def _swept_figure(
-    results: Results,
-    rows: Sequence[int],
-    values: Sequence[float],
-    intervals: Sequence[Interval],
-    title: str,
-    axis: str,
-    published: Sequence[Published],
-    baselines: Mapping[str, float],
-) -> go.Figure | None:
-    """A measure over the options in which the rows differ; None if they are no sweep."""
-    options = find_swept_options(results.rows)
-    names = [_OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
-    if len(names) == 1:
-        (all_values,) = options.values()
-        settings = [all_values[row] for row in rows]
-        figure = line_figure(
-            names[0], settings, values, intervals, title, axis, published, baselines
-        )
-        return figure.update_yaxes(tickformat=".0%") if baselines else figure
-    if len(names) == 2:
-        down, across = options.values()
-        by_row = dict(zip(rows, values, strict=True))
-        row_values = [by_row.get(row, np.nan) for row in range(len(results.rows))]
-        return grid_figure((names[0], names[1]), (down, across), row_values, title, axis)
-    return None
+def _scale_interval(interval: Interval, scale: int) -> Interval:
+    return interval and (scale * interval[0], scale * interval[1])
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
@@ -522,15 +481,22 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
 
 def confusion_figures(
     results: Results, data: int
-) -> Iterator[tuple[int, Measure, Confusion, go.Figure]]:
+) -> Iterator[tuple[int, str, Confusion, go.Figure]]:
     for row, label, result in results.finished(data):
-        measures: tuple[Measure, ...] = ("neighbours", "probe")
-        for measure in measures:
-            confusion = result.confusions.get(measure)
-            if confusion is not None:
-                reduced = confusion.at_most()
-                title = f"Confused labels by {escape(label)} ({measure})"
-                yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
+        for measure, confusion in result.confusions.items():
+            reduced = _order_ranges(confusion.at_most())
+            title = f"Confused labels by {escape(label)} ({measure})"
+            yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
+
+
+def _order_ranges(confusion: Confusion) -> Confusion:
+    """Ranges such as ``3 to 5 words`` by the number that they begin with; other labels stay."""
+    starts = [re.match(r"\d+", label) for label in confusion.labels]
+    if not all(starts):
+        return confusion
+    order = np.argsort([int(start[0]) for start in starts if start], kind="stable")
+    labels = tuple(confusion.labels[i] for i in order)
+    return replace(confusion, labels=labels, counts=confusion.counts[np.ix_(order, order)])
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:

@@ -16,7 +16,7 @@ from neuralviz.evaluation.ladder_results import (
     SENTENCE,
     normal_quantiles,
 )
-from neuralviz.plots.evaluation import interval_figure
+from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.parts import (
     NAMES_OF_BARS,
@@ -56,7 +56,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     published = [
         (row.published, PUBLISHED_OF) if row and row.published is not None else None for row in rows
     ]
-    figure = interval_figure(
+    chart = Chart(
         names,
         [row.spearman if row else np.nan for row in rows],
         [row.interval if row else None for row in rows],
@@ -64,6 +64,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         "Spearman ↑",
         published,
     )
+    figure = interval_figure(chart)
     for trace, name in zip(figure.data, names, strict=False):
         rung = rung_of.get(name)
         trace.marker.color = RUNG_COLOURS[rung] if rung else _BASELINE_COLOURS.get(name, BEFORE)

@@ -25,7 +25,6 @@ from neuralviz.plots.parts import (
     dots,
     draw,
     label_bars,
-    layer_colours,
     line,
     name_axis,
     number_axis,
@@ -168,38 +167,6 @@ def weights_figure(
     )
 
 
-def settings_figure(
-    cosines: np.ndarray, windows: np.ndarray, layer_starts: np.ndarray, chosen: tuple[int, int]
-) -> go.Figure:
-    """[window, layer_start] cosine to the vector at the ``chosen`` settings (Figure 3)."""
-    hover = "layer window %{y}, first layer %{x}<br>cosine %{z:.4f}"
-    look = {**CIVIDIS, **cell_values(cosines), **bar_title("cosine")}
-    figure = draw(
-        [cells(cosines, layer_starts, windows, hover, (_lowest(cosines, 0.05), 1.0), **look)],
-        "Effect of layer window and first layer",
-        number_axis("first layer", layer_starts, **BARE),
-        {"title": "layer window", "tickvals": windows, **BARE},
-    )
-    window, start = chosen
-    if window in windows and start in layer_starts:
-        corners = {"x0": start - 0.48, "x1": start + 0.48, "y0": window - 0.48, "y1": window + 0.48}
-        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # visible on any colour
-            figure.add_shape(type="rect", **corners, line={"color": colour, "width": width})
-    return figure
-
-
-def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.Figure:
-    """[omega] cosine to the vector at the ``chosen`` omega."""
-    figure = draw(
-        [line(omegas, cosines, GREEN, "omega %{x:.1f}<br>cosine %{y:.4f}")],
-        "Effect of omega",
-        {"title": "omega (0: novelty only, 1: alignment only)", "zeroline": False},
-        {"title": "cosine", "zeroline": False, "range": [_lowest(cosines, 0.05), 1.005]},
-    )
-    figure.add_vline(x=chosen, line={"dash": "dot", "width": 2, "color": DISSIMILAR})
-    return figure
-
-
 # --- changed blocks ----------------------------------------------------------------------------
 
 
@@ -225,26 +192,6 @@ def marks_figure(
         f"{measure}, {moment}",
         number_axis("block", blocks, **BARE),
         name_axis(kinds, 28, **TOP_DOWN, **BARE),
-    )
-
-
-def block_totals_figure(
-    totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
-) -> go.Figure:
-    """[epoch, block] delta of each block; NaN if unknown."""
-    traces = []
-    for block, colour, norms in zip(blocks, layer_colours(len(blocks)), totals.T, strict=True):
-        hover = f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}"
-        look: Trace = {"size": 7 if epochs <= 30 else 0, "name": f"block {block}"}
-        from_zero = np.append(0.0, norms)
-        traces.append(line(np.arange(epochs + 1), from_zero, colour, hover, **look))
-    ends = {"range": [-0.04 * epochs, epochs * 1.04], "tickformat": "d"}
-    return draw(
-        traces,
-        "Change of each block by epoch",
-        number_axis("epoch", range(epochs + 1), **ends),
-        {"title": measure, "rangemode": "tozero"},
-        showlegend=1 < len(blocks) <= FEW_COLUMNS,
     )
 
 

@@ -18,11 +18,10 @@ from neuralviz.evaluation.yardsticks import (
     compute_leads,
     explain_measures,
     worst_cases,
-    worst_in_words,
     yardsticks_of,
 )
 from neuralviz.headlines import write_lead
-from neuralviz.headlines.evaluation import describe_verdict, short_name
+from neuralviz.headlines.evaluation import describe_verdict, describe_worst, short_name
 from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
@@ -145,7 +144,7 @@ def _worst_html(results: Results, number: int) -> list[str]:
     parts = []
     yardstick = next(iter(yardsticks_of(results, number)), None)
     for label, measured in best_first(results, number, yardstick) if yardstick else ():
-        sentence = worst_in_words(data, measured, name(label), _quote)
+        sentence = describe_worst(data, measured, name(label), _quote)
         parts += [f"<p>{sentence}</p>"] if sentence else []
         for cases in worst_cases(data, measured)[:1]:
             lines = [

@@ -25,42 +25,28 @@ _FILE = b"ARROW1\0\0"  # before the stream that is in a file
 _FEATHER_1 = b"FEA1"
 _USUAL = 20  # times smaller that texts become when they are packed, at most
 _LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-_LEFT_OUT = (
-    (types.is_run_end_encoded, "run-end encoded values"),
-    (types.is_union, "values of several types"),
-    (types.is_list_view, "views of lists"),
-    (types.is_large_list_view, "views of lists"),
-    (types.is_binary, "binary data"),
-    (types.is_large_binary, "binary data"),
-    (types.is_binary_view, "binary data"),
-    (types.is_fixed_size_binary, "binary data"),
+_VIEWS = (types.is_list_view, types.is_large_list_view)
+_BINARY = (
+    *(types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary),
 )
 
 
 class Columns:
-    """The columns of a file that hold texts and labels, not binary data or lists of numbers.
-
-    Attributes:
-        places: of the columns in the schema of the file.
-        names: no two alike.
-    """
+    """The columns of a file that hold texts and labels, not binary data or lists of numbers."""
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
         check_width(name, len(schema.names))
         unwanted = [_describe_unwanted(field.type) for field in schema]
-        self.places = [place for place, kind in enumerate(unwanted) if not kind]
+        self.places = [place for place, kind in enumerate(unwanted) if not kind]  # in the schema
         self.names = column_names(schema.names[place] for place in self.places)
-        kinds = zip(schema.names, unwanted, strict=True)
-        self._notes = tuple(describe_skipped(title, kind) for title, kind in kinds if kind)
+        self._notes: tuple[str, ...] = ()
+        for title, kind in zip(schema.names, unwanted, strict=True):
+            self._notes += describe_skipped([title] if kind else [], kind)
 
     def read_blocks(
         self, name: str, batches: Iterable[pa.RecordBatch], n_wanted: int | None
     ) -> Iterator[Table]:
-        """A table for each batch of some thousand rows; the last has none, but the notes.
-
-        Raises:
-            TextError: there are too many rows or characters.
-        """
+        """A table for each batch of some thousand rows; the last has none, but the notes."""
         n_rows = n_bytes = 0
         builder = TableBuilder(name, "row")
         for batch in batches:
@@ -83,12 +69,7 @@ class Columns:
 
 @contextmanager
 def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
-    """What Arrow says of a file's content is said in a sentence.
-
-    Raises:
-        TextError: the file is damaged, or none of its kind.
-        OSError: it could not be read, whatever it holds.
-    """
+    """Say in a sentence what Arrow says of a file's content; leave errors of the system alone."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -189,9 +170,8 @@ def read_parquet(
 ) -> Iterator[Table]:
     """The columns of texts and labels of a Parquet file; of some row groups, or of all.
 
-    Texts are read as numbers and different texts: a file may hold a long text once, and a number
-    in each of a million rows that stands for it. Columns are chosen by their numbers, since several
-    may have one name.
+    Texts are read as dictionaries: a file may hold a long text once, for a million rows. Columns
+    are chosen by their numbers, since several may have one name.
     """
     with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
@@ -257,7 +237,6 @@ def _measure_texts(texts: pa.Array) -> pa.Array:
 
 
 def _is_dictionary(kind: pa.DataType) -> bool:
-    """Whether a column holds texts by their numbers in a dictionary."""
     return types.is_dictionary(kind) and _is_text(kind.value_type)
 
 
@@ -279,19 +258,20 @@ def _read_values(column: pa.Array) -> list[Any]:
 
 def _describe_unwanted(kind: pa.DataType) -> str:
     """What is in a column that holds no labels; empty if it may."""
+    if types.is_run_end_encoded(kind):
+        return "run-end encoded values"
+    if types.is_union(kind):
+        return "values of several types"
+    if any(is_view(kind) for is_view in _VIEWS):
+        return "views of lists"
+    if any(is_binary(kind) for is_binary in _BINARY):
+        return "binary data"
+    if any(is_list(kind) for is_list in _LISTS) and types.is_floating(kind.value_type):
+        return "lists of numbers"
+    inner = [_describe_unwanted(kind.field(place).type) for place in range(kind.num_fields)]
     if types.is_struct(kind):  # an image or a sound with its path
-        inner = (kind.field(place).type for place in range(kind.num_fields))
-        return "binary data" if any(map(_describe_unwanted, inner)) else ""
-    if types.is_map(kind):
-        return _describe_unwanted(kind.key_type) or _describe_unwanted(kind.item_type)
-    for is_kind, content in _LEFT_OUT:
-        if is_kind(kind):
-            return content
-    if any(is_kind(kind) for is_kind in _LISTS):
-        if types.is_floating(kind.value_type):
-            return "lists of numbers"
-        return _describe_unwanted(kind.value_type)
-    return ""
+        return "binary data" if any(inner) else ""
+    return next(filter(None, inner), "")
 
 
 # --- folders of `datasets` -----------------------------------------------------------------------
@@ -303,11 +283,7 @@ def is_saved_data_set(folder: Path) -> bool:
 
 
 def find_split(name: str, folder: Path, split: str | None = None) -> Path:
-    """The folder of a split of a saved data set, which may be the folder itself.
-
-    Raises:
-        TextError: there are several and none is named, or there is none of this name.
-    """
+    """The folder of a split of a saved data set, which may be the folder itself."""
     if not (folder / SPLITS).is_file():
         return folder
     listed = _read_json(name, folder / SPLITS).get("splits", [])
@@ -346,7 +322,6 @@ def read_saved_columns(
 
 
 def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
-    """The columns of texts and labels of a data set, and their batches, in its order."""
     listed = _read_json(name, folder / STATE).get("_data_files") or []
     files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
     if not files or not all(map(_is_name, files)):

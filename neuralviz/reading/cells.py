@@ -1,15 +1,20 @@
-"""Values of tables as text, and numbers in a text."""
+"""Values of tables as text, and texts as numbers."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
 _FORMULA = re.compile("'*[-=+@\t\r]")  # what may run, or what `escape_formula` made of it
+_WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
+_WITH_POINT = re.compile(r"\d\.\d")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_PERCENT = re.compile(r"(?<=\d)\s*[%\uff05]$")
 
 
 def escape_formula(text: str) -> str:
@@ -83,3 +88,26 @@ def finite_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and "_" not in text else None  # 1_000 is a name
+
+
+def parse_numbers(column: Sequence[str]) -> list[float | None]:
+    """[row] the numbers of a column as people write them; None where a value is none.
+
+    They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
+    a column in which only some are, those count of which there are more.
+    """
+    written = [value.strip().replace("\u2212", "-") for value in column]
+    bare = [_PERCENT.sub("", value).strip() for value in written]
+    has_sign = [value != text for value, text in zip(written, bare, strict=True)]
+    parts_decimals = any(
+        _WITH_COMMA.fullmatch(value) and not _THOUSANDS.fullmatch(value) for value in bare
+    )
+    if parts_decimals and not any(map(_WITH_POINT.search, bare)):
+        bare = [v.replace(",", ".") if _WITH_COMMA.fullmatch(v) else v for v in bare]
+    numbers = [finite_number(value) for value in bare]
+    shares = [sign for number, sign in zip(numbers, has_sign, strict=True) if number is not None]
+    are_shares = 2 * sum(shares) > len(shares)
+    return [
+        number if sign == are_shares else None
+        for number, sign in zip(numbers, has_sign, strict=True)
+    ]

@@ -7,8 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
@@ -64,47 +65,41 @@ class Header:
         self,
         name: str,
         unit: str,
-        numbers: Sequence[int],
+        numbers: Sequence[int],  # the lines, or whatever ``unit`` is, of the rows looked at
         rows: Sequence[Sequence[str]],
-        first: int,
+        first: int,  # the line from which on the file was looked at
     ) -> tuple[str, ...]:
-        """Sentences on a header that a person may want to check.
-
-        ``numbers`` are the lines, or whatever ``unit`` is, of the rows that were looked at, and
-        ``first`` is the one from which on the file was.
-        """
+        """Sentences on a header that a person may want to check."""
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
+        place = f"{unit} {number:,}"
+        if self.place is None and self.is_chosen:
+            return (f"Read {place} of {name} as data: {cells}.",)
         if self.place is None:
-            if self.is_chosen:
-                return (f"Read {unit} {number:,} of {name} as data: {cells}.",)
             return (
-                f"No {unit} of {name} seems to name its columns, so {unit} {number:,} was read as "
-                f"data: {cells}. If it names the columns, choose {unit} {number:,} as the header.",
+                f"No {unit} of {name} seems to name its columns, so {place} was read as data: "
+                f"{cells}. If it names the columns, choose {place} as the header.",
             )
         notes: tuple[str, ...] = ()
-        if n_before := number - first:
-            notes = (
-                f"Skipped {many(n_before, unit)} before the header of {name}, {unit} {number:,}: "
-                f"{cells}.",
-            )
+        if number > first:
+            skipped = many(number - first, unit)
+            notes = (f"Skipped {skipped} before the header of {name}, {place}: {cells}.",)
         if not self.is_clear:
             notes += (
-                f"It is not clear whether {unit} {number:,} of {name} names its columns. It was "
-                f"read as the header: {cells}. If it is data, choose no header.",
+                f"It is not clear whether {place} of {name} names its columns. It was read as the "
+                f"header: {cells}. If it is data, choose no header.",
             )
         return notes
 
 
 def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Header:
-    """Find the row that names the columns by comparing the first rows with those below them.
+    """Find the row that names the columns among about `LOOKED_AT` rows, none of them blank.
 
     A header has names that are usual, or cells unlike those of their columns: words above numbers
     or dates, one word above sentences, a value that never comes again above categories. Rows above
     it have fewer cells, such as a title. Where the evidence is even, a table of several columns is
     taken to have a header, and a single column is not.
 
-    ``rows`` are at most about `LOOKED_AT`, without blank ones. ``chosen`` is 0 where a person says
-    that no row names the columns, and another number for the first one.
+    ``chosen`` is 0 where a person says that no row names them, and another number for the first.
     """
     if chosen is not None:
         return Header(0 if chosen else None, is_chosen=True)
@@ -151,7 +146,7 @@ def fold_title(title: str) -> str:
 
 
 def match_names(columns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The columns that have some names, whatever their capitals; in the order of the names."""
+    """The columns that have some names, whatever their capitals, in the order of the names."""
     by_name = {title.strip().lower(): title for title in reversed(columns)}
     return [by_name[name] for name in names if name in by_name]
 
@@ -258,7 +253,6 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
 
 
 def _classify_cell(cell: str) -> str:
-    """What a cell that is not blank looks like."""
     cell = cell[:_TELLING]
     if _DATE.fullmatch(cell):
         return "date"
@@ -284,10 +278,8 @@ def guess_column(file_name: str, table: Table) -> str:
     """The column that reads most as texts; of several, the one with the most usual name.
 
     Without a usual name, the one with the longest texts. A usual name above numbers, single words
-    or a few values that come again and again counts only where no other column has sentences.
-
-    Raises:
-        TextError: no column has a word in it, nor a usual name; or each is the same in every row.
+    or a few values that come again and again counts only where no other column has sentences. A
+    `TextError` where no column has a word in it, nor a usual name, or each is the same everywhere.
     """
     samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
@@ -296,7 +288,7 @@ def guess_column(file_name: str, table: Table) -> str:
         filled = [title for title in named if samples[title] or not len(table)]
         if filled or not len(table):
             return next(iter(filled), table.columns[0])
-        raise _no_texts_error(file_name, table, "no words in")
+        _refuse_columns(file_name, table, "no words in")
     for title in named:
         means_texts = title.strip().lower() in _TEXT_NAMES and not _is_repeated(samples[title])
         if rates[title] >= (1 if means_texts else 2):
@@ -310,16 +302,16 @@ def guess_column(file_name: str, table: Table) -> str:
     if len(table.columns) > 1 and len(table) > 2:  # the same in every row is a mark of the format
         likely = [title for title in likely if len(set(samples[title])) > 1]
     if not likely:
-        raise _no_texts_error(file_name, table, "the same words in every row of")
+        _refuse_columns(file_name, table, "the same words in every row of")
     return max(likely, key=lambda title: sum(map(len, map(_extract_text, samples[title]))))
 
 
-def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
+def _refuse_columns(file_name: str, table: Table, reason: str) -> NoReturn:
     sentence = (
         f"{file_name} has no column with texts: {reason} {list_columns(table.columns)}. If one of "
         "them contains the texts, rename it to “text”."
     )
-    return TextError(" ".join([sentence, *table.notes]))
+    raise TextError(" ".join([sentence, *table.notes]))
 
 
 def rate_texts(values: Sequence[str]) -> int:
@@ -329,14 +321,11 @@ def rate_texts(values: Sequence[str]) -> int:
     n_words = [_count_words(_extract_text(value)) for value in filled]
     if not any(n_words):
         return 0
-    mean = sum(n_words) / len(filled)
-    if _is_repeated(filled):
-        return 1
-    return 3 if mean >= _SENTENCE else 2 if mean >= _PHRASE else 1
+    mean = 0 if _is_repeated(filled) else sum(n_words) / len(filled)
+    return 1 + (mean >= _PHRASE) + (mean >= _SENTENCE)
 
 
 def _is_repeated(filled: Sequence[str]) -> bool:
-    """Whether values come again and again, as labels do."""
     return len(filled) >= 4 and 2 * len(set(filled)) <= len(filled)
 
 
@@ -383,7 +372,7 @@ def extract_text(value: Any) -> str | None:
     """The text in a value, None where it is not clear which of its parts is one.
 
     Texts in a list are joined: sentences and words by a blank, messages by the end of a line. Of an
-    object, the part that is called like a text is taken; a message is one, with its ``content``.
+    object, such as a message, the part that is called like a text is taken.
     """
     if value is None:
         return ""
@@ -425,34 +414,27 @@ def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tupl
         )
     if n_unclear:
         notes += (
-            f"{many(n_unclear, 'value')} in the column “{name[:40]}” "
-            f"{'is a list or object' if n_unclear == 1 else 'are lists or objects'} without a "
-            "clear text, read as written. Put the texts into a column of their own.",
+            f"Read {many(n_unclear, 'nested value')} without a clear text in the column "
+            f"“{name[:40]}” as written. Put the texts into a column of their own.",
         )
     return (flat, notes) if n_joined else (values, notes)
 
 
 def parse_nested(cell: str) -> Any:
-    """The list or object that a cell holds, as JSON or as Python prints it; None for another."""
+    """The list or object that a cell holds, as JSON or as Python or numpy prints it; else None."""
     if not cell.lstrip().startswith(("[", "{")):
         return None
+    value = None
     try:
         value = json.loads(cell)
     except (ValueError, RecursionError):
-        value = _parse_python(cell.strip())
+        printed = cell.strip()
+        if len(printed) <= _LONGEST_PRINTED and _PYTHON.match(printed):
+            if _NUMPY.search(printed) and not _COMMAS.search(printed):
+                printed = _NUMPY.sub(r"\1, ", printed)
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                value = ast.literal_eval(printed)  # nothing is run
     return value if isinstance(value, list | dict) else None
-
-
-def _parse_python(cell: str) -> Any:
-    """The value of a list or object as Python or numpy prints it; nothing is run."""
-    if len(cell) > _LONGEST_PRINTED or not _PYTHON.match(cell):
-        return None
-    if _NUMPY.search(cell) and not _COMMAS.search(cell):
-        cell = _NUMPY.sub(r"\1, ", cell)
-    try:
-        return ast.literal_eval(cell)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _is_span(part: Any) -> bool:

@@ -1,7 +1,7 @@
 """Delimited text: CSV, TSV, and whatever else parts its fields by a character.
 
-Python's ``csv`` cuts the fields. A row that it cannot read is named by its line and left out, and
-the next line begins a row of its own: a quotation mark that is never closed costs one line.
+A row that cannot be read is named by its line and left out, and the next line begins a row of its
+own: a quotation mark that is never closed costs one line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from neuralviz.reading.cells import finite_number, restore_formula
 from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
 from neuralviz.reading.lines import MAX_LINE, Line, TextLines
 from neuralviz.reading.source import is_json
-from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width, column_names, name_columns
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    check_width,
+    column_names,
+    name_columns,
+    strip_empty_end,
+)
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of a block
@@ -50,6 +57,21 @@ class Dialect:
     are_marks_text: bool = False  # where they do not enclose a field, as between tabs
     skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
 
+    def split_line(self, line: str) -> list[str]:
+        """The fields of a line without quotation marks."""
+        fields = line.split(self.separator) if line else []
+        return [field.lstrip(" ") for field in fields] if self.skips_blanks else fields
+
+    def split_quoted(self, lines: Iterator[str]) -> list[str] | None:
+        """The fields of the first row of some lines; None where its marks do not match."""
+        rows = csv.reader(
+            lines, delimiter=self.separator, skipinitialspace=self.skips_blanks, strict=True
+        )
+        try:
+            return next(rows)
+        except csv.Error:
+            return None
+
 
 class Record(NamedTuple):
     """A row."""
@@ -67,51 +89,44 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
     are no such rows by themselves.
     """
     again: deque[Line] = deque()
-    row_lines: list[Line] = []  # of the row that is being read
-    separator = dialect.separator
+    while line := again.popleft() if again else next(lines, None):
+        number, text = line
+        if '"' not in text:
+            yield Record(number, dialect.split_line(text), number + 1)
+            continue
+        row_lines: list[str] = []
+        fields = dialect.split_quoted(iter((text,)))
+        if fields is None:  # perhaps a later line closes the mark
 
-    def take_texts() -> Iterator[str]:
-        while line := again.popleft() if again else next(lines, None):
-            row_lines.append(line)
-            yield line[1] + "\n"
+            def take_texts(text: str = text, row_lines: list[str] = row_lines) -> Iterator[str]:
+                yield text + "\n"
+                while line := again.popleft() if again else next(lines, None):
+                    row_lines.append(line[1])
+                    yield line[1] + "\n"
 
-    def put_back() -> None:
-        """Put back the lines but for the first."""
-        again.extendleft(reversed(row_lines[1:]))
-        del row_lines[1:]
-
-    def open_reader() -> Iterator[list[str]]:
-        skips_blanks = dialect.skips_blanks
-        return csv.reader(
-            take_texts(), delimiter=separator, skipinitialspace=skips_blanks, strict=True
-        )
-
-    rows = open_reader()
-    while True:
-        row_lines.clear()
-        try:
-            fields = next(rows, None)
-        except csv.Error:
-            fields, rows = None, open_reader()
-        if not row_lines:
-            return
-        (number, line), is_odd = row_lines[0], False
-        if dialect.are_marks_text and '"' in line:
-            are_rows = [text.count(separator) + 1 == width for _, text in row_lines]
-            if fields is None or not _fits(fields, width, are_rows):
-                is_odd = fields is not None and len(row_lines) > 1
-                put_back()
-                fields = [_take_enclosed(field) for field in line.split(separator)]
-        elif fields is None:
-            put_back()
-        yield Record(number, fields, number + len(row_lines), is_odd)
+            fields = dialect.split_quoted(take_texts())
+        texts, is_odd = [text, *row_lines], False
+        are_text = dialect.are_marks_text and not _fit_row(fields, width, texts, dialect.separator)
+        if fields is None or are_text:
+            is_odd = fields is not None and len(texts) > 1
+            again.extendleft(reversed([*enumerate(row_lines, number + 1)]))
+            del texts[1:]
+            fields = None
+        if are_text:
+            fields = [_take_enclosed(field) for field in text.split(dialect.separator)]
+        yield Record(number, fields, number + len(texts), is_odd)
 
 
-def _fits(fields: Sequence[str], width: int, are_rows: Sequence[bool]) -> bool:
+def _fit_row(
+    fields: Sequence[str] | None, width: int, lines: Sequence[str], separator: str
+) -> bool:
     """Whether fields are a row, though their marks could be text in lines that may be rows."""
-    if len(are_rows) == 1:
-        return len(fields) == width or not are_rows[0]
-    return len(fields) == width and not all(are_rows)
+    if fields is None:
+        return False
+    are_all_rows = all(line.count(separator) + 1 == width for line in lines)
+    if len(lines) == 1:
+        return len(fields) == width or not are_all_rows
+    return len(fields) == width and not are_all_rows
 
 
 def _take_enclosed(field: str) -> str:
@@ -137,39 +152,42 @@ class _Division:
         return () if self.header.place is None else self.rows[self.header.place]
 
     @property
-    def width(self) -> int:
-        """How many fields the header has, empty ones too, or the longest row."""
-        if self.header.place is None:
-            return max(map(len, self.rows))
-        return len(self.records[self.header.place].fields or ())
-
-    @property
     def header_line(self) -> int:
         """The line of the header; 0 for none."""
         return 0 if self.header.place is None else self.records[self.header.place].line
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        if self.header.place is None:
-            return name_columns(self.width)
-        titles = [*self.titles, *[""] * (self.width - len(self.titles))]
-        return column_names(["", *titles] if self._are_rows_numbered else titles)
+        """Names of the columns: the header's, empty ones too, or as many as the longest row has."""
+        place = self.header.place
+        if place is None:
+            return name_columns(max(map(len, self.rows)))
+        titles = self.records[place].fields or []
+        below = [record.fields or [""] for record in self.records[place + 1 :]]
+        numbers = [str(number) for number in range(1, len(below) + 1)]
+        has_id = titles[0].strip().lower() in ID_COLUMNS
+        is_wider = not has_id and all(len(fields) == len(titles) + 1 for fields in below)
+        if is_wider and [fields[0] for fields in below] == numbers:  # as R writes them
+            titles = ["", *titles]
+        return column_names(titles)
+
+    @property
+    def n_known(self) -> int:
+        return sum(map(is_usual_name, self.titles))
 
     @property
     def names_columns(self) -> bool:
         """Whether the first row is a header beyond doubt, by names that are usual."""
-        n_known = sum(map(is_usual_name, self.titles))
         is_first = self.header.place == 0 and self.header.is_clear
-        return is_first and n_known >= min(len(self.titles), 2)
+        return is_first and self.n_known >= min(len(self.titles), 2)
 
     @property
     def suits(self) -> bool:
         """Whether these rows are likely to be divided so, and not at marks of their sentences."""
         if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
             return False
-        if len(self.titles) > 1 and self.header.is_clear:
-            if any(map(is_usual_name, self.titles)):
+        if self.titles and self.header.is_clear:
+            if self.n_known:
                 return True
             if len(self.rows) > 1 and not self._is_prose:
                 return True
@@ -179,7 +197,7 @@ class _Division:
     @property
     def quality(self) -> tuple[int, float, bool, bool, int]:
         """How well the separator divides the rows; the largest is the best of those that suit."""
-        n_known = sum(map(is_usual_name, self.titles)) if len(self.titles) > 1 else 0
+        n_known = self.n_known if len(self.titles) > 1 else 0
         n_fields, n_rows = self.usual_width
         later = self._later_cells
         begins_blank = any(cell[0] == " " for cell in later)
@@ -193,17 +211,6 @@ class _Division:
         return max(widths.items(), key=lambda item: item[::-1])
 
     @property
-    def _are_rows_numbered(self) -> bool:
-        """Whether rows have a number that the header has no name for, as R writes them."""
-        place = self.header.place
-        if place is None or self.titles[0].strip().lower() in ID_COLUMNS:
-            return False
-        below = [record.fields or [""] for record in self.records[place + 1 :]]
-        numbers = [str(number) for number in range(1, len(below) + 1)]
-        is_wider = all(len(fields) == self.width + 1 for fields in below)
-        return is_wider and [fields[0] for fields in below] == numbers
-
-    @property
     def _later_cells(self) -> list[str]:
         return [cell for row in self.rows for cell in row[1:] if cell]
 
@@ -214,7 +221,7 @@ class _Division:
             return False
         if not self.dialect.skips_blanks and any(cell[0] != " " for cell in self._later_cells):
             return False
-        columns = list(zip(*self.rows, strict=False))
+        columns = zip(*self.rows, strict=False)
         return not any(
             all(finite_number(cell) is not None for cell in column) for column in columns
         )
@@ -227,8 +234,7 @@ Layout = tuple[_Division, Iterator[Line], tuple[str, ...]]
 def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout | None:
     """The separator and the header of a file, told by its first lines; None where all are blank.
 
-    Raises:
-        TextError: the header cannot be read, or the lines are no table.
+    A `TextError` where the header cannot be read, or the lines are no table.
     """
     first = next((line for line in lines if line[1].strip()), None)
     if first is None:
@@ -262,7 +268,7 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
             f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
             f"at line {sample[0][0]:,}. {_ADVICE}"
         )
-    check_width(name, best.width)
+    check_width(name, len(best.columns))
     lines_read = [record.line for record in best.records]
     notes += best.header.notes(name, "line", lines_read, best.rows, sample[0][0])
     start = best.records[0].line
@@ -275,7 +281,6 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
-    """Refuse JSON and Markdown that are called CSV."""
     if is_json(lines[0].strip()):
         raise TextError(
             f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
@@ -287,7 +292,6 @@ def _check_is_table(name: str, lines: Sequence[str]) -> None:
 
 
 def _take_sample(lines: Iterator[Line]) -> list[Line]:
-    """Some of the lines, from the first that is not blank."""
     sample: list[Line] = []
     size = 0
     for number, line in lines:
@@ -307,9 +311,7 @@ def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
     comments = list(takewhile(lambda line: line[1].startswith(_COMMENT) or not line[1], sample))
     below = list(sample[len(comments) :])
     number, title = comments[-1]
-    if not below:
-        return list(sample)
-    if title.startswith("#"):
+    if below and title.startswith("#"):
         titled = [(number, title.lstrip("#").lstrip()), *below]
         if any(division.names_columns for division in _divide(titled, separators)):
             return titled
@@ -324,14 +326,13 @@ def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
     if best.names_columns:
         return below
     for place, (_, line) in enumerate(comments):
-        fields = _strip_empty_end(line.split(best.dialect.separator))
+        fields = strip_empty_end(line.split(best.dialect.separator))
         if line.strip() and len(fields) == best.usual_width[0]:
             return list(sample[place:])
     return below
 
 
 def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -> list[_Division]:
-    """The first rows as each separator divides them that can."""
     texts = [line for _, line in lines]
     divisions = (
         _divide_rows(
@@ -352,12 +353,10 @@ def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) ->
     is_whole = len(lines) < LOOKED_AT and sum(len(line) for _, line in lines) <= _SAMPLE
     if not is_whole:  # a mark may be closed in a line that is not looked at
         records = list(takewhile(lambda record: record.fields is not None, records))
-    if not records or records[0].fields is None:
-        return None
     filled = [record for record in records if any(map(str.strip, record.fields or ()))]
-    if not filled:
+    if not filled or records[0].fields is None:
         return None
-    rows = [_strip_empty_end(record.fields or ()) for record in filled]
+    rows = [strip_empty_end(record.fields or ()) for record in filled]
     if header is None and len(rows) == 1 and not is_sound:
         header = 1  # what is below it cannot be read
     return _Division(dialect, filled, rows, find_header(rows, header))
@@ -371,14 +370,15 @@ def _is_spaced(lines: Sequence[str], separator: str) -> bool:
     return all(line.count(separator) == line.count(f"{separator} ") for line in bare)
 
 
-def _strip_empty_end(row: Sequence[str]) -> Sequence[str]:
-    n_fields = len(row)
-    while n_fields > 1 and not row[n_fields - 1].strip():
-        n_fields -= 1
-    return row[:n_fields]
-
-
 # --- tables --------------------------------------------------------------------------------------
+
+_FAULTS = {
+    "unmatched": f"Skipped {{0}} with an unmatched quotation mark ({{1}}). {_ADVICE}",
+    "too long": "Skipped {0} with more fields than the header ({1}). Put texts that contain “{2}” "
+    "in quotation marks.",
+    "odd marks": "Read quotation marks at the beginning of a field as text in {0}, not as "
+    "enclosing several lines ({1}).",
+}  # of rows, the first two of which are left out
 
 
 def read_delimited(
@@ -388,12 +388,10 @@ def read_delimited(
     header: int | None = None,
     at_once: int = AT_ONCE,
 ) -> Iterator[Table]:
-    """The rows, so many characters at once; the last block has none, and the notes on all.
+    """The rows, so many characters at once; the last block has the notes on all.
 
     Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
-
-    Raises:
-        TextError: no row can be used for its quotation marks or the number of its fields.
+    A `TextError` where no row can be used for its quotation marks or the number of its fields.
     """
     lines = TextLines(name, file)
     faults: dict[str, list[int]] = {fault: [] for fault in _FAULTS}  # lines of rows
@@ -404,23 +402,25 @@ def read_delimited(
             return
         division, body, notes = layout
         dialect, columns = division.dialect, division.columns
-        rows: list[tuple[int, list[str]]] = []
+        starts: list[int] = []
+        rows: list[list[str]] = []
         size = n_rows = 0
 
         def take_block() -> Table:
-            values = tuple([row[place] for _, row in rows] for place in range(len(columns)))
-            return Table(columns, values, [line for line, _ in rows], header=division.header_line)
+            values = tuple(map(list, zip(*rows, strict=True))) if rows else ([],) * len(columns)
+            return Table(columns, values, starts, header=division.header_line)
 
         for record in divide_records(body, dialect, len(columns)):
             row = _fill_row(record, len(columns), faults)
             if not any(map(str.strip, row)):
                 continue
-            rows.append((record.line, [field[: MAX_CHARACTERS + 1] for field in row]))
+            rows.append(row)
+            starts.append(record.line)
             size += sum(map(len, row))
             n_rows += 1
             if size > at_once or n_rows == n_wanted:
                 yield take_block()
-                rows, size = [], 0
+                starts, rows, size = [], [], 0
             if n_rows == n_wanted:
                 break
     sentences = tuple(
@@ -433,17 +433,7 @@ def read_delimited(
     yield replace(take_block(), notes=lines.notes + notes + sentences)
 
 
-_FAULTS = {
-    "unmatched": f"Skipped {{0}} with an unmatched quotation mark ({{1}}). {_ADVICE}",
-    "too long": "Skipped {0} with more fields than the header ({1}). Put texts that contain “{2}” "
-    "in quotation marks.",
-    "odd marks": "Read quotation marks at the beginning of a field as text in {0}, not as "
-    "enclosing several lines ({1}).",
-}  # of rows, the first two of which are left out
-
-
 def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> list[str]:
-    """The fields of a record, as many as there are columns; none where it is left out."""
     row = record.fields
     if row is None:
         faults["unmatched"].append(record.line)
@@ -453,7 +443,11 @@ def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> li
         return []
     if record.has_odd_marks:
         faults["odd marks"].append(record.line)
-    return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
+    if len(row) != width:
+        row = [*row[:width], *[""] * (width - len(row))]
+    if max(map(len, row)) > MAX_CHARACTERS:
+        row = [field[: MAX_CHARACTERS + 1] for field in row]
+    return row
 
 
 def restore_cells(table: Table) -> Table:

@@ -37,11 +37,7 @@ Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are no
 def read_excel(
     name: str, file: IO[bytes], n_wanted: int | None = None, header: int | None = None
 ) -> Table:
-    """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`.
-
-    Raises:
-        TextError: it is no workbook, or too large, or a column that is needed has formulas alone.
-    """
+    """The first visible sheet that has cells, or rows with formulas that have no results."""
     limit = None if n_wanted is None else n_wanted + 2 * LOOKED_AT
     rows: Rows = []
     errors: list[int] = []
@@ -77,10 +73,7 @@ def read_excel(
 
 
 def _check_size(name: str, file: IO[bytes]) -> None:
-    """Refuse a workbook that would be too large when it is unpacked.
-
-    No part unpacks to more than the archive says: what is beyond is not read.
-    """
+    """Refuse a workbook that would be too large; nothing unpacks to more than the archive says."""
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
     if any(part.compress_type not in _PACKED for part in parts):
@@ -131,10 +124,9 @@ def _cell_text(cell: Any, times: Collection[int]) -> str:
 
 
 def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
-    """Give each row the value of a cell that is merged over several rows; returns the rows filled.
+    """Give each row the value of a cell merged over several rows, which the first row alone holds.
 
-    A workbook holds it in the first row alone. Of a range of several columns, only the first is
-    filled: it is a title.
+    Of a range of several columns, only the first is filled. Returns the rows filled.
     """
     by_number = dict(rows)
     filled: set[int] = set()
@@ -155,9 +147,8 @@ def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
 def _read_hours_as_durations(workbook: Any) -> set[int]:
     """Read cells whose format has hours or seconds, and no day, month or year, as durations.
 
-    The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
-    makes a day in the year 1900. It has no setting for it, so its tables of formats are changed.
-    Returns the styles of times of day such as ``h:mm``, which a cell with a date may have too.
+    openpyxl does so for ``[h]:mm`` alone and has no setting for it, so its tables of formats are
+    changed. Returns the styles such as ``h:mm``, which a cell with a date may have too.
     """
     times: set[int] = set()
     for place, style in enumerate(workbook._cell_styles):
@@ -196,10 +187,7 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
 
 
 def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
-    """The rows of a sheet, from 1, whose formula has no stored result, by the column, from 0.
-
-    A text of no characters is a result.
-    """
+    """The rows of a sheet, from 1, whose formula has no stored result, by the column, from 0."""
     sheets = []
     for data_only in (False, True):
         workbook = openpyxl.load_workbook(
@@ -220,7 +208,6 @@ def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
 def _formula_notes(
     name: str, without: Mapping[int, Sequence[int]], table: Table, first_column: int
 ) -> tuple[str, ...]:
-    """Sentences on formulas without results; an error where a needed column has only them."""
     notes: tuple[str, ...] = ()
     for column, rows in without.items():
         index = column - first_column

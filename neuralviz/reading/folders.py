@@ -27,17 +27,11 @@ def read_files(
     mode: Mode = "one",
     max_texts: int | None = None,
 ) -> ReadTexts:
-    """Read several files one after the other.
+    """Read several files, each as by `read_texts`, one below the other, labels by their names.
 
-    A text file is a text; a table is read as by ``read_texts`` and put below what came before,
-    labels by their names. The label ``file`` is the name of the file, and ``folder``, where a name
-    has one before a slash, that of its folder. Files that cannot be read are left out and named.
-
-    Tables without a ``column``, where one is named, are left out. Texts of text files end where
-    ``mode`` says, and ``max_texts`` is of all files together.
-
-    Raises:
-        TextError: there is no text in them.
+    The label ``file`` is the name of the file, and ``folder``, where a name has one before a slash,
+    that of its folder. Files that cannot be read, or lack a ``column``, are left out and named.
+    ``max_texts`` is of all files together. A `TextError` where there is no text in them.
     """
     return _read_sources(files, [], "these files", column, mode, max_texts)
 
@@ -52,11 +46,9 @@ def read_folder(
 ) -> ReadTexts:
     """Read all files of a folder and of those in it by ``read_files``, in the order of their paths.
 
-    Text files are those of ``TEXT_ENDINGS``. Left out and named are files that are hidden,
-    unreadable or of another kind, links to folders, and links that lead out of the folder.
-
-    Raises:
-        TextError: there is no such folder, or no text in it, or too many files.
+    Left out and named are files that are hidden, unreadable or neither table nor `TEXT_ENDINGS`,
+    links to folders, and links that lead out of the folder. A `TextError` where there is no such
+    folder, no text in it, or too many files.
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
@@ -147,7 +139,6 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
 
 
 def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
-    """Why an entry of a folder is not read; empty if it is."""
     if file.name.startswith("."):
         return "hidden"
     if is_folder:
@@ -169,7 +160,6 @@ def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
 
 
 def _join_files(read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
-    """The texts of several files with the labels of all, and those that say where each is from."""
     columns = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.columns))
     names = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.labels))
     labels: dict[str, list[str]] = {name: [] for name in names}

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
@@ -17,10 +18,7 @@ from neuralviz.reading.table import Table, TableBuilder, column_names, describe_
 from neuralviz.words import free_name, joined, many
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
-SPLITS = (
-    *("train", "training", "dev", "development", "validation", "valid", "val", "eval"),
-    *("test", "testing"),
-)
+SPLITS = "train training dev development validation valid val eval test testing".split()
 _ROWS_AT_ONCE = 10_000
 _MOST_DIGITS = 1000  # of whole numbers that are read as such
 _FRAME = {"columns", "index", "data", "name", "index_names", "column_names"}  # keys of pandas
@@ -28,18 +26,20 @@ _BETWEEN = re.compile(r"[\s,]*+")  # JSON objects
 _OWN = ("text", "content", "body", "document", "abstract", "full_text")  # names of a text
 _INNER = ("row", "_source", "tweet", "data", "fields", "properties")  # what has the fields of a row
 _NAMED = 6  # lists in a message
+_ADVICE = "Save the rows as a list of objects, one a row, with a key for each column."
 
 Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of them
 
 
 def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
-    first = _first_line(name, file)
+    lines = TextLines(name, file)
+    first = next(iter(_take_first_lines(lines)), "")
     if first.startswith("[") or first == "{":
         with suppress(ValueError, RecursionError):
-            yield _build_table(name, *_read_whole(name, file), n_wanted)
+            yield _build_table(name, *_read_whole(name, file, lines), n_wanted)
             return
-    lines, builder = TextLines(name, file), TableBuilder(name, "line")
+    builder = TableBuilder(name, "line")
     with closing(iter(lines)) as numbered:
         for number, line in numbered:
             if line and not line.isspace():
@@ -54,14 +54,16 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
 
 def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such."""
+    lines = TextLines(name, file)
+    first_lines = _take_first_lines(lines)
+    if len(first_lines) > 1 and isinstance(_parse_line(first_lines[0])[0], dict | str):
+        yield from read_json_lines(name, file, n_wanted)
+        return
     try:
-        content, notes = _read_whole(name, file)
+        content, notes = _read_whole(name, file, lines)
     except RecursionError as error:
         raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
-        if _starts_with_row(name, file):
-            yield from read_json_lines(name, file, n_wanted)
-            return
         place = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
         raise TextError(
             f"{name} is not valid JSON: it is incomplete or has an error{place}."
@@ -72,65 +74,49 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
 # --- parsing -------------------------------------------------------------------------------------
 
 
-def _read_whole(name: str, file: IO[bytes]) -> Rows:
-    """The JSON value of a file, and notes on its encoding; a `ValueError` where it has none."""
-    lines = TextLines(name, file)
+def _take_first_lines(lines: TextLines) -> list[str]:
+    """The first two lines that are not blank."""
+    with closing(iter(lines)) as numbered:
+        return list(islice((line.strip() for _, line in numbered if line.strip()), 2))
+
+
+def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
+    """The JSON value or the objects of a file, and notes on its encoding."""
     if file.seek(0, io.SEEK_END) > MAX_WHOLE:
         raise TextError(
             f"{name} is larger than {MAX_WHOLE:,} bytes. Save it as JSON Lines (.jsonl), "
             "which is read line by line."
         )
-    text = lines.read()
-    try:
-        return _parse(text), lines.notes
-    except ValueError:
-        if not text.lstrip().startswith("{") or _starts_with_row(name, file):
-            raise
-    return _parse_objects(text), lines.notes
-
-
-def _parse(text: str) -> Any:
-    """What a JSON text holds; whole numbers of more digits than Python reads stay as they are."""
-    return json.loads(text, parse_int=_parse_whole)
+    values = _parse_values(lines.read())
+    return values[0] if len(values) == 1 else values, lines.notes
 
 
 def _parse_line(line: str) -> list[Any]:
-    """What a line holds: one value, or objects one after the other; a list for no JSON."""
+    """The values of a line; a list for no JSON."""
     with suppress(ValueError, RecursionError):
-        return [_parse(line)]
-    with suppress(ValueError, RecursionError):
-        return _parse_objects(line)
+        return _parse_values(line)
     return [[]]
 
 
-def _parse_objects(text: str) -> list[Any]:
-    """The objects that follow each other in a text, with blanks or commas between."""
-    objects: list[Any] = []
+def _parse_values(text: str) -> list[Any]:
+    """The JSON value in a text, or the objects in it with blanks or commas between."""
+    values: list[Any] = []
     decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
     while place < len(text):
-        value, place = decoder.raw_decode(text, place)
-        if not isinstance(value, dict):
-            raise ValueError("no object")
-        objects.append(value)
+        start = place
+        value, place = decoder.raw_decode(text, start)
+        values.append(value)
+        if len(values) > 1 and not (isinstance(values[0], dict) and isinstance(value, dict)):
+            raise json.JSONDecodeError("Extra data", text, start)
         place = next(_BETWEEN.finditer(text, place)).end()
-    return objects
+    if not values:
+        raise ValueError("no value")
+    return values
 
 
 def _parse_whole(digits: str) -> int | str:
+    """A whole number; one of more digits than Python reads stays as it is."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
-
-
-def _starts_with_row(name: str, file: IO[bytes]) -> bool:
-    """Whether the first line is an object or a string."""
-    with suppress(ValueError, RecursionError):
-        return isinstance(_parse(_first_line(name, file)), dict | str)
-    return False
-
-
-def _first_line(name: str, file: IO[bytes]) -> str:
-    """The first line that is not blank."""
-    with closing(iter(TextLines(name, file))) as numbered:
-        return next((line.strip() for _, line in numbered if line.strip()), "")
 
 
 # --- shapes --------------------------------------------------------------------------------------
@@ -154,10 +140,7 @@ def find_rows(name: str, content: Any) -> Rows:
 
     A list holds its rows. An object may be a data frame of pandas (``orient`` split, columns,
     index or table), splits such as train and test, columns of equal length, the texts of each
-    label, or one such list beside other values.
-
-    Raises:
-        TextError: it holds no table, or one that can be read in several ways.
+    label, or one such list beside other values. What can be read in several ways is refused.
     """
     if isinstance(content, list):
         return content, ()
@@ -187,10 +170,7 @@ def find_rows(name: str, content: Any) -> Rows:
     if with_objects:
         rows = with_objects[0]
         if all(isinstance(row, dict) and isinstance(row.get("paragraphs"), list) for row in rows):
-            raise TextError(
-                f"{name} has questions in paragraphs in articles, as SQuAD has, which is not read. "
-                "Save a row for each question."
-            )
+            raise TextError(f"{name} has paragraphs in articles, as SQuAD has. {_ADVICE}")
         return rows, ()
     if len(lists) == 1:
         key, values = next(iter(lists.items()))
@@ -215,32 +195,26 @@ def _is_envelope(key: str, value: Any) -> bool:
 
 
 def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
-    """Rows with the fields of the object that each has under a name for that, and a note on it.
-
-    A field of the row itself comes before one of the same name in the object.
-    """
+    """Rows with the fields of the object that each has under a name for that, and a note on it."""
     for key in _INNER:
         if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
-            outer_rows = [{t: value for t, value in row.items() if t != key} for row in rows]
-            joined_rows = [
-                outer | row[key] | outer for outer, row in zip(outer_rows, rows, strict=True)
+            inner_rows = [row.pop(key) for row in rows]
+            joined_rows = [  # a field of the row itself comes before one of the inner object
+                row | inner | row for row, inner in zip(rows, inner_rows, strict=True)
             ]
             return joined_rows, (f"The rows of {name} are those under “{key}”.",)
     return rows, ()
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:
-    """Whether rows are lists of one length, with a text somewhere."""
-    return (
-        bool(rows)
-        and all(isinstance(row, list) and row and len(row) == len(rows[0]) for row in rows)
-        and any(isinstance(cell, str) for row in rows for cell in row)
-        and not any(isinstance(cell, list | dict) for row in rows for cell in row)
-    )
+    """Whether rows are lists of one length, with a text somewhere and nothing nested."""
+    if not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+        return False
+    kinds = {type(cell) for row in rows for cell in row}
+    return str in kinds and not kinds & {list, dict}
 
 
 def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
-    """Whether the first of these lists names the columns."""
     header = find_header([list(map(cell_text, row)) for row in rows[:LOOKED_AT]])
     return header.place == 0 and header.is_clear
 
@@ -283,7 +257,6 @@ def _join_splits(name: str, splits: Mapping[str, Any]) -> Rows:
 
 
 def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a data frame that pandas wrote with the orient *split* or *tight*."""
     columns, data = frame["columns"], frame["data"]
     are_lists = isinstance(columns, list) and isinstance(data, list)
     if not are_lists or any(not isinstance(row, list) or len(row) != len(columns) for row in data):
@@ -324,8 +297,7 @@ def _are_counted(keys: Iterable[str]) -> bool:
 def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
     """The rows of several lists, which are columns, or the texts of one label each.
 
-    Columns have one length. Where all lists have, a usual name, or a list unlike the others, tells
-    columns.
+    Columns have one length, and a usual name or a list unlike the others.
     """
     has_one_length = len({len(values) for values in lists.values()}) == 1
     has_known = any(map(is_usual_name, lists))
@@ -346,8 +318,7 @@ def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
 
 def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
     names = [f"“{key[:40]}” ({many(len(values), 'value')})" for key, values in lists.items()]
-    n_more = len(names) - _NAMED
-    return joined([*names[:_NAMED], *([f"{n_more:,} more"] if n_more > 0 else [])])
+    return joined(names[:_NAMED]) + " …" * (len(names) > _NAMED)
 
 
 def _refuse(name: str, content: Any) -> NoReturn:
@@ -356,7 +327,4 @@ def _refuse(name: str, content: Any) -> NoReturn:
     reason = "there is no list in it"
     if lists:
         reason = f"it has {_describe_lists(lists)}, of which the rows are unclear"
-    raise TextError(
-        f"{name} does not contain a table: {reason}. Save the rows as a list of objects, one a "
-        "row, with a key for each column."
-    )
+    raise TextError(f"{name} does not contain a table: {reason}. {_ADVICE}")

@@ -62,16 +62,17 @@ _OTHER_KINDS = {  # what files of other kinds begin with
 
 
 def tidy(field: str) -> str:
-    """A field without blanks around it, its unreadable characters made blanks."""
+    """A field without blanks around it, its unreadable characters made blanks.
+
+    Of characters alone that only steer others, and have no width, nothing stays.
+    """
     if field.isprintable():
         return field.strip()
     readable = _UNREADABLE.sub(" ", field).strip()
-    return readable if any(map(_can_be_seen, readable)) else ""
-
-
-def _can_be_seen(character: str) -> bool:
-    """Whether it is neither blank nor one of those that only steer others, of no width."""
-    return not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn")
+    for character in readable:
+        if not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn"):
+            return readable
+    return ""
 
 
 def count_unreadable(text: str) -> int:
@@ -82,13 +83,9 @@ def count_unreadable(text: str) -> int:
 class TextLines:
     """The lines of a text file with their numbers, read as they are asked for.
 
-    Lines end at ``\\n``, ``\\r\\n`` and ``\\r``; other separators are part of a line. The encoding
-    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8 and UTF-16
-    surely, others by the letters that are frequent in the languages written in them, with a
-    note that says so.
-
-    Raises:
-        TextError: the file is not text; while it is read: a line is longer than ``MAX_LINE``.
+    Lines end at ``\\n``, ``\\r\\n`` and ``\\r``. The encoding is that of the mark at the head of
+    the file, else told by its first 16 MB; a note says which where it is not Unicode. A `TextError`
+    where the file is no text, or a line is longer than ``MAX_LINE``.
     """
 
     def __init__(self, name: str, file: IO[bytes], *, sample: int = SAMPLE) -> None:
@@ -151,6 +148,7 @@ class TextLines:
     @contextmanager
     def _open_decoded(self) -> Iterator[io.TextIOWrapper]:
         self._file.seek(0)
+        self._strays.clear()
         errors = "surrogateescape" if self._encoding == "utf-8-sig" else "replace"
         lines = io.TextIOWrapper(self._file, self._encoding, errors, newline=None)
         try:
@@ -159,7 +157,6 @@ class TextLines:
             lines.detach()
 
     def _mend_line(self, line: str, number: int) -> str:
-        """The line with its bytes that are no UTF-8 as the letters of Windows-1252."""
         if line.isascii():
             return line
         if self._encoding == "utf-8-sig":
@@ -175,13 +172,9 @@ def _decode_as_windows(stray: re.Match[str]) -> str:
 
 
 def _find_encoding(head: bytes, is_cut: bool) -> str:
-    """The encoding of a file by what it begins with, as Python calls it."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
-    wide = _detect_wide(head)
-    if wide:
-        return wide
     text = head.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - head.count("\ufffd".encode())  # one that is meant is not wrong
     if is_cut:
@@ -201,24 +194,13 @@ def _count_control_share(text: str, but: int) -> float:
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:
-    """Whether a file that looks binary is text in UTF-16, in a script of few zero bytes."""
+    """Whether a file that looks binary is text in UTF-16, whatever its script."""
     try:
         text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
         return False
-    odd = sum(not character.isprintable() and not character.isspace() for character in text)
-    return odd <= _BINARY_SHARE * len(text)
-
-
-def _detect_wide(head: bytes) -> str | None:
-    """The kind of UTF-16 that this is, without saying so; None if it is none.
-
-    Half of the characters, or more, have a byte that is zero, always the same one.
-    """
-    first, second = head[::2].count(0), head[1::2].count(0)
-    if len(head) % 2 or max(first, second) < len(head) / 4 or min(first, second) > len(head) / 8:
-        return None
-    return "utf-16-le" if second >= first else "utf-16-be"
+    categories = (unicodedata.category(character) for character in text if not character.isspace())
+    return sum(kind in ("Cc", "Cn", "Cs") for kind in categories) <= _BINARY_SHARE * len(text)
 
 
 def _detect(head: bytes) -> str:

@@ -1,23 +1,207 @@
-"""Pairs of sentences with a score of how similar they are, from tables; and the scale of scores."""
+"""Labelled data in tables: which column is what, the rows that have all of it, and scored pairs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
-from neuralviz.errors import TextError
-from neuralviz.reading.labelled import ROLES, pair_columns, parse_numbers, usable_rows
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.reading.cells import parse_numbers
+from neuralviz.reading.columns import flatten_texts, fold_title, match_names
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import blank_missing
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
 from neuralviz.reading.tables import read_table
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, name_lines, number
+
+# --- roles of columns ----------------------------------------------------------------------------
+
+Kind = Literal["pairs", "groups", "labels", "paraphrases"]
+ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
+    "paraphrases": {
+        role: (role,) for role in ("original", "generated", "varies", "value", "fixed1", "fixed2")
+    },
+    "pairs": {
+        "text1": ("sentence1", "text1", "a", "sentence A", "question1", "#1 String"),
+        "text2": ("sentence2", "text2", "b", "sentence B", "question2", "#2 String"),
+        "score": (
+            *("score", "similarity", "similarity score", "relatedness score", "is_duplicate"),
+            "quality",
+        ),
+    },
+    "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
+    "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
+}
+"""By kind of data, its roles and the names of columns that are taken for them."""
+
+OPTIONAL = ("role",)
+
+
+def find_roles(
+    name: str,
+    columns: Sequence[str],
+    roles: Mapping[str, str],
+    kinds: Sequence[Kind] = tuple(ROLES),
+    optional: Sequence[str] = OPTIONAL,
+) -> tuple[Kind, dict[str, str]]:
+    """The kind of data that the columns of a file make, and the column of each of its roles.
+
+    ``roles`` are declared, role to column; no column for an optional one that is not to be used. A
+    `TextError` where they make none, a `SettingsError` where a role or its column does not exist.
+    """
+    _check_roles(name, columns, roles, sorted({role for kind in kinds for role in ROLES[kind]}))
+    lacking: list[str] = []
+    for kind in kinds:
+        if not set(roles) <= set(ROLES[kind]):
+            continue
+        chosen = find_role_columns(kind, columns, roles)
+        missing = [role for role in ROLES[kind] if role not in (*optional, *chosen)]
+        if not missing:
+            return kind, chosen
+        lacking.append(joined(missing))
+    listed = f"Its columns are: {list_columns(columns)}."
+    if lacking and (roles or len(kinds) == 1):
+        needed = " or ".join(lacking)
+        raise TextError(f"{name} needs a column for {needed}. {listed} Assign one to each role.")
+    raise TextError(
+        f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
+        "and score; text and group; text and label; or original, generated, varies, value, "
+        f"fixed1 and fixed2. {listed} Assign columns to the roles of one of them; scored pairs "
+        "have the roles text1, text2 and score."
+    )
+
+
+def _check_roles(
+    name: str, columns: Sequence[str], roles: Mapping[str, str], role_names: Sequence[str]
+) -> None:
+    assigned = set()
+    for role, title in roles.items():
+        if role not in role_names:
+            raise SettingsError(
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(role_names)}."
+            )
+        if not title.strip():
+            if role in OPTIONAL:
+                continue
+            raise SettingsError(f"The role {role} needs a column.")
+        column = _find_column(title, columns)
+        if column in assigned:
+            raise SettingsError(f"The column “{column[:40]}” has two roles. Give it one.")
+        assigned.add(column)
+        if not column:
+            raise SettingsError(
+                f"{name} has no column “{title[:40]}” for the role {role}. Its columns are: "
+                f"{list_columns(columns)}."
+            )
+
+
+def find_role_columns(
+    kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The column of each role of a kind that has one: the declared one, or one by its name."""
+    declared = {role: _find_column(title, columns) for role, title in (roles or {}).items()}
+    free = [column for column in columns if column not in declared.values()]
+    chosen = {
+        role: declared[role]
+        if role in declared
+        else next(filter(None, (_find_column(title, free) for title in names)), "")
+        for role, names in ROLES[kind].items()
+    }
+    return {role: column for role, column in chosen.items() if column}
+
+
+def _find_column(title: str, columns: Sequence[str]) -> str:
+    """The column of a name, or one that differs by capitals or signs; empty if there is none."""
+    if title in columns:
+        return title
+    for fold in (str.casefold, fold_title):
+        folded = fold(title.strip())
+        column = next((name for name in columns if folded and fold(name.strip()) == folded), "")
+        if column:
+            return column
+    return ""
+
+
+# --- usable rows ---------------------------------------------------------------------------------
+
+_LIKE_NUMBER = re.compile(r"[-+\u2212]?[.,'\s]*\d[\d.,'\s]*+[%\uff05]?")
+_MOST_UNREAD = 0.1  # share of numbers that cannot be read, from which a column is refused
+
+
+@dataclass(frozen=True, eq=False)
+class UsableRows:
+    """Rows of a table in which nothing is missing."""
+
+    places: tuple[int, ...]  # of the rows in the table
+    texts: tuple[tuple[str, ...], ...]  # [column][row] tidied, none blank
+    numbers: tuple[np.ndarray, ...]  # [column][row] finite
+    notes: tuple[str, ...]  # those of the table, and sentences on what was left out
+
+
+def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
+    """The rows that have all of some columns: a text that is not too long, and a number.
+
+    A `TextError` where a part of a column's numbers cannot be read.
+    """
+    table = blank_missing(table, {*texts, *numbers})
+    flat = [flatten_texts(name, table.column(name)) for name in texts]
+    tidied = [list(map(tidy, values)) for values, _ in flat]
+    lengths = np.array([list(map(len, values)) for values in tidied])
+    written = np.array([list(map(len, values)) for values, _ in flat])  # cut cells may end blank
+    values = np.array([_check_numbers(table, name) for name in numbers], dtype=np.float64)
+    lacks_text = (lengths == 0).any(axis=0)
+    is_long = ~lacks_text & (written > MAX_CHARACTERS).any(axis=0)
+    lacks_number = np.isnan(values.reshape(len(numbers), len(table))).any(axis=0)
+    notes = table.notes + tuple(note for _, column_notes in flat for note in column_notes)
+    for is_left_out, reason in (
+        (lacks_text, f"{_quote_names(texts)} is missing"),
+        (is_long, f"{_quote_names(texts)} has more than {MAX_CHARACTERS:,} characters"),
+        (lacks_number & ~lacks_text & ~is_long, f"{_quote_names(numbers)} is not a number"),
+    ):
+        lines = [table.lines[place] for place in np.flatnonzero(is_left_out).tolist()]
+        if lines:
+            place_names = name_lines(lines, table.unit)
+            notes += (f"Skipped {many(len(lines), 'row')}: {reason} ({place_names}).",)
+    places = np.flatnonzero(~(lacks_text | is_long | lacks_number)).tolist()
+    return UsableRows(
+        places=tuple(places),
+        texts=tuple(tuple(column[place] for place in places) for column in tidied),
+        numbers=tuple(column[places] for column in values),
+        notes=notes,
+    )
+
+
+def _quote_names(columns: Sequence[str]) -> str:
+    return " or ".join(f"“{column[:40]}”" for column in columns)
+
+
+def _check_numbers(table: Table, title: str) -> list[float | None]:
+    """The numbers of a column; refused where decimal signs, say, are mixed."""
+    column = table.column(title)
+    numbers = parse_numbers(column)
+    unread = [
+        place
+        for place, (value, parsed) in enumerate(zip(column, numbers, strict=True))
+        if parsed is None and _LIKE_NUMBER.fullmatch(value.strip())
+    ]
+    n_numbers = len(numbers) - numbers.count(None) + len(unread)
+    if unread and len(unread) >= _MOST_UNREAD * n_numbers:
+        place = unread[0]
+        example = f"“{column[place].strip()[:40]}” ({table.unit} {table.lines[place]:,})"
+        raise TextError(
+            f"{len(unread):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” "
+            f"cannot be read, such as {example}. Write all with the same decimal sign, without "
+            "thousands separators, and all or none with %."
+        )
+    return numbers
+
 
 # --- scales of scores ----------------------------------------------------------------------------
 
@@ -25,8 +209,6 @@ _COMMON = (  # lowest score, highest score, and what the highest of the data is 
     (0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), (1.0, 5.0, 4.0), (0.0, 5.0, 4.0), (1.0, 7.0, 5.0),
     (1.0, 10.0, 7.0), (0.0, 10.0, 7.0), (0.0, 100.0, 50.0),
 )  # fmt: skip
-
-
 FEWEST_SCORES = 6  # scores, of which some should reach the upper part of their scale
 
 
@@ -57,9 +239,9 @@ class Scale:
         return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
 
     def describe_other(self, scores: np.ndarray, whose: str) -> str:
-        """A sentence on scores that seem to be on another scale; empty where they do not.
+        """A sentence on scores (NaN for none) that seem to be on another scale; else empty.
 
-        They are NaN where there is none, and ``whose`` is such as ``test pairs``.
+        ``whose`` is such as ``test pairs``.
         """
         scores = scores[np.isfinite(scores)]
         if not len(scores):
@@ -79,8 +261,10 @@ class Scale:
         )
 
 
+FIVE, UNIT = Scale(0.0, 5.0), Scale(0.0, 1.0)
+
+
 def _find_common(scores: np.ndarray) -> Scale | None:
-    """The common scale of which scores reach the upper part, as of `Scale.from_scores`."""
     lowest, highest = float(np.min(scores)), float(np.max(scores))
     is_rating = lowest == 1 or bool((np.mod(scores, 1) == 0).all())
     for low, high, threshold in _COMMON:
@@ -91,30 +275,22 @@ def _find_common(scores: np.ndarray) -> Scale | None:
     return None
 
 
-FIVE, UNIT = Scale(0.0, 5.0), Scale(0.0, 1.0)
-
+# --- scored pairs --------------------------------------------------------------------------------
 
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
-NO_ROLES: Mapping[str, str] = MappingProxyType({})
 _NO_SCORES = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs of sentences in the order they came in; equal where sentences, scores and labels are.
-
-    Attributes:
-        scores: [pair] finite, on any scale; the larger, the more similar. NaN for pairs without
-            a score, and for all of them where none are given.
-        labels: ``kind`` and ``topic``, one value a pair, where the file has such a column.
-    """
+    """Pairs of sentences; equal where sentences, scores and labels are."""
 
     sentences1: tuple[str, ...]  # none of them blank
-    sentences2: tuple[str, ...]  # none of them blank
-    scores: np.ndarray = field(default_factory=lambda: _NO_SCORES)
+    sentences2: tuple[str, ...]
+    scores: np.ndarray = field(default_factory=lambda: _NO_SCORES)  # [pair] any scale; NaN for none
     notes: tuple[str, ...] = ()  # sentences on what was left out
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of `LABEL_COLUMNS`
 
     def __post_init__(self) -> None:
         if self.scores is _NO_SCORES:
@@ -142,15 +318,16 @@ class ScoredPairs:
 
     def take(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
         """The pairs at some places, in that order."""
+
+        def pick(values: Sequence[str]) -> tuple[str, ...]:
+            return tuple(values[place] for place in places)
+
         return replace(
             self,
-            sentences1=tuple(self.sentences1[place] for place in places),
-            sentences2=tuple(self.sentences2[place] for place in places),
+            sentences1=pick(self.sentences1),
+            sentences2=pick(self.sentences2),
             scores=self.scores[np.asarray(places, dtype=np.int64)],
-            labels={
-                name: tuple(values[place] for place in places)
-                for name, values in self.labels.items()
-            },
+            labels={name: pick(values) for name, values in self.labels.items()},
         )
 
     def first(self, n: int) -> ScoredPairs:
@@ -173,61 +350,56 @@ def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
 
 
 def read_pairs(
-    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
+    source: Source,
+    roles: Mapping[str, str] | None = None,
+    *,
+    max_rows: int | None = None,
+    needs_scores: bool = True,
 ) -> ScoredPairs:
     """Read scored pairs from a table with columns for the roles of pairs, see `ROLES`.
 
-    ``roles`` are the columns that are not called so. Rows beyond ``max_rows`` are left out.
-
-    Raises:
-        TextError: it is no such table, or fewer than 3 pairs can be used.
-        SettingsError: a column is missing.
+    ``roles`` are the columns that are not called so. Without ``needs_scores`` the score may be
+    missing, as a column and in any row, and is NaN then. A `TextError` where it is no such table or
+    has fewer than 3 pairs (without scores: none), a `SettingsError` on ``roles``.
     """
     table = read_table(source, max_rows=max_rows)
-    first, second, score = pair_columns(source.name, table.columns, roles, ROLES["pairs"])
-    rows = usable_rows(table, texts=(first, second), numbers=(str(score),))
-    if len(rows.places) < FEWEST_PAIRS:
+    optional = () if needs_scores else ("score",)
+    _, columns = find_roles(source.name, table.columns, roles or {}, ("pairs",), optional)
+    sentences, score = (columns["text1"], columns["text2"]), columns.get("score")
+    rows = usable_rows(table, sentences, (str(score),) if needs_scores else ())
+    fewest = FEWEST_PAIRS if needs_scores else 1
+    if len(rows.places) < fewest:
+        with_score = " and a score" if needs_scores else ""
         raise TextError(
-            f"{source.name} has {many(len(rows.places), 'pair')} with two sentences and a score; "
-            f"at least {FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
+            f"{source.name} has {many(len(rows.places), 'pair')} with two sentences{with_score}; "
+            f"it needs at least {fewest}. " + " ".join(rows.notes)
         )
-    by_name = {title.strip().lower(): title for title in table.columns}
-    titles = {label: by_name[label] for label in LABEL_COLUMNS if label in by_name}
+    if needs_scores:
+        scores, notes = rows.numbers[0], repeats_in_words(number_pairs(*rows.texts))
+    else:
+        scores, notes = _read_some_scores(table, score, rows.places)
+    titles = {title.strip().lower(): title for title in match_names(table.columns, LABEL_COLUMNS)}
     labelled = blank_missing(table, titles.values())
     labels = {
         label: tuple(tidy(labelled.column(title)[place]) for place in rows.places)
         for label, title in titles.items()
     }
-    notes = (*rows.notes, *repeats_in_words(number_pairs(*rows.texts)))
-    return ScoredPairs(rows.texts[0], rows.texts[1], rows.numbers[0], notes, labels)
+    first, second = rows.texts
+    return ScoredPairs(first, second, scores, (*rows.notes, *notes), labels)
 
 
-def read_text_pairs(
-    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
-) -> ScoredPairs:
-    """`read_pairs` of a table in which the score may be missing, as a column and in any row.
-
-    Scores are NaN where there is none, or none that is a number, which a note says.
-
-    Raises:
-        TextError: it is no such table, or no pair can be used.
-        SettingsError: a column of sentences is missing.
-    """
-    table = read_table(source, max_rows=max_rows)
-    first, second, score = pair_columns(source.name, table.columns, roles)
-    rows = usable_rows(table, texts=(first, second))
-    if not rows.places:
-        raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
-    if score is None:
-        return ScoredPairs(rows.texts[0], rows.texts[1], notes=rows.notes)
-    written = [table.column(score)[place].strip() for place in rows.places]
-    numbers = parse_numbers(table.column(score))
-    scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
-    unread = [
-        value for value, number in zip(written, scores, strict=True) if value and np.isnan(number)
-    ]
-    notes = rows.notes
-    if unread:
-        values = f"{many(len(unread), 'value')} of “{score[:40]}”"
-        notes += (f"Could not read {values} as numbers, such as “{unread[0][:40]}”.",)
-    return ScoredPairs(rows.texts[0], rows.texts[1], scores, notes)
+def _read_some_scores(
+    table: Table, title: str | None, places: Sequence[int]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """[row] the scores of some rows, NaN for none, and a sentence on those that are no numbers."""
+    if title is None:
+        return np.full(len(places), np.nan), ()
+    column = table.column(title)
+    numbers = parse_numbers(column)
+    scores = np.array([numbers[place] for place in places], dtype=float)  # None is NaN
+    unread = [column[place].strip() for place in places if numbers[place] is None]
+    unread = [value for value in unread if value]
+    if not unread:
+        return scores, ()
+    values = f"{many(len(unread), 'value')} of “{title[:40]}”"
+    return scores, (f"Could not read {values} as numbers, such as “{unread[0][:40]}”.",)

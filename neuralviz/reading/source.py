@@ -18,9 +18,7 @@ from typing import IO
 
 from neuralviz.errors import TextError
 
-TABLES = (
-    *(".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".xlsx"),
-)
+TABLES = tuple(".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .xlsx".split())
 WITHOUT_NAMES = (".csv", ".tsv", ".xlsx")  # in which a row may name the columns, or none
 HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -66,11 +64,11 @@ _REFUSAL = re.compile(
     r"|too many requests|rate limit exceeded|(?<=\d))[.!]?",
     re.I,
 )
-_ERROR_KEYS = {"error", "errors", "detail", "documentation_url", "error_code", "errorCode"}
-_ANSWER_KEYS = {
-    *(*_ERROR_KEYS, "message", "status", "status_code", "statusCode", "code", "type", "title"),
-    *("success", "reason", "path", "timestamp", "request_id", "requestId", "instance"),
-}
+_ERROR_KEYS = set("error errors detail documentation_url error_code errorCode".split())
+_ANSWER_KEYS = _ERROR_KEYS | set(
+    """message status status_code statusCode code type title success reason path timestamp
+    request_id requestId instance""".split()
+)
 _AGAIN = "Download the file again, or ask where it came from."
 
 
@@ -100,11 +98,7 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the name, the header and the content, for caches: of a path, its file now.
-
-        Raises:
-            TextError: there is no such file.
-        """
+        """Hash of the name, the header and the content, for caches: of a path, its file now."""
         whole = hashlib.sha256(self.name.encode("utf-8", "surrogatepass") + b"\0")
         if self.header is not None:
             whole.update(f"header {self.header}\0".encode())
@@ -123,22 +117,18 @@ class Source:
     def opened(self) -> Iterator[IO[bytes]]:
         """The file to be read, at its beginning.
 
-        What the system makes up while it is read, without end perhaps, counts as empty.
-
-        Raises:
-            TextError: it cannot be opened or read, it is no file, it is empty, or it stands for
-                another one, as a pointer or an error page does.
+        A `TextError` where it cannot be opened or read, is no file, is empty (as what the system
+        makes up while it is read), or stands for another one, as a pointer or an error page does.
         """
         if isinstance(self.content, bytes):
             with io.BytesIO(self.content) as file:
                 yield self._check_head(file)
             return
         try:
-            if self.content.exists():
-                if not self.content.is_file():
-                    raise TextError(f"{self.name} is not a regular file.")
-                if not self.content.stat().st_size:
-                    raise TextError(f"{self.name} is empty.")
+            if self.content.exists() and not self.content.is_file():
+                raise TextError(f"{self.name} is not a regular file.")
+            if not self.content.stat().st_size:
+                raise TextError(f"{self.name} is empty.")
             with self.content.open("rb") as file:
                 yield self._check_head(file)
         except OSError as error:
@@ -162,8 +152,7 @@ class Source:
 
 
 def check_is_content(name: str, head: bytes) -> None:
-    """Refuse a file by its first `HEAD` bytes: pointers of Git LFS, Git-Xet, git-annex and DVC, web
-    pages, XML, and messages of a server such as ``404: Not Found``."""
+    """Refuse, by its first `HEAD` bytes, a pointer, a web page, XML, or a message of a server."""
     start = head.lstrip(_BLANK).rstrip()
     for pattern, sentence in _KINDS.items():
         if re.match(pattern, start, re.I | re.S):
@@ -200,7 +189,6 @@ def is_json(first: str) -> bool:
 
 
 def _check_is_no_refusal(name: str, text: str) -> None:
-    """Refuse a short file that is a server's answer."""
     message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
     if text.startswith("{"):
         try:

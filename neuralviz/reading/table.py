@@ -36,30 +36,29 @@ _MAX_SHOWN = 60  # characters of a cell in a message
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds that has columns.
+    """What a file holds that has columns: the rows that are not blank.
 
-    Attributes:
-        values: [column][row] of the rows that are not blank; what is missing is ``""``, and what
-            is longer than ``MAX_CHARACTERS`` is cut one character after it.
-        lines: where in the file each row begins: its line, or its number among the rows.
-        header: the line or row that names the columns, 0 where none does; None in files of a kind
-            that has a name for each column.
+    A missing value is ``""``; a longer one than ``MAX_CHARACTERS`` is cut one character after it.
     """
 
     columns: tuple[str, ...]  # no two alike; none when the file holds nothing
-    values: tuple[Sequence[str], ...]
-    lines: Sequence[int]
+    values: tuple[Sequence[str], ...]  # [column][row]
+    lines: Sequence[int]  # [row] the line of the file in which it begins, or its number
     notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
     unit: str = "line"  # what ``lines`` counts, ``line`` or ``row``
-    header: int | None = None
+    header: int | None = None  # the line that names the columns, 0 for none; None for typed files
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def describe_header(self, name: str) -> str:
-        """A sentence on the header of the file of a name; empty where it has no choice of one."""
+        """A sentence on the header of the file and the first row; empty where it has none."""
+        if not self.header:
+            return ""
+        place = f"{self.unit.capitalize()} {self.header:,} of {name}"
+        sentence = f"{place} names its columns: {describe_row(self.columns)}."
         first = [values[0] for values in self.values if values]
-        return describe_header(name, self.unit, self.header, self.columns, first)
+        return f"{sentence} The first row is {describe_row(first)}." if first else sentence
 
     def column(self, name: str) -> Sequence[str]:
         """The values of a column, one a row."""
@@ -73,29 +72,23 @@ class Table:
 
 def describe_row(row: Sequence[str]) -> str:
     """The first cells of a row, in quotation marks and shortened."""
-    cells = [" ".join(cell.split()) for cell in row]
-    while len(cells) > 1 and not cells[-1]:
-        cells.pop()
+    cells = strip_empty_end([" ".join(cell.split()) for cell in row])
     cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
     return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
+
+
+def strip_empty_end(row: Sequence[str]) -> Sequence[str]:
+    """A row without the blank cells at its end, but for the first cell."""
+    n_cells = len(row)
+    while n_cells > 1 and not row[n_cells - 1].strip():
+        n_cells -= 1
+    return row[:n_cells]
 
 
 def list_columns(columns: Sequence[str]) -> str:
     """The names of the first columns, in quotation marks."""
     listed = ", ".join(f"“{column[:40]}”" for column in columns[:_MOST_LISTED]) or "none"
     return listed + " …" * (len(columns) > _MOST_LISTED)
-
-
-def describe_header(
-    name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
-) -> str:
-    """A sentence on the header that was taken, with the first row; empty where there is none."""
-    if not header:
-        return ""
-    sentence = (
-        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}."
-    )
-    return f"{sentence} The first row is {describe_row(first)}." if first else sentence
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
@@ -138,14 +131,12 @@ class TableBuilder:
         return len(self._lines)
 
     def add(self, line: int, row: Any) -> None:
-        """Add an object, or a text of its own; what is neither is left out and named."""
+        """Add an object, or a text of its own; a list is left out and named."""
         if isinstance(row, list):
             self._wrong.append(line)
             return
-        if not isinstance(row, Mapping):
-            row = {"text": row}
         written: dict[str, str] = {}
-        for key, value in row.items():
+        for key, value in (row if isinstance(row, Mapping) else {"text": row}).items():
             column = tidy(str(key)) or "column"
             if _is_vector(value):
                 self._vectors.add(column)
@@ -153,16 +144,13 @@ class TableBuilder:
                 written[column] = cell_text(value)[: MAX_CHARACTERS + 1]
         if not any(map(str.strip, written.values())):
             return
-        for column, value in written.items():
-            if column not in self._columns:
-                self._columns[column] = [""] * len(self._lines)
-                check_width(self.name, len(self._columns))
-            self._columns[column].append(value)
+        for column in [title for title in written if title not in self._columns]:
+            check_width(self.name, len(self._columns) + 1)
+            self._columns[column] = [""] * len(self._lines)
+        for column, values in self._columns.items():
+            values.append(written.get(column, ""))
         self._lines.append(line)
         self.n_rows += 1
-        if len(written) < len(self._columns):
-            for column in self._columns.keys() - written.keys():
-                self._columns[column].append("")
 
     def take(self) -> Table:
         """The rows as a table; they are forgotten then."""
@@ -173,8 +161,7 @@ class TableBuilder:
     def finish(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
         """The last rows, with the notes on all; ``reason`` is said of those left out.
 
-        Raises:
-            TextError: all were left out.
+        A `TextError` where all were left out.
         """
         if self._wrong:
             place = name_lines(self._wrong, self.unit)
@@ -182,9 +169,8 @@ class TableBuilder:
             if not self.n_rows:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)
-        vectors = sorted(self._vectors)
-        notes += tuple(describe_skipped(column, "lists of numbers") for column in vectors)
-        return replace(self.take(), notes=notes)
+        skipped = describe_skipped(sorted(self._vectors), "lists of numbers")
+        return replace(self.take(), notes=notes + skipped)
 
 
 def join_tables(name: str, blocks: Iterable[Table]) -> Table:
@@ -209,11 +195,10 @@ def drop_vectors(table: Table) -> Table:
     """A table without columns in which each value is a list of numbers, all of one length."""
     columns = dict(zip(table.columns, table.values, strict=True))
     vectors = [title for title, values in columns.items() if _are_vectors(values)]
-    notes = tuple(describe_skipped(title, "lists of numbers") for title in vectors)
     for title in vectors:
         del columns[title]
-    values = tuple(columns.values())
-    return replace(table, columns=tuple(columns), values=values, notes=table.notes + notes)
+    notes = table.notes + describe_skipped(vectors, "lists of numbers")
+    return replace(table, columns=tuple(columns), values=tuple(columns.values()), notes=notes)
 
 
 def _are_vectors(column: Sequence[str]) -> bool:
@@ -235,8 +220,8 @@ def _are_vectors(column: Sequence[str]) -> bool:
     return length > _VECTOR or n_fractions >= _FEWEST_FRACTIONS
 
 
-def describe_skipped(column: str, kind: str) -> str:
-    return f"Skipped the {kind} in the column “{column[:40]}”."
+def describe_skipped(columns: Iterable[str], kind: str) -> tuple[str, ...]:
+    return tuple(f"Skipped the {kind} in the column “{column[:40]}”." for column in columns)
 
 
 def _is_vector(value: Any) -> bool:
@@ -252,9 +237,8 @@ def blank_missing(
     titles: Collection[str] | None = None,
     codes: Mapping[str, Collection[str]] | None = None,
 ) -> Table:
-    """A table in which words such as ``NA`` are empty, with notes that count them.
+    """A table in which words such as ``NA`` are empty, with notes; a typed file stays as it is.
 
-    Tables of a kind that has missing values of its own, such as JSON and Parquet, stay as they are.
     ``titles`` are the columns to look at, by default all; ``codes``, by column, the words that are
     values there, by default those of `find_codes`.
     """
@@ -269,17 +253,16 @@ def blank_missing(
             values.append(column)
             continue
         kept = find_codes(column) if codes is None else codes.get(title, ())
-        if words := sorted(counts.keys() & set(kept)):
-            notes.append(
-                f"Read {_list_words(words)} in the column “{title[:40]}” as a value, like the "
-                "others of this column."
-            )
-        if blank := counts.keys() - set(kept):
-            n = sum(counts[word] for word in blank)
-            notes.append(
-                f"Read {_list_words(sorted(blank))} in the column “{title[:40]}” as missing "
-                f"({many(n, 'row')})."
-            )
+        blank = counts.keys() - set(kept)
+        n_blank = many(sum(counts[word] for word in blank), "row")
+        for words, meaning in (
+            (counts.keys() - blank, "a value, like the others of this column"),
+            (blank, f"missing ({n_blank})"),
+        ):
+            if words:
+                listed = joined([f"“{word}”" for word in sorted(words)])
+                notes.append(f"Read {listed} in the column “{title[:40]}” as {meaning}.")
+        if blank:
             column = ["" if _match_missing(value) in blank else value for value in column]
         values.append(column)
     return replace(table, values=tuple(values), notes=(*table.notes, *notes)) if notes else table
@@ -305,7 +288,3 @@ def _match_missing(value: str) -> str:
     """The word for a missing value that this is; empty for another value."""
     word = value.strip() if len(value) <= _LONGEST + _MOST_BLANKS else ""
     return word if word in MISSING else ""
-
-
-def _list_words(words: Sequence[str]) -> str:
-    return joined([f"“{word}”" for word in words])

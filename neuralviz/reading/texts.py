@@ -18,13 +18,7 @@ from neuralviz.reading.columns import flatten_texts, guess_column, is_usual_name
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
 from neuralviz.reading.lines import Line, TextLines, count_unreadable, tidy
 from neuralviz.reading.source import Source, is_json
-from neuralviz.reading.table import (
-    MAX_CHARACTERS,
-    Table,
-    blank_missing,
-    describe_header,
-    list_columns,
-)
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
 from neuralviz.reading.tables import read_table
 from neuralviz.words import joined, many, name_lines
 
@@ -42,12 +36,7 @@ class ReadTexts:
     column: str | None = None  # the column of the table that was read
     columns: tuple[str, ...] = ()  # the columns that can be read
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # a value a text, or ""
-    header: int | None = None  # as of `Table`
-    unit: str = "line"  # as of `Table`
-
-    def describe_header(self, name: str) -> str:
-        """A sentence on the header of the file of a name; empty where it has no choice of one."""
-        return describe_header(name, self.unit, self.header, self.columns, self.texts[:1])
+    header_note: str = ""  # a sentence on the header of the table and its first row
 
     def first(self, n: int) -> ReadTexts:
         """The same with the first ``n`` texts alone."""
@@ -69,28 +58,20 @@ def read_texts(
 ) -> ReadTexts:
     """Read a file: a table by the ending of its name (see ``source.TABLES``), else plain text.
 
-    Texts of more than ``MAX_CHARACTERS`` are left out and named.
-
     The column is by default that of `guess_column`, and the column of the ids the first of
-    ``ID_COLUMNS``; an id that is missing or was there before is made one of its own. Texts of plain
-    text end where ``mode`` says. No more than ``max_texts`` are read, and a note says so.
-
-    Raises:
-        TextError: there is no text in it, it is no text file, it is no table, it has no such
-            column, or it cannot be read.
+    ``ID_COLUMNS``. Texts of plain text end where ``mode`` says. Texts beyond ``max_texts``, and
+    longer ones than ``MAX_CHARACTERS``, are left out, with a note. A `TextError` where there is no
+    text in it, no such column, or it cannot be read.
     """
     limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     name = source.name
     if source.is_table:
         table = blank_missing(read_table(source, max_rows=limit))
         read = _read_column(name, table, column, id_column)
-    elif column is not None or id_column is not None:
-        missing_column = id_column if column is None else column
-        raise TextError(
-            f"{name} is plain text, not a table, so it has no column “{missing_column}”."
-        )
-    elif source.header is not None:
-        raise TextError(f"{name} is plain text, not a table, so it has no header line.")
+    elif any(setting is not None for setting in (column, id_column, source.header)):
+        title = id_column if column is None else column
+        missing = "header line" if title is None else f"column “{title}”"
+        raise TextError(f"{name} is plain text, not a table, so it has no {missing}.")
     else:
         read = _read_plain_texts(source, mode, limit)
     if not read.texts:
@@ -128,8 +109,7 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
             raise TextError(f"{name} has no column “{title}”. Its columns are: {listed}.")
     if not columns:
         return ReadTexts((), table.notes)
-    if column is None:
-        column = guess_column(name, table)
+    column = column or guess_column(name, table)
     texts, notes, used = clean_column(table, column)
     labels = {
         label: tuple([tidy(values[place]) for place in used])
@@ -142,12 +122,12 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
     if id_column is not None:
         ids, id_notes = make_ids_unique(texts if id_column == column else labels[id_column])
         notes += id_notes
-    notes += table.notes
-    return ReadTexts(texts, notes, ids, column, columns, labels, table.header, table.unit)
+    header_note = table.describe_header(name)
+    return ReadTexts(texts, notes + table.notes, ids, column, columns, labels, header_note)
 
 
 def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
-    """The texts of a column, with what `clean_texts` returns beside them."""
+    """The texts of a column, with notes and the rows that they are of, as of `clean_texts`."""
     parts, nested_notes = flatten_texts(column, table.column(column))
     n_deleted = sum(map(parts.count, _DELETED))
     if n_deleted:
@@ -166,10 +146,10 @@ def clean_texts(
     blanks: Literal["line", "row", ""] = "",
     unit: str = "line",
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
-    """Texts without blanks and unreadable characters, notes that say so, and which parts they are.
+    """Texts without blanks around them and unreadable characters, notes, and which parts they are.
 
-    ``blanks`` says how parts without text are counted: as empty lines, as rows without a text, or,
-    empty, not at all. ``starts`` is the line, or whatever ``unit`` is, that each part begins in.
+    ``blanks`` says what parts without text are in the notes, if they are in them. ``starts`` is the
+    line, or whatever ``unit`` is, that each part begins in.
     """
     texts, used, too_long = [], [], []
     unreadable = 0
@@ -193,12 +173,10 @@ def clean_texts(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
             f"characters ({name_lines(too_long, unit)})."
         )
-    longest = max(range(len(texts)), key=lambda index: len(texts[index]), default=0)
-    if texts and len(texts[longest]) > LONG_TEXT:
-        notes.append(
-            f"The longest text has {len(texts[longest]):,} characters ("
-            f"{name_lines([starts[used[longest]]], unit)})."
-        )
+    size, longest = max(((len(text), -place) for place, text in enumerate(texts)), default=(0, 0))
+    if size > LONG_TEXT:
+        place_name = name_lines([starts[used[-longest]]], unit)
+        notes.append(f"The longest text has {size:,} characters ({place_name}).")
     return tuple(texts), tuple(notes), used
 
 
@@ -243,73 +221,65 @@ _TAG = re.compile(r"</?[a-z][^<>]*+>|\{\\[^{}]*+\}", re.I)
 _TOKEN = re.compile(
     r"\d+(?:[-.]\d+)?\t(?:[^\t]*\t){8}[^\t]*|\S+(?:[ \t]\S+){0,3}[ \t](?:O|[BIES]-\w+)"
 )
-_FASTTEXT = "__label__"
 
 
 def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[Line], str]:
     """The texts of a file, each with the line in which it begins, and a sentence on its kind.
 
-    A text that is far too long is cut, so that it is known for one and no more is held.
-
-    Raises:
-        TextError: it is a table or JSON, which another ending would let be read as such.
+    A text that is far too long is cut, so that no more is held. A table or JSON is refused.
     """
     if mode == "one":
         return _join_lines(lines, mode), ""
     head = list(islice(lines, _HEAD))
     filled = [line for _, line in head if line.strip()]
     lines = chain(head, lines)
-    if any(map(_TIMES.fullmatch, filled[:_FEWEST_LINES])) or (
-        filled[:1] and filled[0].startswith("WEBVTT")
+    if any(map(_TIMES.fullmatch, filled[:_FEWEST_LINES])) or "".join(filled[:1]).startswith(
+        "WEBVTT"
     ):
         note = f"{name} holds subtitles. Each is a text, without its number and times."
         return _take_cues(lines), note
-    _refuse_table(name, filled)
+    if reason := filled and _find_kind(name, filled):
+        raise TextError(f"{name} {reason}")
     return lines if mode == "line" else _join_lines(lines, mode), ""
 
 
-def _refuse_table(name: str, filled: Sequence[str]) -> None:
-    """Refuse JSON, and lines of one number of fields, called plain text."""
-    reason = ""
+def _find_kind(name: str, filled: Sequence[str]) -> str:
+    """What a file called plain text is instead, and what to do; empty where it is plain text."""
     rows = [line for line in filled if not line.startswith("#")]
-    n_tabs = {line.count("\t") for line in rows}
+    has_rows = len(rows) >= _FEWEST_LINES
     is_indented = any(line[0] == "\t" for line in rows)
+    n_tabs = {line.count("\t") for line in rows}
     if name.lower().endswith(".ipynb"):
-        reason = "is a notebook, which is not read. Save its texts as plain text or CSV."
-    elif filled and filled[0].startswith("window.YTD."):
-        reason = (
+        return "is a notebook, which is not read. Save its texts as plain text or CSV."
+    if filled[0].startswith("window.YTD."):
+        return (
             "is a file of a Twitter archive. Delete what stands before its first bracket, and "
             "rename it to .json."
         )
-    elif filled and is_json(filled[0].strip()):
-        reason = "holds JSON, not plain text. Rename it to .json, or .jsonl if a line is an object."
-    elif len(rows) >= _FEWEST_LINES and all(map(_TOKEN.fullmatch, rows)):
-        reason = "is a treebank or CoNLL data, a word a line. Save its sentences, one a line."
-    elif len(filled) > 1 and all(line.startswith(_FASTTEXT) for line in filled):
-        reason = "has a label before each text, as fastText has it. Save both as a table."
-    elif len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and 0 not in n_tabs and not is_indented:
-        reason = (
+    if is_json(filled[0].strip()):
+        return "holds JSON, not plain text. Rename it to .json, or .jsonl if a line is an object."
+    if has_rows and all(map(_TOKEN.fullmatch, rows)):
+        return "is a treebank or CoNLL data, a word a line. Save its sentences, one a line."
+    if len(filled) > 1 and all(line.startswith("__label__") for line in filled):
+        return "has a label before each text, as fastText has it. Save both as a table."
+    if has_rows and len(n_tabs) == 1 and 0 not in n_tabs and not is_indented:
+        return (
             f"looks like a table: each line has {n_tabs.pop() + 1} fields between tabs. Rename it "
             "to .tsv to read it as one."
         )
-    elif any(_are_columns(filled, separator) for separator in ",;"):
-        reason = (
-            f"looks like a table with the columns {filled[0][:80]}. Rename it to .csv to read it "
-            "as one."
-        )
-    if reason:
-        raise TextError(f"{name} {reason}")
-
-
-def _are_columns(filled: Sequence[str], separator: str) -> bool:
-    """Whether the first line names columns, and the others have as many fields."""
-    titles = filled[0].split(separator) if len(filled) > 1 else []
-    are_names = len(titles) > 1 and all(is_usual_name(title.strip(' "')) for title in titles)
-    return are_names and all(line.count(separator) >= len(titles) - 1 for line in filled)
+    for separator in ",;":
+        titles = filled[0].split(separator)
+        are_names = all(is_usual_name(title.strip(' "')) for title in titles)
+        n_others = min((line.count(separator) for line in filled[1:]), default=0)
+        if are_names and n_others >= len(titles) - 1 > 0:
+            return (
+                f"looks like a table with the columns {filled[0][:80]}. Rename it to .csv to read "
+                "it as one."
+            )
+    return ""
 
 
 def _join_lines(lines: Iterator[Line], mode: Mode) -> Iterator[Line]:
-    """What stands between blank lines, or all lines as one text."""
     held: list[str] = []
     start, size = 1, 0
     for number, line in lines:
@@ -353,8 +323,7 @@ MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
     """Split what was pasted: a text a line, a blank line between texts, or all as one text.
 
-    Nothing at all gives no texts and no notes. A cell of several lines, as a spreadsheet copies it
-    (in quotation marks, those inside it doubled), is one line.
+    A cell of several lines, as a spreadsheet copies it in quotation marks, is one line.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if mode == "line":
@@ -374,9 +343,8 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
 def _join_cells(lines: Sequence[str]) -> list[Line]:
     """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
 
-    A line that only begins with a quotation mark, as a sentence does, stays by itself: nowhere in
-    a cell is there a mark that is not doubled, until one ends the line. So do the lines of what
-    would be more than a cell can hold.
+    A line that only begins with a quotation mark, as a sentence does, stays by itself, and so do
+    the lines of what would be more than a cell can hold.
     """
     numbered: Iterator[Line] = (  # blanks behind the mark that ends a cell do not keep it open
         (place, line.rstrip() if line.rstrip().endswith('"') else line)

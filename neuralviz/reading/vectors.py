@@ -49,27 +49,17 @@ class ReadVectors:
         return self.name.lower().endswith(".npy")
 
     def strings(self, column: str) -> list[str]:
-        """[row] the values of a column as a corpus has them, whatever their type.
-
-        Args:
-            column: one of ``columns``.
-        """
-        values = self.columns[column]
-        if types.is_binary(values.type) or types.is_large_binary(values.type):
-            written = (value and value.decode("utf-8", "replace") for value in values.to_pylist())
-        else:
-            written = (cell_text(value) for value in values.to_pylist())
-        return [tidy((value or "")[:MAX_CHARACTERS]) for value in written]
+        """[row] the values of one of ``columns`` as a corpus has them, whatever their type."""
+        values = self.columns[column].to_pylist()
+        written = (v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values)
+        return [tidy(cell_text(value)[:MAX_CHARACTERS]) for value in written]
 
 
 def read_vectors(source: Source) -> ReadVectors:
     """Read the vectors of a file, and the columns beside them if it has some.
 
     It is ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists of
-    numbers, all of one length, as `neuralviz corpus export` and `neuralviz embed` write.
-
-    Raises:
-        TextError: it is neither, it holds no such vectors, or a value is no usable number.
+    numbers, all of one length; else, or where a value is no usable number, a `TextError`.
     """
     if source.ending not in ENDINGS:
         raise TextError(
@@ -110,25 +100,22 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
         else:
             shape, _, kind = np.lib.format.read_array_header_2_0(file)
         n_bytes = -file.tell() + file.seek(0, 2)
-    except (ValueError, TypeError, TokenError) as error:
-        raise TextError(damaged) from error
-    if kind.hasobject:
-        raise TextError(
-            f"{name} contains Python objects, which could run code and are not read. Save the "
-            "vectors as numbers: np.save(file, np.asarray(vectors, dtype=np.float32))."
-        )
-    if len(shape) != 2:
-        raise TextError(
-            f"{name} has the shape {shape}. It must have one row per text: [texts, values]."
-        )
-    _check_kind(name, kind)
-    _check_size(name, *shape)
-    if n_bytes != math.prod(shape) * kind.itemsize:
-        raise TextError(damaged)
-    file.seek(0)
-    try:
+        if kind.hasobject:
+            raise TextError(
+                f"{name} contains Python objects, which could run code and are not read. Save the "
+                "vectors as numbers: np.save(file, np.asarray(vectors, dtype=np.float32))."
+            )
+        if len(shape) != 2:
+            raise TextError(
+                f"{name} has the shape {shape}. It must have one row per text: [texts, values]."
+            )
+        _check_kind(name, kind)
+        _check_size(name, *shape)
+        if n_bytes != math.prod(shape) * kind.itemsize:
+            raise TextError(damaged)
+        file.seek(0)
         array: np.ndarray = np.load(file, allow_pickle=False)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, TokenError) as error:
         raise TextError(damaged) from error
     return array
 
@@ -221,7 +208,6 @@ def _check_size(name: str, n_rows: int, dim: int) -> None:
 
 
 def _check_vectors(name: str, vectors: np.ndarray) -> np.ndarray:
-    """[row, dim] float32, all of it finite."""
     _check_kind(name, vectors.dtype)
     if vectors.shape[1] < 2:
         raise TextError(f"The vectors in {name} have one value. They need at least 2.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,12 +106,8 @@ def choose_precision(key: str, first: str) -> Precision:
 
 def _computes_in_bf16(key: str) -> bool:
     """Whether the machine computes in bfloat16; torch is imported only if a link asks for it."""
-    is_requested = "bf16" in st.query_params.get(key, "")
-    return (is_requested or "torch" in sys.modules) and _native_bf16()
-
-
-@cache
-def _native_bf16() -> bool:
+    if "torch" not in sys.modules and "bf16" not in st.query_params.get(key, ""):
+        return False
     import torch
 
     from neuralviz.micro_tuning.products import has_native_bf16

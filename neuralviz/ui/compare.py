@@ -280,7 +280,6 @@ class View:
 
 
 def _show_comparison(view: View, live: bool) -> None:
-    """Draw the headline and the heatmaps, also live; the other figures at the end."""
     results = view.results
     if not live:
         _open_pair(view)
@@ -359,7 +358,6 @@ def _show_heatmaps(view: View, live: bool) -> None:
 
 
 def _show_warnings(view: View) -> None:
-    """Warn of zero embeddings, divergence, unread parts of texts, and duplicates."""
     methods_by_warning: dict[str, list[str]] = {}
     for part in view.comparison:
         if part.similarity is not None and part.similarity.zeros.any():
@@ -541,7 +539,6 @@ def chosen_pair(view: View) -> tuple[int, int] | None:
 
 
 def _choose_texts(view: View) -> None:
-    """Ask for two texts, and show them in full."""
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
         st.selectbox(
             label,
@@ -566,7 +563,6 @@ def _show_framed(view: View, key: str) -> None:
 
 
 def _show_products(view: View) -> None:
-    """Show how similar each method finds the two texts."""
     a, b = chosen_pair(view) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
@@ -607,7 +603,6 @@ def _show_neural_pairs(view: View) -> None:
 def _show_neural_pair(
     place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
 ) -> None:
-    """Show the similarity layer by layer, and each word's share in its text's embedding."""
     if neural_pair is None:
         return
     names = short_layer_names(neural_pair.layers)

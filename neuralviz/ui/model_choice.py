@@ -11,7 +11,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
 from neuralviz.embedders.methods import Option
-from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
+from neuralviz.embedders.specs import concatenate_specs, read_methods, select_options
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM
@@ -154,7 +154,6 @@ def may_load(model_id: str) -> bool:
 
 
 def _is_available(model_id: str) -> bool:
-    """Whether a model comes with neuralviz, was trained here, or is loaded."""
     return is_at_hand(model_id) or is_loaded(model_id)
 
 
@@ -168,23 +167,15 @@ def _is_wanted(model_id: str) -> bool:
     if _is_available(model_id):
         return True
     offer = st.empty()
-    source = _describe_source(model_id)
-    offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {source}")
+    sentence = (
+        f"The model “{model_id}” is not loaded yet. If it is not on this machine, it will be "
+        "downloaded from the Hugging Face Hub (usually several hundred megabytes)."
+    )
+    offer.info(plain(sentence))
     pressed = st.button("Load", icon=":material/download:")
     if pressed:
         offer.empty()  # else the reason of a failure would stand below it, out of sight
     return pressed
-
-
-def _describe_source(model_id: str) -> str:
-    """Where a model that is not loaded would come from."""
-    if model_id.startswith(("/", ".", "~")):
-        return "It will be read from this folder on the machine that runs neuralviz."
-    is_typed = "/" not in model_id and model_id not in SUGGESTIONS
-    return "You have no trained encoder of this name. " * is_typed + (
-        "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
-        "(usually several hundred megabytes)."
-    )
 
 
 def _freeze_loaded() -> None:
@@ -260,10 +251,9 @@ def choose_method(
 def _ask_settings(
     key: str, method: str, fixed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ask for a method's options and model, except those in ``fixed``."""
     typed: dict[str, str] = {}
     precision = fixed.get("precision", "")
-    method_defaults = select_defaults(method, defaults)
+    method_defaults = select_options(method, defaults)
     for option in METHODS[method].options:
         default = method_defaults.get(option.name, option.default)
         if option.name in fixed or (option.name == "tolerance" and not is_fast(precision)):

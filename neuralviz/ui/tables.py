@@ -11,8 +11,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.tables import guess_columns, guess_roles
-from neuralviz.reading.labelled import OPTIONAL, ROLES, Kind, find_roles
-from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.pairs import OPTIONAL, ROLES, Kind, ScoredPairs, find_roles, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table

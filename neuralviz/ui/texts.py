@@ -28,6 +28,7 @@ GUESSED = "detect automatically"
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
+N_TEXTS = "n-texts"  # in a view of pasted texts: how many there were before they were cut
 
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
@@ -76,6 +77,10 @@ def ask_texts(
         read, notes = _show_example(key, examples), []
     n_texts, n_allowed = len(read.texts), n_within_limits(read.texts)
     n_used = min(n_allowed, max_texts)
+    linked, n_linked = st.session_state.get(f"{key}-linked", ("", 0))
+    if source == "Paste" and linked == st.session_state[f"{key}-pasted"]:
+        n_texts = n_linked  # the link holds the first of them
+    st.session_state[f"{key}-n"] = n_texts
     notes += read.notes
     if n_used < n_texts:
         limit_note = [describe_limits()] if n_allowed < max_texts else []
@@ -94,15 +99,17 @@ def _restore(key: str, view: View) -> None:
         st.session_state.update(view.choices)
         return
     st.session_state[f"{key}-source"] = "Paste"
-    st.session_state[f"{key}-pasted"], st.session_state[f"{key}-mode"] = join_pasted(
-        list(view.texts)
-    )
+    pasted, st.session_state[f"{key}-mode"] = join_pasted(list(view.texts))
+    n_texts = int(dict(view.choices).get(N_TEXTS, len(view.texts)))
+    st.session_state[f"{key}-pasted"], st.session_state[f"{key}-linked"] = pasted, (pasted, n_texts)
 
 
 def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
     """Save an input's texts and their file, so that the address restores them."""
     if st.session_state.get(f"{key}-source") != "Upload":
-        put_in_address(key, View(tuple(texts)))
+        n_texts = st.session_state.get(f"{key}-n", len(texts))
+        cut = ((N_TEXTS, str(n_texts)),) if n_texts > len(texts) else ()
+        put_in_address(key, View(tuple(texts), choices=cut))
         return
     file: Source = st.session_state[f"{key}-kept"]
     keys = (f"{key}-column-{file.name}", f"{key}-header-{file.name}", f"{key}-file-mode")
@@ -182,7 +189,7 @@ def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> Re
             for box in id_box
         ]
         read = _read(source, column, id_column=next((i for i in ids if i != GUESSED), None))
-    note = read.describe_header(source.name)
+    note = read.header_note
     return replace(read, notes=(note, *read.notes)) if note else read
 
 
@@ -235,7 +242,12 @@ def _show_examples(page: str, examples: Mapping[str, Mapping[str, str]], keys: l
             _keep_texts(page, keys)
 
     st.pills(
-        "Example", list(examples), key=key, on_change=open_example, label_visibility="collapsed"
+        "Example",
+        list(examples),
+        key=key,
+        on_change=open_example,
+        label_visibility="collapsed",
+        wrap=True,
     )
 
 

@@ -158,14 +158,6 @@ def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
         expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
         expect(page.get_by_text(f"ID {rows[row]['id']}")).to_be_visible()
     expect(page.get_by_text("Neighbours by mean")).to_be_visible()
-
-    search(page, "telescope")
-    said = page.get_by_text(re.compile(r"\d+ texts? containing “telescope”")).first
-    said.wait_for(timeout=MINUTE)
-    n = int(re.search(r"(\d+) text", said.inner_text())[1])
-    assert len(traces(page, MEAN, "d.selectedpoints ?? []")) == n > 1
-    search(page, "no such word anywhere")
-    expect(page.get_by_text("Found no text containing")).to_be_visible()
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")

@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.store.corpora import CorpusStore
-from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso, search
-from tests.support.app import APP, looks, problems, served, settled
+from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso
+from tests.support.app import APP, served, settled
 from tests.support.large_corpus import keep_large, points_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-N = MOST_WHOLE + 50_000
+N = MOST_WHOLE + 1
 # Of all points that are drawn: rows, places.
 DRAWN = """f => f._fullData.filter(t => t.customdata).flatMap(t => Array.from(t.customdata,
     (row, i) => [row, t.x[i], t.y[i]]))"""
@@ -94,22 +94,5 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     assert all(nearer[0] <= x <= nearer[1] and nearer[2] <= y <= nearer[3] for _, x, y in now)
     assert page.locator(MEAN).evaluate(DENSITY)[2] < wide
     assert count_selected(page) == n
-
-    texts_are_clicked_and_found(page)
-
-
-def texts_are_clicked_and_found(page: Page) -> None:
-    rows = [row for row, *_ in page.locator(MEAN).evaluate(DRAWN)]
-    click_point(page, MEAN, rows[3])
+    click_point(page, MEAN, now[3][0])
     expect(page.get_by_text(re.compile(r"topic <b>& \(\d+\)")).first).to_be_visible()
-    expect(page.get_by_text("Neighbours by mean").first).to_be_visible()
-    drawn = {row for row, *_ in page.locator(MEAN).evaluate(DRAWN)}
-    other = next(row for row in range(20_000, N) if row not in drawn)
-    search(page, f"({other})")
-    expect(page.get_by_text(f"1 text containing “({other})”.")).to_be_visible()
-    settled(page)
-    found = page.locator(MEAN).evaluate(
-        "f => f._fullData.filter(t => t.name === 'selected').map(t => t.customdata[0])"
-    )
-    assert found == [other]
-    assert {how: found for how in looks(page) if (found := problems(page))} == {}

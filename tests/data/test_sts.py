@@ -31,16 +31,8 @@ def test_evaluate_gives_the_published_figures(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    words = [
-        "evaluate",
-        "--data",
-        str(published(data)),
-        "--method",
-        "mean",
-        "--measure",
-        "all",
-        "--json",
-    ]
+    path = str(published(data))
+    words = f"evaluate --method mean --measure all --json --data {path}".split()
     result = CliRunner().invoke(cli.app, words)
     assert result.exit_code == 0, result.output
     mean = json.loads(result.stdout)["mean"]

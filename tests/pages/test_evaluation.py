@@ -7,7 +7,7 @@ import json
 import re
 import time
 from functools import partial
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -181,33 +181,14 @@ def headline(page: AppTest) -> str:
     return next(one.value for one in page.markdown if value.search(one.value))
 
 
-class Cells(HTMLParser):
-    """The cells of the first table in HTML, without what is small in them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self._small = False
-        self.feed(html.partition("</table>")[0].partition("<table>")[2])
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-        self._small = tag == "small"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._small = False
-
-    def handle_data(self, data: str) -> None:
-        if not self._small:
-            self.rows[-1][-1] += data
-
-
 def table(page: AppTest) -> pd.DataFrame:
+    """The first table in HTML, without what is small in its heads."""
     bodies = [one.proto.body for one in page.get("html")]
-    heads, *lines = Cells(next(body for body in bodies if "class='results'" in body)).rows
+    body = next(body for body in bodies if "class='results'" in body).partition("</table>")[0]
+    rows = re.sub(r"<small>.*?</small>", "", body).split("<tr>")[1:]
+    heads, *lines = [
+        [unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)] for row in rows
+    ]
     return pd.DataFrame(lines, columns=heads).set_index("method")
 
 
@@ -234,29 +215,6 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert page.selectbox(key="evaluation-worst-of").value == "mean"  # the best one here
     assert headline(page).startswith("**mean** is ahead of **neural** by 29.2 percentage points")
     assert not runs(page)
-
-
-def test_an_example_is_measured_and_has_its_views(opened) -> None:
-    page = opened(example="Texts in groups", methods=["mean", "cls"])
-    assert not runs(page)
-    evaluate(page)
-    assert "164 embeddings in" in said(page)
-    assert list(table(page).index) == ["mean", "cls"]
-    assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
-    assert views(page) == ["Similar and dissimilar", "Shared errors"]
-    errors = proof(page)
-    broken = [results(page).measured(0, at).triplets.error for at in range(2)]
-    assert title(errors) == "Broken triplets (of 11,856)"
-    assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
-    assert [title(one) for one in of_view(page, "Similar and dissimilar")] == [
-        "Cosines by mean",
-        "Cosines by cls",
-    ]
-    (common,) = of_view(page, "Shared errors")
-    assert len(common["data"][0]["x"]) == 2
-    assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
-        one.label for one in page.get("download_button")
-    }
 
 
 # --- uploads -----------------------------------------------------------------------------------
@@ -292,6 +250,9 @@ def test_a_table_of_ones_own(
     for view in found:
         assert of_view(page, view)
     assert headline(page)
+    assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
+        one.label for one in page.get("download_button")
+    }
 
 
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:
@@ -386,21 +347,16 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
 # --- what cannot be measured -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_a_file_that_cannot_be_used_gets_a_sentence(page: AppTest) -> None:
+    for content, says in (
         ("", "own.csv is empty"),
         ("a,b,score\nA,B,much\nC,D,little\nE,F,none\n", "“score” is not a number"),
         (bytes(range(256)) * 4, "not a text file"),
-    ],
-)
-def test_a_file_that_cannot_be_used_gets_a_sentence(
-    page: AppTest, content: str | bytes, says: str
-) -> None:
-    upload(page, content)
-    assert not page.exception
-    assert len(page.error) == 1
-    assert says in said(page)
+    ):
+        upload(page, content)
+        assert not page.exception
+        assert len(page.error) == 1
+        assert says in said(page)
     assert refuses(page)
     assert page.multiselect(key="methods").value == ["mean", "cls"]
     page.segmented_control(key="evaluation-source").set_value("Example").run()
@@ -423,22 +379,18 @@ def test_what_cannot_be_measured_is_said_beside_what_can(page: AppTest) -> None:
 # --- methods and their settings ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("methods", "options", "says"),
-    [
+def test_methods_and_options_that_make_no_sense(page: AppTest) -> None:
+    for methods, options, says in (
         ([], "", "Choose at least one method"),
         (["mean", f"no {EVIL}"], "", f"Unknown method “no {EVIL}"[:50]),
         (["mean", "mean "], "", "named twice"),
         (["mean"], "window=3", "The method “mean” has no option “window”"),
         (["mean"], "layer", "NAME=VALUE"),
-    ],
-)
-def test_methods_and_options_that_make_no_sense(
-    page: AppTest, methods: list[str], options: str, says: str
-) -> None:
-    page.text_input(key="options").set_value(options)
-    page.multiselect(key="methods").set_value(methods).run()
-    assert says in said(page)
+    ):
+        page.text_input(key="options").set_value(options)
+        page.multiselect(key="methods").set_value(methods).run()
+        assert not page.exception
+        assert says in said(page)
     assert refuses(page)
     assert page.multiselect(key="methods").value == methods
     assert page.text_input(key="options").value == options
@@ -496,12 +448,8 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     )
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
     assert table(page)["triplets error"]["mean"].endswith("%")
-    assert [title(one) for one in of_view(page, "Similar and dissimilar")] == [
-        "Cosines by mean",
-        "Cosines by cls",
-    ]
-    for common in of_view(page, "Shared errors"):
-        assert common["data"][0]["x"] == ["mean", "cls"]
+    cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
+    assert cosines == ["Cosines by mean", "Cosines by cls"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
 
 
@@ -523,14 +471,9 @@ def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
     assert "5 different texts, 6 methods" in said(page)
     evaluate(page)
     assert not page.exception
-    assert list(table(page).index) == [
-        "sbert-wk", "sbert-wk, alignment", "sbert-wk, novelty", "sbert-wk, importance",
-        "sbert-wk, importance last", "sbert-wk, last",
-    ]  # fmt: skip
     assert "30 embeddings in" in said(page)
+    assert list(table(page).index)[:2] == ["sbert-wk", "sbert-wk, alignment"]
     assert len(of_view(page, "Similar and dissimilar")) == 6
-    products = [results(page).measured(0, at).triplets.same for at in range(6)]
-    assert len(set(products)) == 6
 
 
 def test_an_address_brings_methods_and_settings_back(opened) -> None:

@@ -47,9 +47,8 @@ def text_page(bundled: object) -> AppTest:
 def test_a_text_says_which_words_win_and_why(text_page: AppTest) -> None:
     assert not text_page.exception
     assert not text_page.error
-    assert count_figures(text_page) == 6
+    assert count_figures(text_page) == 4
     assert "river</span>" in read_html(text_page)
-    assert "[CLS] has" in read_captions(text_page)
     assert "of this embedding comes from" in read_markdown(text_page)
     before = read_html(text_page)
     find_labelled(text_page, "First layer").select("4").run()
@@ -64,7 +63,7 @@ def test_odd_texts_are_followed_and_user_text_is_never_html(text_page: AppTest) 
         text_page.text_area[0].set_value(text).run()
         assert not text_page.exception, text[:20]
         assert not text_page.error, text[:20]
-        assert count_figures(text_page) == 6, text[:20]
+        assert count_figures(text_page) == 4, text[:20]
         if "lamp" in text:
             assert "Only the first one is shown" in text_page.info[0].value
             assert "Showing the first 60 of" in read_captions(text_page)
@@ -75,7 +74,7 @@ def test_odd_texts_are_followed_and_user_text_is_never_html(text_page: AppTest) 
     assert "at least one word" in text_page.error[0].value
     assert "Showing the last valid text." in text_page.error[0].value
     assert "Run again" not in [button.label for button in text_page.button]  # it would fail again
-    assert count_figures(text_page) == 6
+    assert count_figures(text_page) == 4
 
 
 # --- the words of a corpus -----------------------------------------------------------------------
@@ -214,7 +213,7 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
     press(page, "Tune")
     assert "The text is empty" in page.error[0].value
     assert not page.exception
-    assert count_figures(page) == 2
+    assert count_figures(page) == 1
     assert last_run(page, "layers-marks") is run
 
 

@@ -1,36 +1,28 @@
 """Whether the vectors of a family's tiny model are right, held to plain transformers.
 
-``python -m tests.support.family_checks`` reads lines of JSON, a family and whether it is
-trained, too, and answers each with one. Every family has a process of its own with an end to its
-time and memory.
+Every family has a process of its own with an end to its time and memory.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 import resource
-import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from transformers import PreTrainedModel
 
     from neuralviz.models import LanguageModel, TextModel
@@ -50,56 +42,56 @@ LARGEST_GAP = {"mean": 1e-4, "last": 1e-4, "sbert-wk": 1e-2, "neural": 0.05}
 and AdamW makes steps of one size wherever a gradient is not zero, so they enlarge rounding."""
 
 
+PRELOADED = ["sentence_transformers", "neuralviz.embedders.neural", "neuralviz.embedders.pooled",
+             "neuralviz.training.loop", "tests.support.families"]  # fmt: skip
+
+
 @dataclass
 class Finding:
-    """What was found of a family.
-
-    Attributes:
-        family: its name.
-        vectors: by mean, last and SBERT-WK.
-        neural: by neural; a dash where nothing predicts masked tokens.
-        reasons: sentences of what was refused, by method.
-        wrong: what was neither right nor refused.
-    """
+    """What was found of a family."""
 
     family: str
-    vectors: Result = "right"
-    neural: Result = "—"
-    reasons: dict[str, str] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
+    vectors: Result = "right"  # by mean, last and SBERT-WK
+    neural: Result = "—"  # a dash where nothing predicts masked tokens
+    reasons: dict[str, str] = field(default_factory=dict)  # sentences of refusals, by method
+    wrong: list[str] = field(default_factory=list)  # what was neither right nor refused
 
 
-class FamilyChecker:
-    """A process that loaded what all families need, and has a child look at each."""
+def check_apart(family: str, *, is_trained: bool = True) -> Finding:
+    """`check_family` in a process that is forked from one which has loaded what all need."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    finding = Finding(family, "wrong", "wrong", wrong=["no answer in time"])
+    receiver, sender = context.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="neuralviz-family-") as folder:
+        process = context.Process(target=_answer, args=(sender, family, Path(folder), is_trained))
+        process.start()
+        sender.close()
+        try:
+            if receiver.poll(SECONDS):
+                finding = receiver.recv()
+        except EOFError:
+            finding.wrong = ["the process ended"]
+        process.kill()
+        process.join()
+    return finding
 
-    def __enter__(self) -> FamilyChecker:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=Path(__file__).parents[2],
-            env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        )
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
+def _answer(sender: Connection, family: str, folder: Path, is_trained: bool) -> None:
+    import torch
+    from transformers.utils import logging
 
-    def check(self, family: str, *, is_trained: bool = True) -> Finding:
-        """What is found of one family; an encoder of it may be trained, too."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{json.dumps([family, is_trained])}\n")
-        self._process.stdin.flush()
-        return Finding(**json.loads(self._process.stdout.readline()))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+    try:
+        finding = check_family(family, folder, is_trained=is_trained)
+    except BaseException:
+        finding = Finding(family, "wrong", "wrong", wrong=[traceback.format_exc()])
+    sender.send(finding)
 
 
 def check_family(family: str, folder: Path, *, is_trained: bool = True) -> Finding:
@@ -370,53 +362,3 @@ def _everything(network: PreTrainedModel) -> dict[str, Any]:
         for name, tensor in tensors.items()
     }
     return held | {f"config.{name}": value for name, value in network.config.to_dict().items()}
-
-
-def _answer(family: str, is_trained: bool) -> Finding:
-    """The finding of a process of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="neuralviz-family-"))
-    try:
-        child = os.fork()
-        if not child:
-            with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-                try:
-                    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-                    signal.alarm(SECONDS)
-                    finding = check_family(family, folder, is_trained=is_trained)
-                    (folder / "finding.json").write_text(json.dumps(asdict(finding)), "utf-8")
-                except BaseException:
-                    (folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
-                finally:
-                    os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if (folder / "finding.json").exists():
-            return Finding(**json.loads((folder / "finding.json").read_text("utf-8")))
-        error = folder / "error.txt"
-        why = error.read_text("utf-8") if error.exists() else f"ended with status {status}"
-        return Finding(family, "wrong", "wrong", wrong=[why])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _serve() -> None:
-    """Answer families from standard input; what they all need is loaded before."""
-    import sentence_transformers  # noqa: F401
-    import torch
-    from transformers.utils import logging
-
-    import neuralviz.embedders.neural
-    import neuralviz.embedders.pooled
-    import neuralviz.training  # noqa: F401
-    from tests.support.families import all_families
-
-    all_families()
-    torch.set_num_threads(1)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        print(json.dumps(asdict(_answer(*json.loads(line)))), flush=True)
-
-
-if __name__ == "__main__":
-    _serve()

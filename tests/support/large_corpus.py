@@ -1,11 +1,10 @@
-"""A corpus of made-up texts, vectors and points on a map, however many: written block by block."""
+"""A corpus of made-up texts, vectors and points on a map, however many."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
@@ -13,10 +12,10 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.map_points import group_rows
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
-from neuralviz.store.corpora import Column, corpus_rows
+from neuralviz.reading.texts import ReadTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -47,51 +46,18 @@ def keep_large(
     dim: int = 8,
     text: Callable[[int], str] = lambda row: f"Made-up text about topic <b>& ({row})",
 ) -> tuple[Corpus, KeptMap]:
-    """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
-
-    Texts have a topic, some of them none, and a score.
-
-    Args:
-        store: to keep it in.
-        n: texts.
-        dim: of the vectors.
-        text: makes the text of a row; no two alike.
-    """
+    """A corpus of texts, each of its own, with a topic or none and a score, on a made-up map."""
     topics = topics_of(n)
-    names = np.array([*(f"topic {i}" for i in range(TOPICS)), None], dtype=object)
+    names = np.array([*(f"topic {i}" for i in range(TOPICS)), ""], dtype=object)
     score = np.random.default_rng(SEED + 2).normal(size=n).round(3)
 
-    def blocks() -> Iterator[pa.Table]:
-        for start in range(0, n, BLOCK):
-            rows = np.arange(start, min(n, start + BLOCK))
-            label = np.where(rows % 50 == 7, TOPICS, topics[rows])
-            yield corpus_rows(
-                [text(row) for row in rows.tolist()],
-                [pa.array(names[label], pa.large_string()), pa.array(score[rows])],
-            )
-
-    columns = [Column("topic", "text"), Column("score", "number")]
-    corpus = store.add_blocks("large", columns, blocks())
-    return corpus, keep_map(store, corpus, points_of(n), dim=dim)
-
-
-def keep_map(
-    store: CorpusStore, corpus: Corpus, points: np.ndarray, method: str = "mean", *, dim: int = 8
-) -> KeptMap:
-    """A made-up map: vectors lie in clouds, by topic; neighbours are random ones of the topic.
-
-    Args:
-        store: that keeps the corpus.
-        corpus: of `keep_large`.
-        points: [text, 2 or 3] the map.
-        method: by which the vectors would be.
-        dim: of the vectors.
-    """
-    n, topics = corpus.n_texts, topics_of(corpus.n_texts)
-    draw = np.random.default_rng([SEED, *method.encode()])
+    label = np.where(np.arange(n) % 50 == 7, TOPICS, topics)
+    labels = {"topic": tuple(names[label]), "score": tuple(map(str, score.tolist()))}
+    corpus = store.add("large", ReadTexts(tuple(map(text, range(n))), labels=labels))
+    draw = np.random.default_rng(SEED + 3)
     centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
-    spec = embedder_spec(method, defaults=FOR_CORPORA)
-    embedder = store.vectors.restore(f"made-up-{method}", spec.to_json(), dim)
+    spec = embedder_spec("mean", defaults=FOR_CORPORA)
+    embedder = store.vectors.restore("made-up-mean", spec.to_json(), dim)
     keys = store.keys(corpus)
     for start in range(0, n, BLOCK):
         at = slice(start, start + BLOCK)
@@ -104,11 +70,11 @@ def keep_map(
     of_topic = draw.random(size=(n, NEIGHBOURS), dtype=np.float32) * 0.999 * sizes[topics, None]
     near = by_topic[starts[topics, None] + of_topic.astype(np.int64)]
     far = np.broadcast_to(np.linspace(0, 1, NEIGHBOURS, dtype=np.float32), near.shape)
-    settings = ProjectionSettings(dimensions=points.shape[1])
-    return KeptMaps(store).put(
+    kept = KeptMaps(store).put(
         corpus,
         embedder,
-        Projection(points, settings, Neighbours(near, far, "cosine")),
+        Projection(points_of(n), ProjectionSettings(), Neighbours(near, far, "cosine")),
         Clusters(topics, TOPICS),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )
+    return corpus, kept

@@ -64,7 +64,7 @@ def grouped(draw) -> tuple[np.ndarray, np.ndarray, Grouping]:
     return one, other, Grouping(group, anchor)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(case=grouped(), block=st.sampled_from([1, 7, 1 << 22]))
 def test_triplets_are_those_of_enumeration(case, block: int) -> None:
     one, other, grouping = case
@@ -89,7 +89,7 @@ def test_triplets_are_those_of_enumeration(case, block: int) -> None:
     assert share == pytest.approx(both / fewer) if fewer else np.isnan(share)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=grouped(), block=st.sampled_from([1, 7, 1 << 22]))
 def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: int) -> None:
     vectors, _, grouping = case
@@ -126,7 +126,7 @@ def test_a_text_that_is_in_two_groups_is_not_the_worst_of_itself() -> None:
     assert len(set(words[:, 0].tolist())) == len(found) == 5  # the text that is there twice once
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data(), n_similar=st.integers(1, 9), n_dissimilar=st.integers(1, 9))
 def test_pairs_are_those_of_enumeration(data, n_similar: int, n_dissimilar: int) -> None:
     def draw(n: int) -> np.ndarray:
@@ -164,8 +164,6 @@ def test_rounding_is_a_tie_and_a_tie_is_broken() -> None:
         ([0, 0, 0], None, "All texts are in one group"),
         ([0, 1, 2], None, "has only one text"),
         ([0, 0, 1, 1], [True] * 4, "No anchor has both a positive and a negative"),
-        ([0, 0, 1, 1], [False] * 4, "No anchor has both a positive and a negative"),
-        ([0, 0, 0], [True, False, False], "All texts are in one group"),
     ],
 )
 def test_data_without_triplets(group, anchor, said: str) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 
 from bundled_model import evaluate
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_what_each_file_of_weights_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +108,7 @@ def test_news_as_prose(article: str, prose: str) -> None:
     assert evaluate.as_prose(article) == prose
 
 
+@pytest.mark.slow
 def test_neighbours_of_an_even_sample_of_news(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,17 +121,6 @@ def test_neighbours_of_an_even_sample_of_news(
     assert pooled == "| mean pooling (avg), same model | 100.0% |"
 
 
-def test_the_sample_of_news_is_spread_over_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    monkeypatch.setattr(evaluate, "NEWS", 4)
-    monkeypatch.setattr(evaluate, "print_neighbours", lambda *given: found.append(given[2:4]))
-    news = pd.DataFrame({"text": [f"Text {i}." for i in range(10)], "label": [*range(10)]})
-    evaluate.print_news({}, news)
-    assert found == [
-        (["Text 0.", "Text 2.", "Text 5.", "Text 7."], {"class": [0, 2, 5, 7]}),
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -138,6 +128,7 @@ def test_the_sample_of_news_is_spread_over_all_of_it(monkeypatch: pytest.MonkeyP
         (["--weights", "nowhere"], "Could not read weights from nowhere: No such file"),
         (["--epochs", 0], "must be at least 1"),
         (["--only", "masked"], "SOURCES.md"),
+        ([], "set NEURALVIZ_DATA"),
     ],
 )
 def test_what_cannot_be_measured_is_said_at_once(
@@ -148,16 +139,9 @@ def test_what_cannot_be_measured_is_said_at_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (data / "permissive" / "SOURCES.md").unlink()
+    if not words:
+        monkeypatch.setenv("NEURALVIZ_DATA", "")
     with pytest.raises(SystemExit) as ended:
         asked(monkeypatch, *words)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
-
-
-def test_it_says_that_data_are_needed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_DATA", "")
-    with pytest.raises(SystemExit):
-        asked(monkeypatch)
-    assert "set NEURALVIZ_DATA" in capsys.readouterr().err

@@ -153,13 +153,6 @@ def test_nothing_and_equal_numbers_can_be_drawn(values: list[float], dimensions:
         assert json.loads(style(figure, dark=True).to_json())
 
 
-def test_points_are_sent_as_little() -> None:
-    n = 100_000
-    colour = colour_by_category("topic", [f"topic {i % 10}" for i in range(n)])
-    figure = style(map_figure(points(n), np.arange(n), colour, title="map"), dark=False)
-    assert len(figure.to_json(validate=False)) < 20 * n  # two floats and a row number, in base64
-
-
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int) -> None:
     coordinates, rows = points(10, dimensions), np.arange(10) * 3

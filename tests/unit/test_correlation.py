@@ -121,35 +121,6 @@ def test_repeated_pairs_are_drawn_together() -> None:
             assert broken[n] == pytest.approx(count_pairs(a[b >= 1], a[b <= -1]).error)
 
 
-def test_two_methods_are_compared_in_the_same_resamples() -> None:
-    draw = np.random.default_rng(1)
-    y = draw.integers(0, 6, size=50).astype(float)
-    first, second = (y + draw.normal(scale=3, size=50) for _ in range(2))
-    found = [bootstrapping.bootstrap(x, y, resamples=300, seed=5) for x in (first, second)]
-    again = np.random.default_rng(5)
-    samples = [again.integers(50, size=50) for _ in range(300)]
-    for name in COEFFICIENTS:
-        one, other = (
-            np.array([getattr(correlate(x[at], y[at]), name) for at in samples])
-            for x in (first, second)
-        )
-        bounds = bootstrapping.paired_interval(found[0][name], found[1][name])
-        np.testing.assert_allclose(bounds, np.percentile(one - other, [2.5, 97.5]), atol=1e-12)
-
-
-def test_broken_comparisons_are_counted_in_the_pairs_drawn() -> None:
-    draw = np.random.default_rng(3)
-    scores = draw.integers(0, 6, size=40)
-    products = (scores + draw.normal(scale=2, size=40)).round(1)
-    similar, dissimilar = scores >= 4, scores <= 2
-    found = bootstrapping.bootstrap_pairs(products, similar, dissimilar, resamples=220, seed=7)
-    again = np.random.default_rng(7)
-    for share in found:
-        at = again.integers(40, size=40)
-        counted = count_pairs(products[at][similar[at]], products[at][dissimilar[at]])
-        assert share == pytest.approx(counted.error)
-
-
 def test_shares_are_those_of_the_things_drawn() -> None:
     wrong, total = np.array([0, 3, 1, 9, 2, 2, 0, 5, 4]), np.arange(10, 19)
     found = bootstrapping.bootstrap_share(wrong, total, resamples=210, seed=4)

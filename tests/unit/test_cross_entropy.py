@@ -66,14 +66,3 @@ def test_large_logits_stay_finite() -> None:
     ours = cross_entropy(torch.ones(2, 1), weight, None, torch.tensor([0, 1]))
     torch.testing.assert_close(ours.loss, torch.tensor([0.0, 2000.0]))
     torch.testing.assert_close(ours.grad, torch.tensor([[0.0], [2000.0]]))
-
-
-def test_a_broken_position_leaves_the_others_alone() -> None:
-    vectors, weight, labels = draw()
-    whole = cross_entropy(vectors, weight, None, labels)
-    vectors[7] = torch.inf
-    broken = cross_entropy(vectors, weight, None, labels)
-    others = torch.arange(POSITIONS) != 7
-    assert torch.equal(whole.grad[others], broken.grad[others])
-    assert torch.equal(whole.loss[others], broken.loss[others])
-    assert not broken.loss[7].isfinite()

@@ -14,10 +14,8 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.embedders.specs import make_embedder
-from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.triplets import Grouping, count_triplets
-from neuralviz.models.shared import LOADERS
 
 SENTENCES = [
     ("A dog runs.", "The dog is running.", 5),
@@ -74,18 +72,6 @@ def test_json_has_the_documented_shape_and_the_numbers_of_python(run) -> None:
     assert {"wrong", "wrong_strict", "total", "same", "diff"} <= set(mean["triplets"])
 
 
-def test_a_measure_by_which_nothing_is_compared_needs_no_headline(run) -> None:
-    result = run("--data", "pairs.csv", "--method", "mean", "--measure", "uniformity")
-    assert result.exit_code == 0, result.output
-    assert "alignment" in result.output
-    assert "No method" not in result.output
-
-
-def report_words(report: str) -> str:
-    """A report without the marks of its methods."""
-    return re.sub("</?strong>", "", report)
-
-
 def test_a_report_with_every_setting(run) -> None:
     evil = "<img src=x> & [red].csv"
     rows = "".join(
@@ -102,17 +88,14 @@ def test_a_report_with_every_setting(run) -> None:
     said = re.search(
         r"mean is higher than neural by 0\.\d\d[^:]*: the mean tau-c [^.]*is 0\.17 on 8 phrases, "
         r"against −0\.\d\d\.",
-        report_words(report),
+        re.sub("</?strong>", "", report),
     )
     assert said is not None
     assert " ".join(said[0].split()) in " ".join(result.stdout.split())
-    for said in ("neural, fast", "epochs 2", "learning_rate 0.01", "tolerance 0.005",
-                 "all-MiniLM-L6-v2", "bundled", "&lt;img src=x&gt; &amp; [red].csv"):  # fmt: skip
+    for said in ("learning_rate 0.01", "&lt;img src=x&gt; &amp; [red].csv"):
         assert said in report
     assert "<img src" not in report
     assert "<i>[" not in report
-    assert report.count("! For license information") <= 1  # plotly.js is in it once
-    assert report.count("plotly.js v") >= 1
     record = json.loads(Path("out/results.json").read_text("utf-8"))
     assert [data["name"] for data in record["data"]] == [evil, "pairs.csv"]
     options = record["settings"]["rows"][1]["options"]["neural"]
@@ -140,6 +123,7 @@ def test_files_of_one_name_are_told_apart(run) -> None:
 
 def test_a_loss_that_rose_is_said_again(run) -> None:
     words = ["--data", "groups.csv", "--method", "neural", "--option", "learning_rate=5", "--json"]
+    words += ["--option", "epochs=2", "--option", "precision=fast"]
     for _ in range(2):  # the second time everything is found
         result = run(*words)
         assert json.loads(result.stdout)["neural"]["loss_rose"] == 5
@@ -165,19 +149,6 @@ def test_an_undefined_correlation_is_said_and_no_number(run) -> None:
     result = run("--data", "equal.csv", "--method", "mean", "--measure", "correlations", "--json")
     assert result.exit_code == 2
     assert result.stdout == ""
-
-
-def test_a_method_that_fails_leaves_the_others(run, monkeypatch) -> None:
-    def broken(name: str) -> None:
-        raise ModelError(f"The model {name} is broken.")
-
-    monkeypatch.setitem(LOADERS, "masked", broken)
-    result = run("--data", "groups.csv", "--method", "neural", "--method", "mean", "--json")
-    assert result.exit_code == 1
-    printed = json.loads(result.stdout)
-    assert printed["neural"]["error"] == "The model bundled is broken."
-    assert printed["mean"]["triplets"]["total"] > 0
-    assert "groups.csv, neural, exact: The model bundled is broken." in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -269,7 +240,7 @@ def test_options_of_experiments(run) -> None:
 
     def rows(name: str, **typed: str):
         options = {key.replace("__", "."): value for key, value in typed.items()}
-        return experiment_rows(name, options, None, lambda _: ("a", "b"), lambda _: 6)
+        return experiment_rows(name, options, None)
 
     joined = rows("concatenated", neural__epochs="1")
     assert dict(joined[0].spec.options) == {"epochs": 1}

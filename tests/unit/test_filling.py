@@ -17,7 +17,6 @@ from neuralviz.micro_tuning.blanks import (
     FilledBlank,
     TextDelta,
     describe_blanks,
-    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.predictions import fill_blanks
@@ -192,10 +191,6 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
             "Before, the model's best guess was “money” (12%); after X it is “river” (41%).",
         ),
         (
-            [blank(("river", 0.12, 0.41))],
-            "Before, the model's best guess was “river” (12%); after X it is still “river” (41%).",
-        ),
-        (
             [blank(("a", 0.5, 0.0), ("b", 0.00001, 0.9999)), blank(("c", 0.005, 0.02))],
             "Blank 1: before, the model's best guess was “a” (50%); after X it is “b” "
             "(99.9%). Blank 2: before, the model's best guess was “c” (0.5%); after X it is still "
@@ -205,17 +200,3 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
 )
 def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
     assert describe_blanks(blanks, "X") == said
-
-
-@pytest.mark.parametrize(
-    ("scaled", "n_texts", "said"),
-    [
-        ([(1.0, 0)], 1, "micro-tuning"),
-        ([(1.0, 1), (0.0, 2)], 3, "micro-tuning on text 2"),
-        ([(-0.5, 0)], 1, "adding −0.5 × the delta"),
-        ([(0.0, 0), (0.0, 1)], 2, "adding 0 × the delta of text 1"),
-        ([(1.0, 0), (-1.0, 3)], 4, "adding 1 × the delta of text 1 and −1 × the delta of text 4"),
-    ],
-)
-def test_deltas_in_words(scaled: list[tuple[float, int]], n_texts: int, said: str) -> None:
-    assert describe_deltas(scaled, n_texts) == said

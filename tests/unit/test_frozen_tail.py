@@ -171,32 +171,7 @@ def test_a_text_far_off_gets_another_exact_pass() -> None:
     torch.testing.assert_close(loss[1][used], expected[1][used])
 
 
-def test_a_smaller_tolerance_comes_closer() -> None:
-    """A path of small steps, as of a run."""
-    layer, vectors, labels, is_used = draw(spread=0.7)
-    errors = []
-    for tolerance in (0.1, 0.01, 0.001):
-        tail = FrozenTail(layer, labels, is_used, epochs=12, tolerance=tolerance)
-        error = 0.0
-        for epoch in range(12):
-            moved = vectors + 0.2 * epoch * moves()
-            loss, _ = tail.loss(moved)
-            error += float((loss - exactly(layer, moved, labels)[0])[is_used].abs().mean())
-        errors.append(error)
-    assert errors[0] > 1.5 * errors[1] > 1.5**2 * errors[2] > 0
-
-
 # --- what does not matter ----------------------------------------------------------------------
-
-
-def test_a_text_alone_and_beside_others() -> None:
-    layer, vectors, labels, is_used = draw()
-    whole = FrozenTail(layer, labels, is_used, epochs=4)
-    alone = FrozenTail(layer, labels[1:2, :4], is_used[1:2, :4], epochs=4)
-    for step in range(4):
-        moved = vectors + 0.3 * step * moves()
-        for ours, theirs in zip(whole.loss(moved), alone.loss(moved[1:2, :4]), strict=True):
-            torch.testing.assert_close(ours[1, :4], theirs[0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])

@@ -17,7 +17,7 @@ from neuralviz.evaluation.data import scored_data
 from neuralviz.evaluation.plan import EvaluationPlan, Row
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
-from neuralviz.jobs import run as runs
+from neuralviz.jobs import task as runs
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence, stream_events
@@ -244,13 +244,6 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     assert (run.status, run.error) == ("failed", "Unexpected error: ValueError: more than two.")
     assert run.result <= 2
 
-    looked_at = Run(Unfoldable(5))
-    looked_at.add(1)
-    assert looked_at.result == 1
-    looked_at.add(3)
-    assert looked_at.result == 1  # whoever looks gets the last result that there is
-    assert looked_at.should_stop()
-
 
 @pytest.mark.parametrize("method", ["mean", "neural+mean"])
 def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_path: Path) -> None:
@@ -373,15 +366,6 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
 
 
 # --- the end of the process ----------------------------------------------------------------------
-
-
-def test_closing_lets_running_work_finish_for_a_while() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = submit(queue, gate)
-    assert gate.begun.wait(5)
-    threading.Timer(0.2, gate.open.set).start()
-    assert queue.close(grace=10)
-    assert (run.status, run.result) == ("done", ("begun", "ended"))
 
 
 def test_closing_ends_what_runs_and_what_waits() -> None:

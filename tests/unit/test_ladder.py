@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import LinearRegression
 
-from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, TextError
@@ -101,26 +100,6 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
     )
     line = LinearRegression().fit(train, split.train.scores)
     assert ladder.baselines[LINEAR].predicted == pytest.approx(line.predict(test), abs=2e-3)
-
-
-def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
-    content = LADDER_FORMAT.pack(ladder)
-    again = LADDER_FORMAT.unpack(content)
-    assert LADDER_FORMAT.pack(again) == content
-    assert again.results.keys() == ladder.results.keys()
-    assert again.test is not None
-    assert again.test.scale == ladder.test.scale if ladder.test else False
-    place = ("siamese", 2)
-    assert again.results[place].trained.weights == ladder.results[place].trained.weights
-    assert again.curves[place].losses == ladder.curves[place].losses
-    assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
-    about, arrays = read_npz(content)
-    with pytest.raises(ValueError, match="Another version"):  # whose layers had other vectors
-        LADDER_FORMAT.unpack(npz_bytes(about | {"format": 1}, arrays))
-    with pytest.raises(ValueError, match="no file of arrays"):
-        LADDER_FORMAT.unpack(content[:-100])
-    with pytest.raises(ValueError, match="no file of arrays"):
-        LADDER_FORMAT.unpack(b"")
 
 
 def test_the_neural_embedding_stands_beside_a_masked_model(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -129,27 +131,18 @@ def test_every_sentence_passes_once_and_each_event_is_a_result(tiny, angles, mon
 
 
 def test_measuring_can_be_stopped_between_two_passes(tiny):
-    asked = []
-
-    def should_stop() -> bool:
-        asked.append(True)
-        return len(asked) > 1
-
     pairs = scored([(f"dog {i}", f"rain {i}") for i in range(PAIRS_AT_ONCE + 1)])
-    events = measure_layers(tiny, pairs, should_stop=should_stop)
+    events = measure_layers(tiny, pairs, should_stop=iter([False, True]).__next__)
     assert len(next(events).pairs) == PAIRS_AT_ONCE
     with pytest.raises(Stopped):
         next(events)
 
 
 def test_a_broken_model_is_named(tiny, monkeypatch):
-    monkeypatch.setattr(
-        layer_pairs,
-        "pool_texts",
-        lambda _model, texts, poolings, should_stop: (
-            [np.full((len(texts), 2), np.nan)] * len(poolings)
-        ),
-    )
+    def pool(_model, texts, poolings, should_stop):
+        return [np.full((len(texts), 2), np.nan)] * len(poolings)
+
+    monkeypatch.setattr(layer_pairs, "pool_texts", pool)
     with pytest.raises(ModelError, match="infinite or NaN"):
         list(measure_layers(tiny, PAIRS))
 
@@ -160,7 +153,5 @@ def test_a_sentence_without_a_token_is_named_by_its_pair(tiny):
 
 
 def test_a_model_without_special_tokens_has_two_poolings(tiny):
-    from dataclasses import replace
-
     result = last(replace(tiny, prefix_ids=(), suffix_ids=()), PAIRS)
     assert set(result.by_layer) == {"mean", "last"}

@@ -112,25 +112,6 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list((home / "views").iterdir())
 
 
-def test_views_have_so_much_room_and_so_much_time(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = Source("t.txt", bytes(1000))
-    first, second = (links.save_view(links.View((name,), file)) for name in ("first", "second"))
-    os.utime(home / "views" / f"{first}.json", (1e9, 1e9))
-    os.utime(home / "views" / f"{first}.file", (1e9, 1e9))
-    third = save("third")
-    assert [links.load_view(one) is not None for one in (first, second, third)] == [
-        False,
-        True,
-        True,
-    ]
-    monkeypatch.setattr(links, "KEPT_BYTES", 500)
-    fourth = save("fourth")
-    assert [links.load_view(one) is not None for one in (second, fourth)] == [False, True]
-    assert len(list((home / "views").iterdir())) <= 2
-
-
 def test_the_address_changes_once_at_the_end() -> None:
     def show_page() -> None:
         import streamlit as st

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -20,7 +18,6 @@ from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import (
     MicroTuning,
     TokenShares,
-    TuningSettings,
     check_settings,
     gradients,
     inputs,
@@ -234,7 +231,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     ("settings", "sentence"),
     [
         ({"epochs": 0}, "whole number from 1 to 1000, not 0"),
-        ({"epochs": 1001}, "whole number from 1 to 1000"),
         ({"epochs": "10"}, "whole number"),
         ({"learning_rate": 0}, "must be above 0, not 0"),
         ({"learning_rate": math.nan}, "learning rate must be a number"),
@@ -242,9 +238,7 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
         ({"weight_decay": -1}, "weight decay must not be negative"),
         ({"layers": ["no.such.bias"]}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
         ({"layers": []}, "at least one layer"),
-        ({"blueprints": []}, "at least one blueprint"),
-        ({"blueprints": [(0, 3)]}, "keep at least 1 token"),
-        ({"blueprints": [3]}, "pair of whole numbers"),
+        ({"blueprints": []}, "Enter 1 to 32 blueprints"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: LanguageModel) -> None:
@@ -294,20 +288,6 @@ def test_special_tokens_in_a_text_are_characters(family: str, small_model) -> No
     forbidden = set(model.tokenizer.all_special_ids) - {model.unknown_id}
     assert not forbidden & set(tokens.ids.tolist())
     assert len(tokens) > 1 + 2 * len(specials)
-
-
-def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -> None:
-    words = (" ".join(SENTENCES).split() * 30)[:3000]
-    assert len(words) == 3000
-    (tokens,) = tokenize(tiny, [" ".join(words)])
-    sizes = [chunk.stop - chunk.start for chunk in tokens.chunks]
-    assert max(sizes) <= tiny.room
-    assert sum(sizes) == len(tokens)
-    assert len(sizes) > 100
-    stream = micro_tune(tiny, [" ".join(words)], epochs=1)
-    event = next(stream)
-    assert np.isfinite(event.loss).all()
-    assert event.result is not None
 
 
 # --- long texts --------------------------------------------------------------------------------
@@ -368,18 +348,6 @@ def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
-    """It gives other numbers, and the loss is over every token once."""
-    masked = tuned(tiny, [TEXTS["short"]])
-    unmasked = tuned(tiny, [TEXTS["short"]], predict_unmasked=True)
-    assert np.abs(masked.embeddings - unmasked.embeddings).max() > 1e-4
-    ids = torch.tensor([tiny.tokenizer(TEXTS["short"])["input_ids"]])
-    with torch.no_grad():
-        logits = tiny.network(input_ids=ids).logits[0, 1:-1]
-    expected = torch.nn.functional.cross_entropy(logits, ids[0, 1:-1]).item()
-    assert unmasked.loss[0, 0] == pytest.approx(expected, rel=1e-5)
-
-
 # --- the embedding -----------------------------------------------------------------------------
 
 
@@ -392,22 +360,6 @@ def test_embeddings_of_known_deltas() -> None:
         [[0.6 * half, 0.8 * half, 0, half], [1, 0, 0, 0], [0] * 4, [0.5, 0.5, 0, -half]],
         atol=1e-6,
     )
-
-
-def test_options_are_what_differs_from_the_settings(tiny: LanguageModel) -> None:
-    settings = check_settings(tiny, layers="last_block", epochs=3, weight_decay=0.5)
-    changed = check_settings(tiny, settings, epochs=4)
-    assert changed == replace(settings, epochs=4)
-    assert check_settings(tiny, settings) == settings
-    assert check_settings(tiny) == TuningSettings(tiny.head_layers)
-
-
-def test_given_settings_are_checked_against_the_model(tiny: LanguageModel, small_model) -> None:
-    of_another = check_settings(small_model("distilbert"))
-    with pytest.raises(SettingsError, match=r"” is not a layer \(1-D parameter\) of the model “"):
-        check_settings(tiny, of_another)
-    with pytest.raises(SettingsError, match="from 1 to 1000"):
-        next(neuralviz.micro_tune(tiny, [TEXT], TuningSettings(tiny.head_layers, epochs=0)))
 
 
 def test_an_option_that_there_is_not(tiny: LanguageModel) -> None:
@@ -427,13 +379,3 @@ def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> 
     embedder = NeuralEmbedder(tiny, settings)
     assert embedder.cache_key() == NeuralEmbedder(tiny, layers="last_block", epochs=2).cache_key()
     np.testing.assert_allclose(embedder.encode([TEXT]), by_value.result.embeddings, rtol=1e-5)
-
-
-def test_value_modules_load_no_torch() -> None:
-    modules = ("settings", "blueprints", "events", "record", "watching")
-    imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)
-    script = (
-        f"import sys, {imports}, neuralviz.embedders.specs, neuralviz.jobs.micro_tuning; "
-        "assert not {'torch', 'transformers', 'pandas'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -10,7 +10,6 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.maps.neighbourhoods import (
     common_neighbours,
     find_outvoted,
-    is_apart,
     knn_accuracy,
     label_agreement,
     suggest_k,
@@ -125,17 +124,6 @@ def test_what_cannot_be_scored_is_said():
     for score in (knn_accuracy, label_agreement):
         with pytest.raises(SettingsError, match="at least 1"):
             score(neighbours, ["a"] * 6, 0)
-
-
-def test_a_point_lies_apart_where_its_nearest_texts_are_elsewhere_on_the_map() -> None:
-    points = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
-    near = np.arange(10)
-    assert not is_apart(np.array([4.5, 0]), points, near)
-    assert not is_apart(np.array([12.0, 0]), points, near)  # beside them
-    assert is_apart(np.array([80.0, 0]), points, near)
-    assert is_apart(np.array([80.0, 0]), points, np.array([*range(7), 79, 80, 81]))
-    assert not is_apart(np.array([80.0, 0]), points, np.array([*range(3), *range(77, 84)]))
-    assert not is_apart(np.array([9.0, 0]), points[:10], near)  # few texts: all are near
 
 
 @pytest.mark.parametrize(

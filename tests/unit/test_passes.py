@@ -25,7 +25,6 @@ from neuralviz.models import (
     bundled,
     export_model,
     load_model,
-    load_sentence_transformer,
     load_text_model,
 )
 from neuralviz.models.bundled.network import BEHAVIOUR
@@ -36,7 +35,6 @@ from tests.support.models import (
     SENTENCES,
     draw_weights,
     fast_tokenizer,
-    save_sentence_transformer,
     word_piece,
 )
 from tests.support.plain_loop import plain_micro_tune
@@ -329,13 +327,6 @@ def test_context_is_checked_with_tokens_that_the_tokenizer_has(tmp_path: Path) -
             continue
         with pytest.raises(ModelError, match="no token knows of another"):
             SentenceTransformerEmbedder(encoder)
-
-
-def test_a_sentence_encoder_is_tried_once(tmp_path: Path, monkeypatch) -> None:
-    folder = save_sentence_transformer(tmp_path / "model")
-    encoder, fingerprint = load_sentence_transformer(folder, device="cpu")
-    monkeypatch.setattr(type(encoder), "encode", None)
-    SentenceTransformerEmbedder(encoder, fingerprint)
 
 
 def test_an_export_that_would_give_other_numbers(tmp_path: Path) -> None:

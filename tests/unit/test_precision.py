@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import neuralviz
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning import MicroTuning, check_settings, micro_tune
-from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
+from neuralviz.micro_tuning.frozen_tail import FrozenTail
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS
@@ -24,7 +24,6 @@ from tests.support.plain_loop import plain_embedding, plain_micro_tune
 from tests.support.random_cases import (
     BLUEPRINTS,
     FAMILIES,
-    FOLLOWED,
     LAYERS,
     LENGTHS,
     RATES,
@@ -198,26 +197,6 @@ def test_an_output_bias_is_tuned_exactly(layers: str, tiny: LanguageModel) -> No
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_text_alone_and_among_others(device: str) -> None:
-    """Even where another has more different words than there are candidates."""
-
-    @settings(deadline=None, max_examples=6, derandomize=True)
-    @given(cases(FOLLOWED, min_epochs=2))
-    def check(case: Case) -> None:
-        case = replace(case, lengths=(3, 1, 38, 8, 2, 12), vocab=case.vocab + 900)
-        model = case.model(device)
-        options = case.options(model) | {"precision": "fast", "tolerance": 0.5}
-        assert count_candidates(case.vocab, 0.5) < 38
-        together = tuned(model, case.texts, **options).embeddings
-        for index, text in enumerate(case.texts):
-            alone = tuned(model, [text], **options).embeddings[0]
-            assert alone @ together[index] >= 0.9999, index  # rounding grows within a run
-
-    check()
-
-
 def test_a_text_stays_in_one_piece(monkeypatch) -> None:
     """Two pieces of it would have candidates of their own."""
     model = replace(drawn_case(0), vocab=2000).model()
@@ -271,37 +250,6 @@ def test_a_huge_learning_rate_is_told(learning_rate: float, layers: str, device:
     assert np.isfinite(fast.delta_norm).all()
     if learning_rate == 1e30:
         assert (~(fast.loss[1:] < 1e-3)).all()  # what is no number is no perfect loss
-
-
-@pytest.mark.usefixtures("_few_candidates")
-@pytest.mark.parametrize(
-    ("place", "first_broken", "layers"), [(0, 1, "head"), (1, 3, "head"), (1, 1, "last_block")]
-)
-def test_a_text_that_breaks_leaves_the_others_alone(
-    place: int, first_broken: int, layers: str, tiny: LanguageModel, monkeypatch
-) -> None:
-    """From some epoch on its vectors are no numbers; the others come out as without that."""
-    texts = [TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
-    options = {"layers": layers, "epochs": 5, "precision": "fast"}
-    whole = tuned(tiny, texts, **options)
-    real, epochs = FrozenTail.loss, iter(range(1, 100))
-
-    def breaking(self: FrozenTail, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if next(epochs) >= first_broken:  # the three lie in one piece, by their length
-            vectors = vectors.clone()
-            vectors[place] = torch.nan
-        return real(self, vectors)
-
-    monkeypatch.setattr(FrozenTail, "loss", breaking)
-    result = tuned(tiny, texts, **options)
-    broken = (1, 2)[place]  # by its length
-    assert result.diverged.tolist() == [index == broken for index in range(3)]
-    assert np.isnan(result.loss[first_broken - 1 :, broken]).all()
-    assert np.isfinite(result.loss[: first_broken - 1, broken]).all()
-    assert all(np.isfinite(delta).all() for delta in result.deltas)
-    others = [index for index in range(3) if index != broken]
-    assert cosines(result, whole)[others].min() >= ALIKE
-    np.testing.assert_allclose(result.loss[:, others], whole.loss[:, others], rtol=1e-5)
 
 
 @pytest.mark.usefixtures("_few_candidates")

@@ -9,7 +9,6 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
-from neuralviz.micro_tuning.watching import compute_loss
 from neuralviz.models import tokenize
 from tests.support.models import TEXTS
 
@@ -63,16 +62,15 @@ def test_agrees_with_the_whole_model(model, layers, tuned):
 
     np.testing.assert_array_equal(found.input, rows)
     np.testing.assert_array_equal(found.token, tokens)
-    np.testing.assert_array_equal(found.label, text.ids[tokens])
     own = expected[np.arange(len(rows)), text.ids[tokens]]
     np.testing.assert_allclose(found.probability, own, rtol=2e-4, atol=1e-7)
     np.testing.assert_allclose(found.loss, -np.log(own), rtol=2e-4, atol=2e-4)
-    assert found.top_ids.shape == found.top_probabilities.shape == (len(rows), 3)
+    ids = np.array([model.tokenizer.convert_tokens_to_ids(words) for words in found.words])
+    assert ids.shape == found.shares.shape == (len(rows), 3)
     best = np.sort(expected, axis=1)[:, ::-1][:, :3]
-    np.testing.assert_allclose(found.top_probabilities, best, rtol=2e-4, atol=1e-7)
-    np.testing.assert_allclose(
-        np.take_along_axis(expected, found.top_ids, axis=1), best, rtol=2e-4, atol=1e-7
-    )
+    np.testing.assert_allclose(found.shares, best, rtol=2e-4, atol=1e-7)
+    theirs = np.take_along_axis(expected, ids, axis=1)
+    np.testing.assert_allclose(theirs, best, rtol=2e-4, atol=1e-7)
 
 
 def test_inputs_are_counted_over_the_chunks(model):
@@ -93,11 +91,10 @@ def test_the_loss_of_a_long_text_is_what_the_next_epoch_starts_from(tiny, layers
     *_, longer = micro_tune(tiny, [text.text], layers=layers, epochs=3)
     settings, deltas = short.result.settings, [delta[0] for delta in short.result.deltas]
     (found,) = predict_masked(tiny, text, settings, [deltas])
-    assert compute_loss(found, text, settings) == pytest.approx(longer.loss[0], rel=1e-5)
+    assert found.mean_loss == pytest.approx(longer.loss[0], rel=1e-5)
     for at_most in (1, 40, len(found) - 1):
         (first,) = predict_masked(tiny, text, settings, [deltas], at_most=at_most)
         assert len(first) == at_most
-        assert compute_loss(first, text, settings) is None
         np.testing.assert_array_equal(first.token, found.token[:at_most])
         np.testing.assert_array_equal(first.input, found.input[:at_most])
         np.testing.assert_allclose(first.loss, found.loss[:at_most], rtol=1e-4)

@@ -17,7 +17,6 @@ from neuralviz.reading import lines
 from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
 
 
@@ -207,24 +206,21 @@ second
 01:00:05.000 --> 01:00:07.000
 1984
 """
-TITLED = VTT.replace("NOTE", "STYLE\n::cue {\n  color: red\n}\n\nNOTE")
+SUBTITLES = ("Hello there, my friend.", "1984")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "texts", "says"),
     [
-        ("a.srt", SRT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.vtt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.txt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.vtt", TITLED, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.srt", SRT.replace(".\r\n\r", ".\r"), ("Hello there, my friend.", "1984"),
-         "holds subtitles"),
-        ("a.vtt", VTT.replace("\n\nsecond", ""), ("Hello there, my friend.", "1984"),
-         "holds subtitles"),
+        ("a.srt", SRT, SUBTITLES, "holds subtitles"),
+        ("a.srt", SRT.replace(".\r\n\r", ".\r"), SUBTITLES, "holds subtitles"),
+        ("a.vtt", VTT, SUBTITLES, "holds subtitles"),
+        ("a.txt", VTT.replace("NOTE", "STYLE\n::cue {\n}\n\nNOTE"), SUBTITLES, "holds subtitles"),
+        ("a.vtt", VTT.replace("\n\nsecond", ""), SUBTITLES, "holds subtitles"),
         ("a.txt", "One, two\nThree --> four\n", ("One, two", "Three --> four"), ""),
         ("a.txt", "{One}\n[Two]\n\tThree\tand\n", ("{One}", "[Two]", "Three\tand"), ""),
     ],
-)  # fmt: skip
+)
 def test_plain_text_of_another_kind_is_named(
     name: str, content: str, texts: tuple[str, ...], says: str
 ) -> None:
@@ -249,47 +245,6 @@ def test_rows_that_describe_their_columns_are_no_data() -> None:
     plain = pd.DataFrame([["id", "text"], *(row[1:] for row in rows)])
     read = read_texts(Source("plain.csv", plain.to_csv(index=False, header=False).encode()))
     assert (len(read.texts), read.notes) == (5, ())
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_remarks_below_a_table_are_no_rows(ending: str) -> None:
-    rows = [["label", "text"], *(["ab"[n % 2], f"The text {n}\nof all."] for n in range(5))]
-    footer = [["Source: the office", None], ["All numbers are provisional.", None]]
-    for between, n_below in (([[None, None]], 0), ([], 2)):
-        frame, file = pd.DataFrame([*rows, *between, *footer]), io.BytesIO()
-        if ending == "xlsx":
-            frame.to_excel(file, index=False, header=False)
-        else:
-            file.write(frame.to_csv(index=False, header=False).replace("\n,\n", "\n\n").encode())
-        read = read_texts(Source(f"t.{ending}", file.getvalue()))
-        assert list(read.texts) == list(frame[1][1:6])
-        assert ("Skipped 2 rows below the table" in " ".join(read.notes)) == (not n_below)
-
-
-@pytest.mark.parametrize(
-    ("header", "below"),
-    [
-        ("name,note", ["Carla,", "Dora,"]),
-        ("name,note", ["Source: the office,", "Dora,"]),
-        ("name,note", ["Note: a,", "Note: b,", "Note: c,", "Note: d,"]),
-        ("text,label", ["Source: the office,"]),
-        ("name,note", ["* see the river,"]),
-        ("name,note", ["Nobody knows how old they are,"]),
-        ("name,note", ["Total,"]),
-    ],
-)
-def test_rows_below_a_blank_line_are_kept_unless_they_are_remarks(
-    header: str, below: list[str]
-) -> None:
-    rows = ["Ann,She likes the river.", "Bob,He likes the long and slow train."]
-    if header == "text,label":
-        rows = ["She likes the river.,a", "He likes the long and slow train.,b"]
-    content = "\n".join([header, *rows, "", *below])
-    table = read_table(Source("t.csv", content.encode()))
-    is_remark = len(below) == 1 and header == "name,note"
-    frame = pd.read_csv(io.StringIO(content), dtype=str)
-    assert list(table.values[0]) == list(frame.iloc[: 2 if is_remark else None, 0])
-    assert bool(table.notes) == is_remark
 
 
 def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:
@@ -358,17 +313,10 @@ def write(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 
 def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path,
-        {
-            "b/two.txt": "Two\n\nin two paragraphs.\n",
-            "a/one.md": "One",
-            "a/deep/er.txt": "Deeper",
-            "zero": "Without an ending",
-        },
-    )
+    files = {"b/two.txt": "Two\n\nin two paragraphs.\n", "a/one.md": "One", "zero": "No ending"}
+    folder = write(tmp_path, {**files, "a/deep/er.txt": "Deeper"})
     read = read_folder(folder)
-    assert read.texts == ("Deeper", "One", "Two\n\nin two paragraphs.", "Without an ending")
+    assert read.texts == ("Deeper", "One", "Two\n\nin two paragraphs.", "No ending")
     assert read.labels == {
         "file": ("a/deep/er.txt", "a/one.md", "b/two.txt", "zero"),
         "folder": ("a/deep", "a", "b", ""),
@@ -379,14 +327,9 @@ def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
 
 
 def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path,
-        {
-            "1.csv": "id,text,file\n1,One,theirs\n2,Two,theirs\n",
-            "2.jsonl": '{"sentence": "Three", "tone": "calm", "id": 1}\n',
-            "3.txt": "Four",
-        },
-    )
+    table = "id,text,file\n1,One,theirs\n2,Two,theirs\n"
+    rows = '{"sentence": "Three", "tone": "calm", "id": 1}\n'
+    folder = write(tmp_path, {"1.csv": table, "2.jsonl": rows, "3.txt": "Four"})
     read = read_folder(folder)
     assert read.texts == ("One", "Two", "Three", "Four")
     assert read.columns == ("id", "text", "file", "sentence", "tone")
@@ -411,17 +354,9 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     outside = write(tmp_path / "outside", {"secret.txt": "Secret"})
-    folder = write(
-        tmp_path / "inside",
-        {
-            "text.txt": "A text",
-            ".hidden.txt": "Hidden",
-            ".git/config": "Hidden",
-            "picture.png": b"\x89PNG",
-            "binary.csv": bytes(range(256)) * 9,
-            "empty.txt": b"",
-        },
-    )
+    hidden = {".hidden.txt": "Hidden", ".git/config": "Hidden", "picture.png": b"\x89PNG"}
+    broken = {"binary.csv": bytes(range(256)) * 9, "empty.txt": b""}
+    folder = write(tmp_path / "inside", {"text.txt": "A text", **hidden, **broken})
     (folder / "link.txt").symlink_to(outside / "secret.txt")
     (folder / "links").symlink_to(outside)
     (folder / "circle.txt").symlink_to(folder / "circle.txt")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from neuralviz.jobs.training import RECORDED, TrainOnCorpus, example_training, recorded_lessons
+from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.training import train
 from neuralviz.training.example import add_textbooks
+from neuralviz.training.record import TrainingStep
 
 STEPS = 2
 
@@ -40,12 +44,10 @@ def test_it_is_of_the_settings_that_the_page_begins_with(task: TrainOnCorpus) ->
 @pytest.mark.slow
 def test_it_begins_as_a_training_of_today_does(task: TrainOnCorpus) -> None:
     """The first steps of its first training; the script does all of them."""
-    task = replace(task, settings=task.settings[:1], n_watched=50)
-    lessons = task.start()
-    events = task.events(lambda: False)
-    while lessons[0].step < STEPS:
-        lessons = task.fold(lessons, [next(events)])
-    events.close()
-    np.testing.assert_allclose(
-        lessons[0].loss[:STEPS], recorded_lessons()[0].loss[:STEPS], atol=0.005
-    )
+    store = CorpusStore()
+    texts = store.texts(store.corpus(task.corpus))
+    settings = task.settings[0]
+    with closing(train(shared_text_model(task.model.id), texts, settings)) as events:
+        steps = (event for event in events if isinstance(event, TrainingStep))
+        losses = [event.loss for event in islice(steps, STEPS)]
+    np.testing.assert_allclose(losses, recorded_lessons()[0].loss[:STEPS], atol=0.005)

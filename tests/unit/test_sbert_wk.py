@@ -26,6 +26,7 @@ from tests.support.models import SENTENCES, TEXTS
 
 if TYPE_CHECKING:
     from neuralviz.layers.settings import Variant
+    from neuralviz.layers.states import Pooling
     from neuralviz.models import TextModel
 
 CLOSE = 1e-5
@@ -62,8 +63,8 @@ def as_rows(states: np.ndarray, *, n_suffix: int = 0) -> LayerStates:
     )
 
 
-def pooled(states: np.ndarray, settings: SbertWkSettings) -> np.ndarray:
-    sums, weights = sbert_wk_pooling(settings)(as_rows(states))
+def pooled(states: np.ndarray, pooling: Pooling, n_suffix: int = 0) -> np.ndarray:
+    sums, weights = pooling(as_rows(states, n_suffix=n_suffix))
     return (sums / weights[:, None])[0].numpy()
 
 
@@ -95,7 +96,7 @@ def test_weights_and_vectors_of_random_walks(
     for omega in (0, 0.3, 0.5, 1):
         settings = SbertWkSettings(start, variant, window, omega)
         expected = plain.sentence_vector(states, start, window, omega, variant)
-        assert_close(pooled(states, settings), expected)
+        assert_close(pooled(states, sbert_wk_pooling(settings)), expected)
 
 
 @pytest.fixture(scope="module")
@@ -153,16 +154,8 @@ def test_degenerate_states_give_finite_weights_of_sum_1(case: str, variant: Vari
     assert shares.isfinite().all()
     assert shares.sum() > 0
     expected = plain.sentence_vector(states, 0, 2, 0.5, variant)
-    ours = pooled(states, SbertWkSettings(0, variant))
+    ours = pooled(states, sbert_wk_pooling(SbertWkSettings(0, variant)))
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-
-
-def test_what_is_known_by_hand() -> None:
-    """Two layers at a right angle: each is all new to the other, and neither turns steadily."""
-    states = np.eye(2, dtype=np.float32)[:, None]
-    weights = layer_weights(gram_of(states), 1, "paper", 0.0)
-    np.testing.assert_allclose(weights.novelty, [[0.5, 0.5]])
-    np.testing.assert_allclose(pooled(states, SbertWkSettings(0, "paper", 1, 0.0)), [0.5, 0.5])
 
 
 # --- batches -----------------------------------------------------------------------------------
@@ -236,12 +229,10 @@ def test_the_rows_of_the_ablation_are_what_they_say(variant: Variant) -> None:
     rows = ablation(settings)
     assert list(rows) == list(expected)
     for name, pooling in rows.items():
-        sums, weights = pooling(as_rows(states))
-        assert_close((sums / weights[:, None])[0].numpy(), expected[name])
+        assert_close(pooled(states, pooling), expected[name])
 
 
 def test_special_tokens_behind_the_text_do_not_count() -> None:
     states = walk(7, 5)
-    sums, weights = sbert_wk_pooling(SbertWkSettings(2))(as_rows(states, n_suffix=1))
     expected = plain.sentence_vector(states[:, :4], 2, 2)
-    assert_close((sums / weights[:, None])[0].numpy(), expected)
+    assert_close(pooled(states, sbert_wk_pooling(SbertWkSettings(2)), n_suffix=1), expected)

@@ -25,7 +25,7 @@ from neuralviz.evaluation.events import Cell, Compared, Measured, QualityMap
 from neuralviz.evaluation.ladder_results import Prediction
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.probing import Probed
+from neuralviz.evaluation.probing import Accuracy
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
@@ -50,7 +50,6 @@ from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
-from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
@@ -97,13 +96,13 @@ def error(name: str, share: float, around: float = 0.0, **more: Any) -> Measured
 def accuracy(value: float, around: float = 0.0, k: int = 10) -> Measured:
     bounds = (value - around, value + around)
     hits = np.arange(60) < round(60 * value)
-    return Measured(neighbours=KnnAccuracy(value, k, 60, 1 / 3, bounds), right={"neighbours": hits})
+    return Measured(neighbours=Accuracy(value, 60, 1 / 3, bounds, hits, k=k))
 
 
 def probe(value: float, tfidf: float | None = None) -> Measured:
     told = np.arange(60) < round(60 * value)
     bounds = (value - 0.1, value + 0.1)
-    return Measured(probe=Probed(value, 60, 3, 5, 1 / 3, tfidf, bounds), right={"probe": told})
+    return Measured(probe=Accuracy(value, 60, 1 / 3, bounds, told, tfidf=tfidf))
 
 
 def results(data: DataSet, *methods: Measured | None, resamples: int = 1000) -> Results:
@@ -279,9 +278,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
-    by_window = np.array([[1.0, 0.99], [0.98, 0.4]])
-    result: Any = SimpleNamespace(by_window=by_window, windows=[1, 2], layer_starts=[0, 1])
-    yield "settings of a text", layers.describe_settings(result)
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
               for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
@@ -389,8 +385,8 @@ def runs() -> Iterator[tuple[str, str]]:
         changed.reports = {text: replace(report, **changes) for text in record.reports}
         return changed
 
-    rising = replace(report.predictions, loss_after=np.array([9.0]))
-    yield "loss rose", micro_tuning.describe_learning(with_report(predictions=rising), 0)
+    rising = replace(report.after, loss=np.array([9.0]))
+    yield "loss rose", micro_tuning.describe_learning(with_report(after=rising), 0)
     yield "words", micro_tuning.describe_words(record, 0)
     cancelling = with_report(shares=np.where(report.text.words % 2, 1.5, -1.2))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import share_epochs
-from neuralviz.errors import SettingsError, Stopped
+from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.events import Cell, Event, Progress
 from neuralviz.evaluation.lab import evaluate, kept_vectors
@@ -55,7 +55,7 @@ def loaders(model: LanguageModel) -> dict:
 
 def table(*epochs: str, **options: str) -> tuple[Row, ...]:
     """Rows of a table by epochs."""
-    rows = experiment_rows("epochs", options, "tiny", lambda _id: (), lambda _id: 6)
+    rows = experiment_rows("epochs", options, "tiny")
     return tuple(
         row for row in rows if dict(row.spec.options).get("epochs", 10) in map(int, epochs)
     )
@@ -140,24 +140,3 @@ def test_a_table_by_epochs_takes_one_run(tiny: LanguageModel, data, runs, tmp_pa
         (alone,) = cells(list(evaluate(plan, kept, loaders=loaders(tiny))))
         np.testing.assert_array_equal(alone.measured.same, cells(events)[at].measured.same)
         assert alone.measured.triplets == cells(events)[at].measured.triplets
-
-
-def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Path) -> None:
-    plan, stop = plan_of(data, *table("2", "3", "5")), []
-    kept = kept_vectors(tmp_path)
-    events = evaluate(plan, kept, loaders=loaders(tiny), should_stop=lambda: bool(stop))
-    with pytest.raises(Stopped):
-        for event in events:
-            assert not isinstance(event, Cell)
-            if isinstance(event, Progress) and event.done >= 3 * 8:
-                stop.append(True)
-    n_runs = len(runs)
-    assert n_runs > 0
-    events = list(evaluate(plan, kept, loaders=loaders(tiny)))
-    assert next(event.done for event in events if isinstance(event, Progress)) >= 3 * 8
-    assert len(cells(events)) == 3
-    assert n_runs < len(runs) == 2  # of 8 texts before, of 4 behind
-    assert set(runs) == {5}
-    once = len(runs)
-    assert len(cells(list(evaluate(plan, kept, loaders=loaders(tiny))))) == 3
-    assert len(runs) == once  # all is kept

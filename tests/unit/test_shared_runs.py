@@ -13,14 +13,15 @@ from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
-from neuralviz.micro_tuning import (
-    TuningSettings,
-    check_settings,
+from neuralviz.micro_tuning import TuningSettings, check_settings
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.watching import (
+    BATCH,
+    WatchedEvent,
     go_together,
+    watch,
     watch_together,
 )
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.models.tokens import tokenize
@@ -88,7 +89,7 @@ def test_each_watcher_sees_the_numbers_of_a_run_alone(
         for index in range(len(texts)):
             found, like = record.reports[index], expected.reports[index]
             assert (found.shares is None) == (like.shares is None)
-            np.testing.assert_allclose(found.predictions.after, like.predictions.after, rtol=1e-4)
+            np.testing.assert_allclose(found.after.probability, like.after.probability, rtol=1e-4)
             if like.shares is not None:
                 # which last digits decide, where a neuron hardly moves
                 np.testing.assert_allclose(found.shares, like.shares, rtol=0.02, atol=0.02)

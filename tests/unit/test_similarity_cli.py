@@ -221,7 +221,7 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
     ("rows", "words", "said"),
     [
         ([(a, b, "3") for a, b, _ in made_rows()], [], "All scores of the train pairs are 3."),
-        (made_rows()[:2], [], "has 2 pairs with two sentences and a score; at least 3"),
+        (made_rows()[:2], [], "has 2 pairs with two sentences and a score; it needs at least 3"),
         ([("The dog.", b, c) for _, b, c in made_rows()], [], "too many pairs share a text"),
         (made_rows(), ["--rung", "stairs"], "The rung must be one of: cosines"),
         (made_rows(), ["--pooling", "max"], "The pooling must be one of"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import ScoredData, scored_data
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.measures import measure
@@ -19,12 +21,13 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.yardsticks import YARDSTICKS
-from neuralviz.plots.evaluation import grid_figure, line_figure, yardstick_figure
+from neuralviz.plots.evaluation import Chart, grid_figure, line_figure, yardstick_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
-    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"], lambda _model: 6)
+    model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
+    loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
+    return experiment_rows(experiment, {}, None, loaders)
 
 
 def some_pairs() -> ScoredData:
@@ -73,10 +76,11 @@ def test_other_tables_are_no_sweep(experiment: str) -> None:
 
 
 def test_a_line_has_its_values_in_order_and_its_band() -> None:
-    figure = line_figure(
-        "epochs", [3, 1, 2], [0.3, 0.1, 0.2], [(0.2, 0.4), (0.0, 0.2), (0.1, 0.3)], "T", "Spearman",
+    chart = Chart(
+        ["a", "b", "c"], [0.3, 0.1, 0.2], [(0.2, 0.4), (0.0, 0.2), (0.1, 0.3)], "T", "Spearman",
         [(0.9, "a <b>model</b>"), None, None],
     )  # fmt: skip
+    figure = line_figure(chart, "epochs", [3, 1, 2])
     low, high, line, theirs = figure.data
     assert line.x == (1, 2, 3)
     assert line.y == (0.1, 0.2, 0.3)
@@ -88,9 +92,8 @@ def test_a_line_has_its_values_in_order_and_its_band() -> None:
 
 
 def test_a_grid_has_every_value_at_its_place() -> None:
-    figure = grid_figure(
-        ("first", "window"), ([4, 0, 4, 0], [1, 2, 2, 1]), [1, 2, 3, np.nan], "", ""
-    )
+    chart = Chart(list("abcd"), [1, 2, 3, np.nan], [None] * 4, "", "")
+    figure = grid_figure(chart, {"first": [4, 0, 4, 0], "window": [1, 2, 2, 1]})
     (heat,) = figure.data
     assert (heat.y, heat.x) == (("0", "4"), ("1", "2"))
     np.testing.assert_array_equal(np.array(heat.z, dtype=float), [[np.nan, 2], [1, 3]])

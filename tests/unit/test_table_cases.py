@@ -68,7 +68,7 @@ TABLES: dict[str, tuple[str, list[Any], str]] = {
     "files put together": (
         "text,label\nOne river,a\ntext,label\nTwo rivers,b\n",
         [("text", "label"), ("One river", "a"), ("Two rivers", "b")],
-        "Skipped 1 row of t.csv that repeats the header (line 3).",
+        "Skipped 1 row of t.csv like the header (line 3).",
     ),
 }
 
@@ -168,6 +168,13 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
         None,
         "The longest text has 499,999 characters (line 2).",
     ),
+    "remarks below a table": (
+        "a.csv",
+        "label,text\na,The text of one.\nb,The text of two.\n\nSource: the office,\n",
+        ["The text of one.", "The text of two."],
+        {"label": ("a", "b")},
+        "Skipped 1 row without a text.",
+    ),
     "deleted on Reddit": (
         "a.jsonl",
         '{"body": "[deleted]"}\n{"body": "I like this river."}\n{"body": "[removed]"}\n',
@@ -187,7 +194,7 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
         '{"text": {"en": "One", "de": "Eins"}}\n{"text": "Two"}\n',
         ['{"en": "One", "de": "Eins"}', "Two"],
         {},
-        "1 value in the column “text” is a list or object without a clear text",
+        "Read 1 nested value without a clear text in the column “text” as written",
     ),
     "brackets that are no lists": (
         "a.jsonl",

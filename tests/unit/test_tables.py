@@ -280,12 +280,11 @@ def test_json_that_can_be_read_in_several_ways_is_refused(found: dict) -> None:
     assert all(f"“{key}”" in str(said.value) for key in lists)
 
 
-@pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
 @pytest.mark.parametrize("rows", [["One", "Two"], [{"text": "One"}, {"text": "Two"}]])
-def test_the_ending_of_json_does_not_matter(name: str, rows: list, indent: int | None) -> None:
+def test_the_ending_of_json_does_not_matter(name: str, rows: list) -> None:
     lines = "\n\n" + "\n".join(map(json.dumps, rows))
-    for content in (json.dumps(rows, indent=indent), lines):
+    for content in (json.dumps(rows), json.dumps(rows, indent=2), lines):
         assert list(read_table(Source(name, content.encode())).column("text")) == ["One", "Two"]
 
 
@@ -363,32 +362,40 @@ def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
 # --- parquet and Excel ---------------------------------------------------------------------------
 
 
+def as_parquet(columns: dict[str, pa.Array | list], **options: bool) -> Source:
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file, **options)
+    return Source("t.parquet", file.getvalue())
+
+
 def test_parquet_values_are_written_as_a_person_would() -> None:
-    half = datetime(2024, 5, 1, 12, 30)
-    columns = {
-        "text": ["One", None],
-        "class": pa.array([1.0, None]),
-        "small": pa.array([0.1, 2], pa.float32()),
-        "number": [3, -4],
-        "truth": [True, None],
-        "day": [date(2024, 5, 1), None],
-        "moment": [half, datetime(2024, 5, 1)],
-        "kind": pa.array(["a", "b"]).dictionary_encode(),
-        "tags": [["x", "y"], []],
-        "nested": [{"a": 1}, None],
+    moments = [datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1)]
+    pairs = pa.map_(pa.string(), pa.string())
+    prices = pa.array([[Decimal("1.50")], []], pa.list_(pa.decimal128(5, 2)))
+    read = {  # by name, the values, and what is read
+        "text": (["One", None], ("One", "")),
+        "class": ([1.0, None], ("1", "")),
+        "small": (pa.array([0.1, 2], pa.float32()), ("0.1", "2")),
+        "number": ([3, -4], ("3", "-4")),
+        "truth": ([True, None], ("true", "")),
+        "day": ([date(2024, 5, 1), None], ("2024-05-01", "")),
+        "moment": (moments, ("2024-05-01 12:30:00", "2024-05-01")),
+        "kind": (pa.array(["a", "b"]).dictionary_encode(), ("a", "b")),
+        "tags": ([["x", "y"], []], ('["x", "y"]', "[]")),
+        "lists": ([[["x"], []], None], ('[["x"], []]', "")),
+        "nested": ([{"a": 1}, None], ('{"a": 1}', "")),
+        "map": (pa.array([[("a", "b")], []], pairs), ('[["a", "b"]]', "[]")),
+        "price": (prices, ('["1.50"]', "[]")),
+    }
+    left_out = {
         "vector": pa.array([[0.1, 0.2]] * 2, pa.list_(pa.float32())),
         "tokens": [list(range(20))] * 2,
         "image": [b"\x00", b"\x01"],
     }
-    file = io.BytesIO()
-    parquet.write_table(pa.table(columns), file)
-    table = read_table(Source("t.parquet", file.getvalue()))
-    assert dict(zip(table.columns, rows_of(table)[0], strict=True)) == {
-        "text": "One", "class": "1", "small": "0.1", "number": "3", "truth": "true",
-        "day": "2024-05-01", "moment": "2024-05-01 12:30:00", "kind": "a", "tags": '["x", "y"]',
-        "nested": '{"a": 1}',
-    }  # fmt: skip
-    assert rows_of(table)[1] == ("", "", "2", "-4", "", "", "2024-05-01", "b", "[]", "")
+    columns = {title: values for title, (values, _) in read.items()}
+    table = read_table(as_parquet(columns | left_out, store_decimal_as_integer=False))
+    cells = dict(zip(table.columns, map(tuple, table.values), strict=True))
+    assert cells == {title: values for title, (_, values) in read.items()}
     assert table.notes == (
         "Skipped the lists of numbers in the column “vector”.",
         "Skipped the binary data in the column “image”.",
@@ -396,89 +403,47 @@ def test_parquet_values_are_written_as_a_person_would() -> None:
     )
 
 
-def repeated_text(n_characters: int, n_rows: int, *, as_dictionary: bool) -> bytes:
-    """A small file of a text that it holds once, and as many rows with it."""
-    codes = pa.array([0] * n_rows, pa.int32())
-    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * (n_characters // 2)]))
-    file = io.BytesIO()
-    parquet.write_table(pa.table({"text": texts}), file, store_schema=as_dictionary)
-    return file.getvalue()
-
-
 def test_columns_of_a_parquet_file_may_have_one_name() -> None:
-    values = {
-        "a": [{"x": "one"}, {"x": "two"}],
-        "text": ["a text", "another"],
-        "a (2)": [b"bytes", b"more"],
-        "a (3)": ["label", "label 2"],
-        "a (4)": [1, 2],
-    }
-    columns = [pa.array(column) for column in values.values()]
+    columns = [[{"x": "one"}], ["a text"], [b"bytes"], ["label"], [1]]
     file = io.BytesIO()
-    parquet.write_table(pa.table(columns, ["a", "text", "a", "a", "a"]), file)
+    parquet.write_table(pa.table(list(map(pa.array, columns)), ["a", "text", "a", "a", "a"]), file)
     table = read_table(Source("t.parquet", file.getvalue()))
     assert table.columns == ("a", "text", "a (3)", "a (4)")
-    assert table.values == (
-        ['{"x": "one"}', '{"x": "two"}'],
-        ["a text", "another"],
-        ["label", "label 2"],
-        ["1", "2"],
-    )
+    assert rows_of(table) == [('{"x": "one"}', "a text", "label", "1")]
     assert table.notes == ("Skipped the binary data in the column “a”.",)
 
 
-@pytest.mark.parametrize("kind", ["list", "fixed list", "structure", "map", "list of structures"])
+@pytest.mark.parametrize("kind", ["list", "fixed list", "structure", "map"])
 def test_a_long_text_in_every_list_of_a_small_parquet_file_is_refused(kind: str) -> None:
     n = 50_000
-    texts = pa.DictionaryArray.from_arrays(
-        pa.array([0] * n, pa.int32()), pa.array(["a " * 500_000])
-    )
-    ends = pa.array(range(n + 1), pa.int32())
-    inner = pa.StructArray.from_arrays([texts], ["of"])
+    codes, ends = pa.array([0] * n, pa.int32()), pa.array(range(n + 1), pa.int32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * 500_000]))
     column = {
         "list": lambda: pa.ListArray.from_arrays(ends, texts),
         "fixed list": lambda: pa.FixedSizeListArray.from_arrays(texts, 1),
-        "structure": lambda: inner,
+        "structure": lambda: pa.StructArray.from_arrays([texts], ["of"]),
         "map": lambda: pa.MapArray.from_arrays(ends, pa.array(["key"] * n), texts),
-        "list of structures": lambda: pa.ListArray.from_arrays(ends, inner),
     }[kind]()
-    file = io.BytesIO()
-    table = pa.table({"text": ["One"] * n, "a.b": [1] * n, "more": column})
-    parquet.write_table(table, file, store_schema=False)
-    assert len(file.getvalue()) < 1e5
+    source = as_parquet({"text": ["One"] * n, "more": column}, store_schema=False)
+    assert len(source.content) < 1e5
     before = pa.default_memory_pool().max_memory()
     with pytest.raises(TextError, match="more than 2,147,483,648 characters in its first 10,000"):
-        read_table(Source("t.parquet", file.getvalue()))
+        read_table(source)
     assert pa.default_memory_pool().max_memory() < before + 2**28
-
-
-def test_nested_values_of_parquet_are_written_as_json() -> None:
-    columns = {
-        "text": ["One", "Two", "Three"],
-        "lists": [[["x", "y"], []], None, []],
-        "both": [{"k": "v", "n": 1}, None, {"k": None, "n": 2}],
-        "map": pa.array([[("a", "b")], [], None], pa.map_(pa.string(), pa.string())),
-        "price": pa.array([[Decimal("1.50")], [], None], pa.list_(pa.decimal128(5, 2))),
-    }
-    file = io.BytesIO()
-    parquet.write_table(pa.table(columns), file, store_decimal_as_integer=False)
-    assert rows_of(read_table(Source("t.parquet", file.getvalue()))) == [
-        ("One", '[["x", "y"], []]', '{"k": "v", "n": 1}', '[["a", "b"]]', '["1.50"]'),
-        ("Two", "", "", "[]", "[]"),
-        ("Three", "[]", '{"k": null, "n": 2}', "", ""),
-    ]
 
 
 @pytest.mark.parametrize("as_dictionary", [True, False])
 def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch) -> None:
-    content = repeated_text(100_000, 1_000, as_dictionary=as_dictionary)
+    codes = pa.array([0] * 1000, pa.int32())  # of a text that the file holds once
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * 50_000]))
+    source = as_parquet({"text": texts}, store_schema=as_dictionary)
     monkeypatch.setattr(arrow_tables, "MAX_TEXT", 100_000_000)
-    texts = read_table(Source("t.parquet", content)).column("text")
-    assert texts == ["a " * 50_000] * 1000
-    assert len(set(map(id, texts))) == 1
+    read = read_table(source).column("text")
+    assert read == ["a " * 50_000] * 1000
+    assert len(set(map(id, read))) == 1
     monkeypatch.setattr(arrow_tables, "MAX_TEXT", 99_999_999)
     with pytest.raises(TextError, match="more than 99,999,999 characters"):
-        read_table(Source("t.parquet", content))
+        read_table(source)
 
 
 def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from neuralviz.errors import ModelError
 from neuralviz.models import (
     MINILM,
     LanguageModel,
-    TextModel,
     load_model,
     load_text_model,
     tokenize,
@@ -18,8 +17,6 @@ from neuralviz.models import (
 from tests.support.models import (
     BERT_SPECIALS,
     SENTENCES,
-    save_family,
-    save_headless,
     save_tokenizer,
     word_piece,
 )
@@ -36,21 +33,6 @@ def test_the_sentence_encoder_needs_no_network() -> None:
     assert [*model.prefix_ids, *text.ids.tolist(), *model.suffix_ids] == ids
     with pytest.raises(ModelError, match="Micro-tuning needs a masked language model"):
         load_model(MINILM)
-
-
-def test_an_encoder_without_a_head(tmp_path: Path) -> None:
-    model = load_text_model(save_headless(tmp_path), device="cpu")
-    assert type(model) is TextModel
-    assert (model.family, model.n_blocks, model.d_model) == ("bert", 3, 32)
-    assert (len(model.prefix_ids), len(model.suffix_ids)) == (1, 1)
-
-
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
-def test_a_checkpoint_with_a_head_gives_a_language_model(family: str, tmp_path: Path) -> None:
-    folder = save_family(family, tmp_path)
-    model = load_text_model(folder, device="cpu")
-    assert isinstance(model, LanguageModel)
-    assert model.fingerprint == load_model(folder, device="cpu").fingerprint
 
 
 def test_an_encoder_with_a_decoder_is_refused(tmp_path: Path) -> None:

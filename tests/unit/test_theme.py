@@ -29,15 +29,6 @@ def test_the_range_of_signed_values_is_centred_at_0(values: list, largest: float
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_figures_take_the_template_of_the_page(dark: bool) -> None:
-    figure = go.Figure(go.Scatter(y=[1, 2]))
-    assert style(figure, dark) is figure
-    assert figure.layout.template.layout.font.size >= 14
-    light = figure.layout.template.layout.font.color > "#8"
-    assert light == dark
-
-
-@pytest.mark.parametrize("dark", [False, True])
 def test_a_figure_and_its_template_are_the_styled_figure(dark: bool) -> None:
     figure = go.Figure(go.Heatmap(z=np.eye(3)), layout={"title": "<b>&", "xaxis": {"title": "x"}})
     drawn = json.loads(unstyled_json(figure))

@@ -183,7 +183,7 @@ EQUAL = "The model reads the same tokens in"
         (["The red dog 😀.", "The red dog 🎉.", "The red dog."], [f"{EQUAL} texts 1, 2, although"]),
         (
             ["ไทยแลนด์", "ภาษา", "A dog.", "🎉", "a 😀 b c", "a 🎉 b c"],
-            [f"texts 1, 2, 4 {UNKNOWN}", f"{EQUAL} texts 1, 2, 4, .* for 1 other group of texts"],
+            [f"texts 1, 2, 4 {UNKNOWN}", f"{EQUAL} texts 1, 2, 4, although"],
         ),
         (["ば", "は"], [f"{EQUAL} texts 1, 2"]),  # other syllables, which lose their marks
         (["Thanks 🙏", "ok 👍", "done ✅ ✅ ✅"], []),  # known words beside symbols

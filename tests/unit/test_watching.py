@@ -56,7 +56,7 @@ def test_a_record_comes_back_as_it_was(tiny: LanguageModel) -> None:
     for index, report in kept.reports.items():
         np.testing.assert_array_equal(again.reports[index].shares, report.shares)
         assert again.reports[index].text.tokens == report.text.tokens
-        assert again.reports[index].predictions.words_after == report.predictions.words_after
+        assert again.reports[index].after.words == report.after.words
     assert again.progress == 1
     assert again.diverged == set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from neuralviz.errors import ModelError, NeuralvizError, SettingsError, Stopped
 from neuralviz.layers import words
 from neuralviz.layers.following import follow_tokens
-from neuralviz.layers.states import LayerStates
+from neuralviz.layers.states import LayerStates, layer_states
 from neuralviz.layers.words import WordVariances, word_variances
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import LanguageModel, tokenize
@@ -119,13 +120,8 @@ def test_the_model_itself(tiny):
 
 
 def test_words_can_be_stopped_between_two_passes(tiny):
-    asked = []
-
-    def should_stop() -> bool:
-        asked.append(True)
-        return len(asked) > 2
-
     texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
+    should_stop = iter([False, False, True]).__next__
     events = word_variances(tiny, texts, tokens_at_once=1, should_stop=should_stop)
     assert [next(events).n_read, next(events).n_read] == [1, 2]
     with pytest.raises(Stopped):
@@ -133,15 +129,9 @@ def test_words_can_be_stopped_between_two_passes(tiny):
 
 
 def test_vectors_that_are_not_finite_are_refused(tiny, monkeypatch):
-    def broken(model, texts, tokens_per_batch=0):
-        yield LayerStates(
-            torch.full((4, 1, 3, 2), torch.nan),
-            torch.ones(1, 3, dtype=torch.bool),
-            torch.tensor([0]),
-            torch.tensor([True]),
-            1,
-            1,
-        )
+    def broken(model, texts):
+        (states,) = layer_states(model, texts)
+        yield replace(states, vectors=states.vectors * torch.nan)
 
     monkeypatch.setattr(words, "layer_states", broken)
     with pytest.raises(ModelError, match="infinite or NaN"):

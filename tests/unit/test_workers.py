@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,20 +141,6 @@ def test_a_worker_that_hangs_is_not_ready_and_others_are() -> None:
         os.kill(first, signal.SIGCONT)
         os.kill(second, signal.SIGCONT)
     assert workers.is_ready(seconds=20)
-    workers.close()
-
-
-def test_a_worker_that_writes_no_pickles_is_ended(tmp_path: Path, monkeypatch) -> None:
-    script = tmp_path / "worker"
-    script.write_text("#!/bin/sh\necho '?'\nexec sleep 60\n")
-    script.chmod(0o700)
-    workers = Workers(n=1, threads=1)
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(script))
-        workers.start()
-    (process,) = [process.popen for process in workers._processes if process is not None]
-    assert process.wait(10) == -signal.SIGKILL
-    wait_until(lambda: not workers.processes())
     workers.close()
 
 

@@ -8,9 +8,11 @@ import pytest
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.events import Measured
+from neuralviz.evaluation.probing import Accuracy
 from neuralviz.evaluation.triplets import WorstTriplets
-from neuralviz.evaluation.yardsticks import worst_cases, worst_in_words
-from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+from neuralviz.evaluation.yardsticks import worst_cases
+from neuralviz.headlines.evaluation import describe_worst
+from neuralviz.maps.neighbourhoods import Outvoted
 
 
 def pairs(scores: list[float]) -> ScoredData:
@@ -19,7 +21,11 @@ def pairs(scores: list[float]) -> ScoredData:
 
 
 def said(data: DataSet, measured: Measured) -> str:
-    return worst_in_words(data, measured, "<mean>", lambda text: f"“{text}”")
+    return describe_worst(data, measured, "<mean>", lambda text: f"“{text}”")
+
+
+def told(share: float) -> Accuracy:
+    return Accuracy(share, 4, 0.5, (0.5, 1.0), np.arange(4) < 4 * share, k=1)
 
 
 def test_a_pair_that_is_right_is_not_the_worst() -> None:
@@ -67,9 +73,9 @@ def test_no_miss_is_said_to_be_none() -> None:
     )
     assert said(groups, Measured()) == ""
     data = labelled_data("l.csv", ["a", "b", "c", "d"], list("xyxy"))
-    assert said(data, Measured(neighbours=KnnAccuracy(1.0, 1, 4, 0.5, (0.5, 1.0)))) == (
+    assert said(data, Measured(neighbours=told(1.0))) == (
         "With <mean>, the nearest texts vote for the right label of every text."
     )
     missed = (Outvoted(1, "y", "x", 0.0),)
-    found = Measured(neighbours=KnnAccuracy(0.75, 1, 4, 0.5, (0.5, 1.0)), outvoted=missed)
+    found = Measured(neighbours=told(0.75), outvoted=missed)
     assert said(data, found) == "<mean> takes “b” for “x”, but it is “y”."

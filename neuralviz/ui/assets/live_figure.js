@@ -72,7 +72,9 @@ function configuration(Plotly, node) {
   const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
   // A figure that begins with a window has the whole at hand, not that window.
   unwanted.push(node.spec.windows ? "resetScale2d" : "autoScale2d")
-  if (!node.spec.selects) unwanted.push("select2d", "lasso2d")
+  // Few tools, for they lie over the title; a figure zooms by dragging, and back by a double click.
+  const zoomers = ["select2d", "lasso2d", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d"]
+  if (!node.spec.selects) unwanted.push(...zoomers)
   return {
     ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,12 @@ from neuralviz.headlines.corpus import (
     describe_labels,
     describe_landing,
 )
-from neuralviz.jobs.mapping import FindNeighbours, SampledNeighbours
+from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.neighbourhoods import K, common_neighbours, suggest_k
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import MOST_WHOLE, REDUCERS, SETTING_NAMES
-from neuralviz.maps.searching import INDEXED, SAMPLED
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.standalone import About
@@ -37,20 +35,19 @@ from neuralviz.ui.corpus.search import (
     DIFFERENT,
     LIST,
     NEAREST,
-    ROW,
     SELECTED_BY,
     SELECTION,
     SENTENCE,
     MapView,
     choose_row,
     clear_selection,
+    find_neighbours,
+    find_samples,
+    name_methods,
     select,
-    short_method_labels,
-    show_background_run,
 )
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.stage import hide_on_stage, show_headline, show_only_on_stage, slide
 from neuralviz.words import many, percent
 
@@ -58,7 +55,6 @@ MOST_LABELS = 4  # columns of labels in the figure of accuracies
 IN_SENTENCE = 2  # columns of labels in the headline
 FEWEST_LABELLED = 2  # texts that are measured
 ACCURACY_HEIGHT = 340  # px
-PATIENCE = 0.05  # seconds
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
@@ -68,68 +64,7 @@ NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
 
-# --- neighbours ----------------------------------------------------------------------------------
-
-
-def _find_sample(open_map: OpenMap) -> SampledNeighbours | None:
-    """The texts that a map is measured by; None until those of a large corpus are known."""
-    sample = open_map.sample()
-    if sample is not None:
-        return sample
-    runs, task = _sample_run(open_map)
-    run = runs.find(task)
-    return open_map.sample(run.result.neighbours if run is not None and run.result else None)
-
-
-def _find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
-    """The same texts with their neighbours by each map; None until all are known."""
-    samples = [sample for open_map in maps if (sample := _find_sample(open_map)) is not None]
-    return samples if len(samples) == len(maps) else None
-
-
-def search_samples(maps: Sequence[OpenMap]) -> None:
-    """Find the neighbours of a sample of a large corpus, then run the page again."""
-    missing = [open_map for open_map in maps if _find_sample(open_map) is None]
-    for open_map in missing:
-        runs, task = _sample_run(open_map)
-        sentence = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
-        show_background_run(runs, runs.start(task), sentence, PATIENCE)
-    if any(_find_sample(open_map) is not None for open_map in missing):
-        st.rerun()
-
-
-def _sample_run(open_map: OpenMap) -> tuple[SessionRuns, FindNeighbours]:
-    task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
-    return SessionRuns(f"corpus-sampling-{open_map.kept.id}"), task
-
-
-def _find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
-    """A text's neighbours by a map; None until a run, started by a button, finds them."""
-    near = open_map.near(row, K)
-    if near is not None:
-        return near
-    corpus, map_id = open_map.corpus.corpus, open_map.kept.id
-    runs, task = SessionRuns(f"corpus-near-{map_id}"), FindNeighbours(corpus.id, map_id, K, row)
-    run, last = runs.find(task), runs.last()
-    if run is None and last is not None and not last.is_over:
-        run = last  # of another text: it can be stopped
-    if run is None:
-        metric = open_map.kept.settings.metric
-        reason = "No index finds them"
-        if metric != INDEXED:
-            reason = f"No index serves the {metric} distance"
-        is_chosen = row == st.session_state.get(ROW)
-        advice = "" if is_chosen else " Click the text first."
-        work = f"finding neighbours compares all {many(corpus.n_distinct, 'different text')}"
-        st.caption(plain(f"{reason}: {work}.{advice}"))
-        if not is_chosen or not st.button("Find neighbours", key=f"corpus-find-{map_id}"):
-            return None
-        run = runs.start(task)
-    sentence = f"Finding the neighbours by {open_map.label} …"
-    show_background_run(runs, run, sentence, stopped="Stopped before the neighbours were found.")
-    if run.task != task or run.result is None or run.result.neighbours is None:
-        return None
-    return open_map.near(row, K, run.result.neighbours.near)
+# --- headline and accuracy -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,35 +72,24 @@ class Shared:
     """How many neighbours of each text two maps share."""
 
     rows: np.ndarray  # [text]
-    first: Neighbours  # of these texts, by the first map
-    second: Neighbours
     k: int  # neighbours of each text that are compared
     shares: np.ndarray  # [text] share of these that the maps have in common, 0 … 1
 
 
 def share_neighbours(view: MapView) -> Shared | None:
     """Compare two maps by their vectors, or by their points where the vectors are the same."""
-    samples, is_same = _find_samples(view.maps), len(view.methods) == 1
+    samples, is_same = find_samples(view.maps), len(view.methods) == 1
     if samples is None or (is_same and view.corpus.is_large):
         return None
     first, second = (sample.near for sample in samples)
     if is_same:
         first, second = (open_map.neighbours_on_map for open_map in view.maps)
-    shares = common_neighbours(first, second, K)
-    return Shared(samples[0].rows, first, second, min(K, first.k, second.k), shares)
-
-
-# --- headline and accuracy -----------------------------------------------------------------------
-
-
-def _spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """Names of the maps' methods for a sentence of markdown."""
-    return list(map(plain, short_method_labels(maps)))
+    return Shared(samples[0].rows, min(K, first.k, second.k), common_neighbours(first, second, K))
 
 
 def _describe_themes(open_map: OpenMap) -> str:
     names = [plain(name) for name, _ in open_map.named_clusters]
-    (method,) = _spoken_labels([open_map])
+    (method,) = name_methods([open_map])
     sizes = open_map.cluster_sizes.tolist()
     return describe_clusters(method, names, sizes, open_map.corpus.n_texts)
 
@@ -173,7 +97,7 @@ def _describe_themes(open_map: OpenMap) -> str:
 def describe_maps(view: MapView) -> str:
     """The headline: how often neighbours guess labels, else how far maps agree, else themes."""
     corpus, methods = view.corpus, view.methods
-    samples = _find_samples(methods)
+    samples = find_samples(methods)
     if samples is None:
         return _describe_themes(view.maps[0])
     everything = "" if view.within is None else f"all {many(corpus.n_texts, 'text')}"
@@ -183,15 +107,15 @@ def describe_maps(view: MapView) -> str:
             everything = "all texts with a label"  # the others do not count
         scores = _score_labels(methods, names)
         if corpus.is_large:
-            return scores.describe(origin=" drawn at random")
-        return scores.describe(everything)
+            return _describe_scores(methods, scores, origin=" drawn at random")
+        return _describe_scores(methods, scores, everything)
     shared = share_neighbours(view) if len(methods) > 1 else None
     if shared is None:
         return _describe_themes(view.maps[0])
     texts = everything or "these texts"
     if corpus.is_large:
         texts = f"{many(len(shared.rows), 'text')} drawn at random"
-    return describe_agreement(_spoken_labels(methods), float(shared.shares.mean()), shared.k, texts)
+    return describe_agreement(name_methods(methods), float(shared.shares.mean()), shared.k, texts)
 
 
 def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> list[str]:
@@ -203,36 +127,35 @@ def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> l
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
+class _Scores(NamedTuple):
     """How often a text's neighbours vote for its own label."""
 
-    methods: Sequence[OpenMap]
     k: int  # neighbours that vote
     # by column of labels and by method: [labelled text] whether the vote is right
     hits: dict[str, list[np.ndarray]]
     baselines: dict[str, float]  # by column, the share of all texts with the most frequent label
 
-    def describe(self, texts: str = "", origin: str = "") -> str:
-        """The headline on the first columns; see `describe_labels`."""
-        hits = {plain(name): self.hits[name] for name in list(self.hits)[:IN_SENTENCE]}
-        baselines = {plain(name): share for name, share in self.baselines.items()}
-        labels = _spoken_labels(self.methods)
-        return describe_labels(labels, hits, baselines, self.k, texts, origin)
-
 
 def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
     sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
-    samples = _find_samples(methods) or ()
-    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in samples))
+    k = min(suggest_k(sizes.values()), *(each.near.k for each in find_samples(methods) or ()))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
-    return _Scores(methods, k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
+    return _Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
+
+
+def _describe_scores(
+    methods: Sequence[OpenMap], scores: _Scores, texts: str = "", origin: str = ""
+) -> str:
+    """The headline on the first columns; see `describe_labels`."""
+    hits = {plain(name): scores.hits[name] for name in list(scores.hits)[:IN_SENTENCE]}
+    baselines = {plain(name): share for name, share in scores.baselines.items()}
+    return describe_labels(name_methods(methods), hits, baselines, scores.k, texts, origin)
 
 
 def show_accuracy(view: MapView) -> None:
     """Draw how often neighbours share labels, for all methods on one scale."""
     corpus, methods = view.corpus, view.methods
-    samples = _find_samples(methods)
+    samples = find_samples(methods)
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
     if samples is None or not names:
         return
@@ -269,21 +192,20 @@ def show_accuracy(view: MapView) -> None:
         for name in names
     }
     title = f"{scores.k}-NN accuracy"
-    provenance = {
+    settings = {
         "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
         "methods": "; ".join(labels),
     }
     with slide("accuracy"):
-        is_above_maps = len(methods) == len(view.methods)
-        with show_only_on_stage("accuracy-headline") if is_above_maps else nullcontext():
-            show_headline(scores.describe(), key="accuracy")
+        with show_only_on_stage("accuracy-headline"):
+            show_headline(_describe_scores(methods, scores), key="accuracy")
         show_figure(
             label_accuracy_figure(labels, bars, scores.baselines, title=title),
+            f"{corpus.corpus.name} knn-accuracy",
+            table,
+            About(title, settings),
             key="corpus-accuracy",
-            numbers=table,
-            name=f"{corpus.corpus.name} knn-accuracy",
             height=ACCURACY_HEIGHT,
-            provenance=About(title, provenance),
         )
         st.caption(
             "Share of texts whose label is the most frequent one among their "
@@ -360,7 +282,7 @@ def _show_text(view: MapView) -> None:
     for place, open_map in view.columns():
         with place:
             st.caption(plain(f"Neighbours by {open_map.label}"))
-            near = _find_neighbours(open_map, row)
+            near = find_neighbours(open_map, row)
             if near is not None:
                 _show_near(view, open_map, near.first(SHOWN_NEIGHBOURS), "row")
 
@@ -390,7 +312,7 @@ def _show_nearest(view: MapView) -> None:
                 list(map(plain, corpus.labels_at(name, texts.indices[0][:k]))) for texts in near
             ]
             quoted = plain(shorten(sentence, 60))
-            headline = describe_landing(quoted, _spoken_labels(maps), labels, plain(name))
+            headline = describe_landing(quoted, name_methods(maps), labels, plain(name))
             show_headline(headline, key="sentence")
         for open_map, texts in zip(maps, near, strict=True):
             _show_first(open_map, view.filter_rows(texts.indices[0])[:READ_NEIGHBOURS])
@@ -458,22 +380,21 @@ def _show_clusters(view: MapView) -> None:
             "Select a row to select its texts."
         )
         for place, (column, open_map) in enumerate(view.columns()):
-            with column:
-                _show_clusters_table(open_map, f"corpus-clusters-{place}-{open_map.kept.id}")
+            if open_map.clusters.n:
+                with column:
+                    _list_clusters(open_map, f"corpus-clusters-{place}-{open_map.kept.id}")
 
 
-def _show_clusters_table(open_map: OpenMap, key: str) -> None:
+def _list_clusters(open_map: OpenMap, key: str) -> None:
+    """A table of a map's clusters; ticking a row selects the texts."""
     sizes, n_texts = open_map.cluster_sizes, open_map.corpus.n_texts
-    names = [name for name, _ in open_map.named_clusters]
-    if not names:
-        return
     n_none = n_texts - int(sizes.sum())
     note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
     st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
 
     def choose(cluster: int) -> None:
         chosen = Selection.from_rows(open_map.cluster_rows(cluster), n_texts)
-        select(chosen, f"in cluster {names[cluster]}", show=False)
+        select(chosen, f"in cluster {open_map.named_clusters[cluster][0]}", show=False)
 
     words = [", ".join(words) for words in open_map.kept.cluster_words]
     show_choosable_table(
@@ -516,32 +437,8 @@ def _show_disagreement(view: MapView) -> None:
         {"shared": 100 * shared.shares[order]},
         {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
     )
-    row = view.row_to_read
-    if row is None:
-        return
-    if is_same:
-        near = [shared.first.indices[row], shared.second.indices[row]]
-    else:
-        found = [_find_neighbours(open_map, row) for open_map in view.maps]
-        near = [neighbours.indices[0] for neighbours in found if neighbours is not None]
-    if len(near) == len(view.maps):
-        _compare_neighbours(view, row, near)
-
-
-def _compare_neighbours(view: MapView, row: int, near: Sequence[np.ndarray]) -> None:
-    """A text's neighbours on both maps, with shared ones marked."""
-    common = np.intersect1d(near[0][:K], near[1][:K])
-    st.text(view.corpus.texts_at([row])[0])
-    for (column, open_map), rows in zip(view.columns(), near, strict=True):
-        with column:
-            st.caption(plain(f"Neighbours by {open_map.label}; ● marks shared ones"))
-            _show_table(
-                view.corpus,
-                rows[:K],
-                f"corpus-beside-{open_map.kept.id}-{row}",
-                {"shared": np.where(np.isin(rows[:K], common), "●", "")},
-                {"shared": st.column_config.TextColumn(width=70)},
-            )
+    if view.row_to_read is not None:
+        _show_text(view)
 
 
 def _show_table(

@@ -37,14 +37,14 @@ from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
-from neuralviz.ui.corpus.lists import describe_maps, search_samples, show_accuracy, show_lists
+from neuralviz.ui.corpus.lists import describe_maps, show_accuracy, show_lists
 from neuralviz.ui.corpus.opened import OpenMap, open_maps
 from neuralviz.ui.corpus.search import (
     MapView,
     forget_selection,
-    name_nearest,
     place_sentence,
     read_chosen_text,
+    search_samples,
     show_search,
     write_chosen_text,
 )
@@ -76,16 +76,12 @@ _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
     "seed": ("Seed", 0, SEEDS - 1, 1, "The same seed gives the same map."),
 }  # fmt: skip
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_SAVED = "The embeddings that were finished are saved. Press the button above to make the rest."
 _LOST = {
-    "requested": (
-        "The server ended while it was working on this corpus, or another one is still working on "
-        f"it. {_SAVED}"
-    ),
-    "not begun": f"Work on this corpus did not begin. {_SAVED}",
-    "stopped": f"Work on this corpus was stopped. {_SAVED}",
-    "failed": f"Work on this corpus failed. {_SAVED}",
-    "cut off": f"The process that worked on this corpus ended suddenly. {_SAVED}",
+    "requested": "The work on this corpus was cut off, or another server is still at it.",
+    "not begun": "Work on this corpus did not begin.",
+    "stopped": "Work on this corpus was stopped.",
+    "failed": "Work on this corpus failed.",
+    "cut off": "The process that worked on this corpus ended suddenly.",
 }
 _OUTDATED = " (the model has changed since the saved map was made)"
 
@@ -115,7 +111,7 @@ def _show_corpus(corpus: Corpus) -> None:
     st.session_state[_LAST_CORPUS] = corpus.id
     is_new = st.session_state.pop(ADDED, None) == corpus.id
     store = CorpusStore()
-    places = choose_maps(imported_specs(store.vectors, store.keys(corpus)))
+    places = choose_maps(imported_specs(store.vectors, lambda: store.keys(corpus)))
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}
@@ -144,18 +140,15 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with slide("maps"):
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
-            view, named = show_search(view)
-            nearest_area = st.container()
+            view = show_search(view)
         with headline_area:
             show_headline(describe_maps(view), key="maps")
         with map_area:
             view = replace(view, placed=place_sentence(maps))
-        with nearest_area:
-            name_nearest(view)
         accuracy_area = st.container()
         show_lists(view)  # before the maps: a text can be read while they are drawn
         with map_area:
-            show_maps(view, named=named)
+            show_maps(view)
         with accuracy_area:
             search_samples(maps)
             show_accuracy(view)
@@ -341,7 +334,10 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
     if run is None:
         status = find_status(_name_work(corpus)) if missing else None
         if status in _LOST:
-            st.info(_LOST[status])
+            st.info(
+                f"{_LOST[status]} The embeddings that were finished are saved. Press the button "
+                "above to make the rest."
+            )
         return
     is_met = is_of_others(run)
     makes_missing = any(choice in _get_task(run).choices for choice in missing)
@@ -373,12 +369,10 @@ def _get_task(run: Run[MapsState]) -> MakeMaps:
 
 
 def describe_stopped(task: MakeMaps, result: MapsState) -> str:
-    """How far a stopped run came, and what it saved."""
+    """How far a stopped run came; what it embedded is saved."""
     embedding = result.embedding
-    if result.projecting is not None or (embedding is not None and embedding.is_complete):
-        return "Stopped before the map was finished. The embeddings are saved."
     if embedding is None or not embedding.done:
-        return "Stopped before the first text was embedded."
+        return "Stopped. Press “Run again” to resume."
     return (
         f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
         f"{task.methods[result.place]} and saved. Press “Run again” to resume."

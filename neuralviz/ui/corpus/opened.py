@@ -51,13 +51,6 @@ def shared(compute: F) -> F:
     return cast("F", find)
 
 
-@dataclass(frozen=True)
-class Span:
-    low: float
-    high: float
-    is_whole: bool  # all numbers are integers
-
-
 @dataclass(frozen=True, eq=False)
 class OpenCorpus:
     """A saved corpus in memory. Of a large one, only arrays hold all texts at once."""
@@ -118,12 +111,14 @@ class OpenCorpus:
         return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
     @shared
-    def span(self, name: str) -> Span | None:
+    def span(self, name: str) -> tuple[float, float] | None:
+        """The lowest and highest number of a column, integers if all are; None without any."""
         values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
-        return Span(float(finite.min()), float(finite.max()), are_whole(finite))
+        kind = int if are_whole(finite) else float
+        return kind(finite.min()), kind(finite.max())
 
     @property
     def filters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -142,10 +137,7 @@ class OpenCorpus:
         """Find what filters offer."""
         with suppress(NeuralvizError):  # raised again where the filter is drawn
             labels, numbers = self.filters
-            for name in labels:
-                self.sizes(name)
-            for name in numbers:
-                self.span(name)
+            _ = [*map(self.sizes, labels), *map(self.span, numbers)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +155,11 @@ class OpenMap:
     @property
     @shared
     def points(self) -> tuple[np.ndarray, Clusters]:
-        """[text, dimensions] the points, and the cluster of each text."""
+        """[text, dimensions] places, and the cluster of each text."""
         return self.maps.points(self.kept)
 
     @property
     def coordinates(self) -> np.ndarray:
-        """[text, dimensions] the points."""
         return self.points[0]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import streamlit as st
@@ -13,8 +13,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
-from neuralviz.jobs.mapping import PlacedSentence, PlaceSentence
+from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence, SampledNeighbours
 from neuralviz.maps.filtering import Selection, TextFilter
+from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.searching import INDEXED, SAMPLED
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one
 from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
@@ -22,6 +25,8 @@ from neuralviz.ui.model_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
+
+R = TypeVar("R")
 
 # keys of the session state
 ROW, HOVERED = "corpus-row", "corpus-hovered"  # the clicked text; the one under the pointer
@@ -51,6 +56,7 @@ class MapView:
 
     maps: Sequence[OpenMap]  # one or two
     colours: Sequence[str]  # of each map; see `list_colours`
+    has_names: bool = True  # of the clusters, on the maps
     within: np.ndarray | None = None  # [text] whether the filter shows it; None without a filter
     # where the searched sentence lands, by map id
     placed: Mapping[str, PlacedSentence] = field(default_factory=dict)
@@ -75,14 +81,17 @@ class MapView:
     @property
     def chosen_row(self) -> int | None:
         """The row of the chosen text, if the corpus has it."""
-        row = st.session_state.get(ROW)
-        return row if row is not None and row < self.corpus.n_texts else None
+        return self._row_under(ROW)
 
     @property
     def row_to_read(self) -> int | None:
         """The row of the text under the pointer, else of the chosen one."""
-        row = st.session_state.get(HOVERED)
-        return row if row is not None and row < self.corpus.n_texts else self.chosen_row
+        hovered = self._row_under(HOVERED)
+        return self.chosen_row if hovered is None else hovered
+
+    def _row_under(self, key: str) -> int | None:
+        row: int | None = st.session_state.get(key)
+        return row if row is not None and row < self.corpus.n_texts else None
 
     @property
     def selection(self) -> Selection | None:
@@ -95,9 +104,9 @@ class MapView:
         return Selection.from_mask(selection.mask() & self.within)
 
 
-def short_method_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """Names of the maps' methods as sentences use them."""
-    return list(short_labels(method_labels([open_map.spec for open_map in maps])))
+def name_methods(maps: Sequence[OpenMap]) -> list[str]:
+    """Short names of the maps' methods for a sentence of markdown."""
+    return list(map(plain, short_labels(method_labels([open_map.spec for open_map in maps]))))
 
 
 def choose_row(row: int, *, show: bool = True) -> None:
@@ -157,8 +166,8 @@ def write_chosen_text(view: MapView) -> None:
 # --- searching -----------------------------------------------------------------------------------
 
 
-def show_search(view: MapView) -> tuple[MapView, bool]:
-    """Widgets for search and filter; returns the view with both, and whether to name clusters."""
+def show_search(view: MapView) -> MapView:
+    """Widgets for search, filter and names of clusters; returns the view with the last two."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
     st.html(f"<style>:has(> .st-key-{SEARCH}-box) {{ min-width: min(100%, 24rem) }}</style>")
@@ -182,15 +191,19 @@ def show_search(view: MapView) -> tuple[MapView, bool]:
     _search(view.corpus, mode, query)
     with row:
         text_filter = _choose_filter(view.corpus)
-        named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
+        view = replace(
+            view, has_names=st.toggle("Cluster names", value=True, key="names", bind="query-params")
+        )
     if text_filter:
         corpus, n = view.corpus, view.corpus.n_texts
         within = text_filter.within(corpus.codes, corpus.numbers, n)
         view = replace(view, within=within)
         st.markdown(plain(text_filter.describe(int(within.sum()), n)))
-    if query and mode == WORDS:
-        st.caption(plain(_describe_search(view, query)))
-    return view, named
+    quoted, chosen = _quote_query(query), view.selection
+    if query and mode == WORDS and st.session_state.get(SELECTED_BY) == quoted and not chosen:
+        finding = "Found no text" if chosen is None else "The filter shows no text"
+        st.caption(plain(f"{finding} {quoted}."))
+    return view
 
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
@@ -218,19 +231,6 @@ def _quote_query(query: str) -> str:
     if len(terms) > MOST_TERMS:
         quoted.append(many(len(terms) - MOST_TERMS, "more word"))
     return f"containing {joined(quoted)}"
-
-
-def _describe_search(view: MapView, query: str) -> str:
-    """What a search by words found; empty once something else is selected."""
-    quoted = _quote_query(query)
-    if st.session_state.get(SELECTED_BY) != quoted:
-        return ""
-    chosen = view.selection
-    if chosen is None:
-        return f"Found no text {quoted}."
-    if not chosen:
-        return f"The filter shows no text {quoted}."
-    return f"Found {many(len(chosen), 'text')} {quoted}; see “{SELECTION}” below the map."
 
 
 # --- filters -------------------------------------------------------------------------------------
@@ -281,28 +281,27 @@ def _choose_values(corpus: OpenCorpus, name: str, key: str) -> tuple[str, ...]:
 
 def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float] | None:
     """Ask for a range of a column of numbers; None for all of them."""
-    span = corpus.span(name)
-    if span is None or span.low == span.high:
+    ends = corpus.span(name)
+    if ends is None or ends[0] == ends[1]:
         return None
-    kind = int if span.is_whole else float
-    ends = kind(span.low), kind(span.high)
     chosen = st.slider(shorten(name, LONGEST_NAME), *ends, ends, key=key, bind="query-params")
     return None if chosen == ends else chosen
 
 
-# --- sentences on the maps -----------------------------------------------------------------------
+# --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def show_background_run(
-    runs: SessionRuns, run: Run[Any], sentence: str, patience: float = PATIENCE, stopped: str = ""
-) -> None:
-    """The panel of a run whose result is shown elsewhere on the page."""
+def _show_work(
+    runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE, stopped: str = ""
+) -> R | None:
+    """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
     sentences = RunSentences(
-        sentence,
+        doing,
         describe_stopped=(lambda _: stopped) if stopped else None,
         describe_done=lambda _: "",
     )
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
+    return run.result
 
 
 def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
@@ -326,25 +325,56 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             st.info(plain(f"The model of “{open_map.label}” is not loaded."))
             if not st.button("Load the model", key=f"corpus-load-{map_id}"):
                 continue
-        run = runs.start(task)
-        show_background_run(runs, run, f"Placing the sentence on the map by {open_map.label} …")
-        if run.result is not None:
-            placements[map_id] = run.result
+        doing = f"Placing the sentence on the map by {open_map.label} …"
+        if (placed := _show_work(runs, runs.start(task), doing)) is not None:
+            placements[map_id] = placed
     return placements
 
 
-def name_nearest(view: MapView) -> None:
-    """Name the shown text that is nearest to the sentence by each method."""
-    labels = short_method_labels(view.methods)
-    label_of = {each.kept.embedder: label for each, label in zip(view.methods, labels, strict=True)}
-    methods: dict[str, dict[str, None]] = {}  # by text; two maps may be of one method
-    for open_map in view.maps:
-        if (placed := view.placed.get(open_map.kept.id)) is not None:
-            for text in view.corpus.texts_at(view.filter_rows(placed.near.indices[0])[:1]):
-                methods.setdefault(text, {})[label_of[open_map.kept.embedder]] = None
-    nearest = [
-        f"“{shorten(text, 120)}”" + f" by {joined([*names])}" * (len(view.methods) > 1)
-        for text, names in methods.items()
-    ]
-    if nearest:
-        st.caption(plain(f"The nearest text is {joined(nearest)}. See “{NEAREST}” below the map."))
+def find_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
+    """The texts that maps are measured by, with their neighbours; None until all are known."""
+    samples = [sample for open_map in maps if (sample := open_map.sample()) is not None]
+    return samples if len(samples) == len(maps) else None
+
+
+def search_samples(maps: Sequence[OpenMap]) -> None:
+    """Find the neighbours of a sample of a large corpus, then run the page again."""
+    missing = [open_map for open_map in maps if open_map.sample() is None]
+    for open_map in missing:
+        runs = SessionRuns(f"corpus-sampling-{open_map.kept.id}")
+        task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
+        doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
+        found = _show_work(runs, runs.start(task), doing, patience=0.05)
+        if found is not None:
+            open_map.sample(found.neighbours)
+    if any(open_map.sample() is not None for open_map in missing):
+        st.rerun()
+
+
+def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
+    """A text's neighbours by a map; None until a run, started by a button, finds them."""
+    near = open_map.near(row, K)
+    if near is not None:
+        return near
+    corpus, map_id = open_map.corpus.corpus, open_map.kept.id
+    runs, task = SessionRuns(f"corpus-near-{map_id}"), FindNeighbours(corpus.id, map_id, K, row)
+    run, last = runs.find(task), runs.last()
+    if run is None and last is not None and not last.is_over:
+        run = last  # of another text: it can be stopped
+    if run is None:
+        metric = open_map.kept.settings.metric
+        reason = "No index finds them"
+        if metric != INDEXED:
+            reason = f"No index serves the {metric} distance"
+        is_chosen = row == st.session_state.get(ROW)
+        advice = "" if is_chosen else " Click the text first."
+        work = f"finding neighbours compares all {many(corpus.n_distinct, 'different text')}"
+        st.caption(plain(f"{reason}: {work}.{advice}"))
+        if not is_chosen or not st.button("Find neighbours", key=f"corpus-find-{map_id}"):
+            return None
+        run = runs.start(task)
+    doing = f"Finding the neighbours by {open_map.label} …"
+    found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
+    if run.task != task or found is None or found.neighbours is None:
+        return None
+    return open_map.near(row, K, found.neighbours.near)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +13,16 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.jobs.mapping import PlacedSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.map_points import Window
-from neuralviz.maps.neighbourhoods import K, is_apart, label_agreement
+from neuralviz.maps.neighbourhoods import K, label_agreement
 from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
     LargePoints,
+    PointColumns,
     Standout,
     drawn_rows,
     even_out,
@@ -53,8 +54,6 @@ AROUND = 0.5  # of a window, beyond each side: density that is drawn before the 
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
 IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
-
-Sides = tuple[float, float, float, float]
 
 
 # --- colours -------------------------------------------------------------------------------------
@@ -113,23 +112,17 @@ def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 
 
 @dataclass(frozen=True, eq=False)
-class LargeView:
-    """What is drawn of a large map: some points in a window, and the density of all."""
-
-    points: LargePoints  # a sample of those in the window that the filter shows
-    n: int  # number of all those points
-    sides: Sides | None  # left, right, bottom, top of the window; None for the whole map
-
-
-@dataclass(frozen=True, eq=False)
 class _Drawing:
     figure: go.Figure
     rows: np.ndarray  # of its points
-    large: LargeView | None = None
+    # of a large map, which is drawn by parts:
+    columns: PointColumns | None = None  # a sample of the points in a window
+    n: int = 0  # number of all points in the window that the filter shows
+    window: Window | None = None  # None for the whole map
 
 
-def show_maps(view: MapView, *, named: bool) -> None:
-    """Show the maps side by side with one selection on all; ``named``: with clusters' names."""
+def show_maps(view: MapView) -> None:
+    """Show the maps side by side with one selection on all."""
     n = view.corpus.n_texts
     drawn = drawn_rows(n)
     if view.corpus.is_large:
@@ -144,24 +137,18 @@ def show_maps(view: MapView, *, named: bool) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        standout = _find_standout(view, open_map, named=named)
-        colour = find_colour(view, option, open_map)
+        standout, colour = _find_standout(view, open_map), find_colour(view, option, open_map)
         if open_map.is_drawn_by_parts:
-            large = _select_points(view, open_map, option, colour)
-            drawings.append(_draw_large(view, open_map, large, standout))
+            drawings.append(_draw_large(view, open_map, option, colour, standout))
         else:
             drawings.append(_draw(view, open_map, colour, standout, drawn))
     even_out([drawing.figure for drawing in drawings])
-    for place, ((column, open_map), drawing) in enumerate(
-        zip(view.columns(), drawings, strict=True)
-    ):
+    for place, (column, open_map) in enumerate(view.columns()):
         with column:
-            _show_map(view, open_map, drawing, place)
-            if (placement := view.placed.get(open_map.kept.id)) is not None:
-                _explain_star(open_map, placement)
+            _show_map(view, open_map, drawings[place], place)
 
 
-def _find_standout(view: MapView, open_map: OpenMap, *, named: bool) -> Standout:
+def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     """What stands out on a map: the selection, the chosen text, a placed sentence, names."""
     lands, near_it = [], []
     placement, points = view.placed.get(open_map.kept.id), open_map.coordinates
@@ -177,7 +164,7 @@ def _find_standout(view: MapView, open_map: OpenMap, *, named: bool) -> Standout
         None if near is None else points[near.indices[0]],
         lands,
         near_it,
-        open_map.named_clusters if named else (),
+        open_map.named_clusters if view.has_names else (),
     )
 
 
@@ -204,32 +191,41 @@ def _draw(
     return _Drawing(figure, view.filter_rows(drawn))
 
 
-def _select_points(view: MapView, open_map: OpenMap, option: str, colour: PointColour) -> LargeView:
-    """What to draw of the visible part of a large map; ``option`` names the colour."""
+def _draw_large(
+    view: MapView, open_map: OpenMap, option: str, colour: PointColour, standout: Standout
+) -> _Drawing:
+    """The visible part of a large map without its points, which the browser gets as columns."""
+    plane = open_map.plane
     window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
-    def make() -> LargeView:
-        plane = open_map.plane
+    def make() -> tuple[LargePoints, int]:
         part = None if window is None or window.holds(plane.bounds) else window
         rows, n = plane.sample(part, MOST_DRAWN, view.within)
         counts, covered = plane.counts(part and part.grown(AROUND), DENSITY_BINS)
-        points = large_points(
-            open_map.coordinates[rows],
-            rows,
-            colour.select(rows),
-            counts,
-            _get_sides(covered),
-            everywhere=colour,
-            axes=open_map.axes,
-        )
-        return LargeView(points, n, None if window is None else _get_sides(window))
+        places, look = open_map.coordinates[rows], colour.select(rows)
+        sides = astuple(covered)
+        axes = open_map.axes
+        return large_points(places, rows, look, counts, sides, everywhere=colour, axes=axes), n
 
     passed = None if view.within is None else Selection.from_mask(view.within).digest
-    return open_map.recent.get((window, option, passed), make)
-
-
-def _get_sides(window: Window) -> Sides:
-    return window.left, window.right, window.bottom, window.top
+    points, n = open_map.recent.get((window, option, passed), make)
+    rows, undrawn, chosen = points.columns.rows, None, view.selection
+    if chosen is not None and len(chosen) <= MOST_BESIDE:
+        missing = np.setdiff1d(chosen.rows(), rows)
+        undrawn = missing, open_map.coordinates[missing]
+    row = standout.highlighted
+    figure = large_map_figure(
+        points,
+        title=_make_title(open_map),
+        bounds=astuple(plane.bounds),
+        selected=None if chosen is None else chosen.is_selected(rows),
+        undrawn=undrawn,
+        highlighted=None if row is None else open_map.coordinates[row],
+        standout=standout,
+        axes=open_map.axes,
+        uirevision=open_map.kept.id,
+    )
+    return _Drawing(figure, rows, points.columns, n, window)
 
 
 def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
@@ -237,38 +233,15 @@ def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
     windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
     windows.pop(open_map.kept.id, None)
     if sides is not None and len(sides) == 4:
-        try:
+        with suppress(ValueError):
             windows[open_map.kept.id] = Window(*sides)
-        except ValueError:
-            return
-
-
-def _draw_large(view: MapView, open_map: OpenMap, large: LargeView, standout: Standout) -> _Drawing:
-    """The figure of a large map without its points, which the browser gets as columns."""
-    rows, extra, chosen = large.points.columns.rows, None, view.selection
-    if chosen is not None and len(chosen) <= MOST_BESIDE:
-        undrawn = np.setdiff1d(chosen.rows(), rows)
-        extra = undrawn, open_map.coordinates[undrawn]
-    row = standout.highlighted
-    figure = large_map_figure(
-        large.points,
-        title=_make_title(open_map),
-        bounds=_get_sides(open_map.plane.bounds),
-        selected=None if chosen is None else chosen.is_selected(rows),
-        undrawn=extra,
-        highlighted=None if row is None else open_map.coordinates[row],
-        standout=standout,
-        axes=open_map.axes,
-        uirevision=open_map.kept.id,
-    )
-    return _Drawing(figure, rows, large)
 
 
 # --- a map on the page ---------------------------------------------------------------------------
 
 
 def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
-    corpus, large = view.corpus, drawing.large
+    corpus = view.corpus
     store, kept, n = corpus.store, corpus.corpus, corpus.n_texts
 
     def choose(click: dict[str, Any]) -> None:
@@ -291,7 +264,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
-    if large is not None:
+    if drawing.columns is not None:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
     downloads = [
@@ -300,17 +273,17 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     ]
     show_figure(
         drawing.figure,
+        f"{kept.name} {open_map.label}",
+        export_numbers,
+        describe_view(view, [open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
-        numbers=export_numbers,
-        name=f"{kept.name} {open_map.label}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        provenance=describe_view(view, [open_map], len(drawing.rows)),
         page=lambda: _make_page(view, drawing.rows),
         downloads=() if corpus.is_large else downloads,
-        columns=None if large is None else large.points.columns,
-        window=None if large is None else large.sides,
+        columns=drawing.columns,
+        window=None if drawing.window is None else astuple(drawing.window),
     )
     if corpus.is_large:
         st.caption(_describe_points(n, drawing))
@@ -333,21 +306,6 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
     return map_page(pages, view.corpus.texts_at(drawn), describe_view(view, view.maps, len(drawn)))
 
 
-def _explain_star(open_map: OpenMap, placement: PlacedSentence) -> None:
-    """Explain why a sentence's star lies far from its nearest texts, where it does."""
-    if placement.position is None:
-        return
-    points, near = open_map.coordinates, placement.near.first(K).indices[0]
-    if open_map.corpus.is_large:  # a sample says as much
-        points = points[np.concatenate([near, drawn_rows(len(points))])]
-        near = np.arange(len(near))
-    if is_apart(placement.position[0], points, near):
-        st.caption(
-            "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
-            "keeps only some neighbours together. The list below is by embedding."
-        )
-
-
 def _describe_fit(open_map: OpenMap) -> str:
     """How many texts a large map was fitted on, and the recall of its neighbours."""
     n, fitted, recall = open_map.corpus.n_texts, open_map.kept.n_fitted, open_map.kept.recall
@@ -361,15 +319,17 @@ def _describe_fit(open_map: OpenMap) -> str:
 
 def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
-    large, n_drawn = drawing.large, len(drawing.rows)
-    n = n_texts if large is None else large.n
-    part = "" if large is None or large.sides is None else " in this part"
-    points = f"a random sample of {n_drawn:,} of the {n:,} texts{part}."
-    if n_drawn == n:
-        points = f"all {n:,} texts{part}."
-    elif large is None:
-        points += " Lists and searches cover all of them."
-    else:
-        points += " Zoom in to see more. A lasso selects all texts within it, drawn or not."
-    shades = "" if large is None else " Grey shades: how many of all texts lie there (log scale)."
-    return f"Points: {points}{shades}"
+    if drawing.columns is None:
+        return (
+            f"Points: a random sample of {len(drawing.rows):,} of the {n_texts:,} texts. Lists and "
+            "searches cover all of them."
+        )
+    n, n_drawn = drawing.n, len(drawing.rows)
+    part = "" if drawing.window is None else " in this part"
+    points = f"all {n:,} texts{part}."
+    if n_drawn < n:
+        points = (
+            f"a random sample of {n_drawn:,} of the {n:,} texts{part}. Zoom in to see more. A "
+            "lasso selects all texts within it, drawn or not."
+        )
+    return f"Points: {points} Grey shades: how many of all texts lie there (log scale)."

@@ -28,7 +28,7 @@ from neuralviz.jobs.evaluating import EXAMPLES, FIRST_METHODS, Evaluate
 from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import LOADERS, check_may_load
+from neuralviz.models.shared import check_may_load
 from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
@@ -275,7 +275,7 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
     """Imported vectors, by label, of this browser's corpora that cover all the texts."""
     try:
         store = corpus_store()
-        imported = imported_specs(store.vectors, text_keys(data.texts))
+        imported = imported_specs(store.vectors, lambda: text_keys(data.texts))
         if not imported:
             return {}
         visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}
@@ -372,7 +372,7 @@ def _build_rows(
     def make_rows(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
             return method_rows(names, options, model, specs)
-        return experiment_rows(table, options, model, _read_head_layers, _count_blocks)
+        return experiment_rows(table, options, model)
 
     rows = make_rows(typed)
     if precision != "exact" and any(row.spec.learns for row in rows):
@@ -380,14 +380,6 @@ def _build_rows(
     for part in (part for row in rows for part in row.spec.singles):
         check_may_load(part.model_id)
     return rows
-
-
-def _read_head_layers(model_id: str) -> Sequence[str]:
-    return LOADERS["masked"](model_id).head_layers
-
-
-def _count_blocks(model_id: str) -> int:
-    return LOADERS["text"](model_id).n_blocks
 
 
 # --- measures ----------------------------------------------------------------------------------

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.columns import EMPTY_CELL, Yardstick
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Measured
-from neuralviz.evaluation.results import EMPTY_CELL, Results
+from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.yardsticks import (
     Cases,
-    Yardstick,
     best_first,
     compute_leads,
     explain_measures,
+    rank_methods,
     worst_cases,
-    worst_in_words,
     yardsticks_of,
 )
 from neuralviz.headlines import evaluation as headlines
@@ -40,6 +43,7 @@ from neuralviz.ui.figures import (
     allow_swiping,
     download,
     download_table,
+    list_cells,
     list_worst,
     open_downloads,
     quote,
@@ -48,12 +52,11 @@ from neuralviz.ui.figures import (
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
-from neuralviz.ui.stage import show_headline, slide
+from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 Write = Callable[[str], None]
-Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
@@ -104,22 +107,16 @@ def _show_state(
     results = state.results
     if not results.cells:
         return
-    data = results.data[0]
-    provenance = About(
-        f"Evaluation: {data.name}",
-        {
-            "data": data.describe(),
-            "methods": "; ".join(row.label for row in results.rows),
-            "model": results.models(),
-            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
-        },
-    )
     related_results = {name: run.result.results for name, run in related.items()}
-    with slide("evaluation-verdict"):
-        yardstick = _show_verdict(results, related_results, live=live)
-        has_figure = (
-            not live and yardstick is not None and _show_proof(results, yardstick, provenance)
-        )
+    with slide("evaluation-verdict") as write_headline:
+        yardstick = _choose_yardstick(results, live)
+        sentences = [
+            headlines.describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
+            headlines.describe_other_winner(results, related_results, name=_name_method),
+        ]
+        write_headline(" ".join(filter(None, sentences)))
+        shown = _Shown(results, yardstick) if yardstick is not None else None
+        has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
             _show_numbers(results)
     if has_figure:  # the stage shows the figures first
@@ -128,82 +125,46 @@ def _show_state(
         st.caption("Figures appear when all methods are finished.")
         return
     if results.finished(0):
-        _offer_downloads(results, provenance)
-    if yardstick is not None:
-        _show_worst(results, yardstick, provenance)
-        _show_views(results, yardstick, provenance)
+        _offer_downloads(results)
+    if shown is not None:
+        shown.show_worst()
+        shown.show_views()
 
 
-def _show_verdict(
-    results: Results, related_results: Mapping[str, Results], *, live: bool
-) -> Yardstick | None:
-    """Show the verdict; return the chosen measure, if there is one."""
-    headline_place = st.container()
+def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
+    """Ask for the measure that methods are compared by; None where there is none."""
     yardsticks = {yardstick.short: yardstick for yardstick in yardsticks_of(results, 0)}
-    yardstick = next(iter(yardsticks.values()), None)
+    if not yardsticks:
+        return None
+    first = chosen = next(iter(yardsticks))
     if len(yardsticks) > 1 and not live:
         chosen = choose_one(
             st.segmented_control,
             "Measure",
             list(yardsticks),
-            default=next(iter(yardsticks)),
+            default=first,
             key=f"measure-{results.data[0].kind}",
             label_visibility="collapsed",
         )
-        yardstick = yardsticks.get(chosen, yardstick)
-    sentences = [
-        headlines.describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
-        headlines.describe_other_winner(results, related_results, name=_name_method),
-    ]
-    with headline_place:
-        show_headline(" ".join(filter(None, sentences)), key="evaluation")
-    return yardstick
+    return yardsticks.get(chosen, yardsticks[first])
 
 
 def _name_method(label: str) -> str:
     return f"**{plain(label)}**"
 
 
-def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
-    """Draw each method's result and the lead of the best; return whether there is a figure."""
-    chart = plots.yardstick_figure(results, 0, yardstick)
-    if chart is None:
-        return False
-    drawings = [("", chart, _tabulate_values)]
-    if (lead := plots.lead_of_best(results, 0, yardstick)) is not None:
-        drawings.append(("lead in ", lead, _tabulate_leads))
-    height = max(figure.layout.height for _, figure, _ in drawings)
-    columns = st.columns(len(drawings), gap="large")
-    for column, (name, figure, tabulate) in zip(columns, drawings, strict=True):
-        with column:
-            show_figure(
-                figure,
-                f"{provenance.title} {name}{yardstick.title}",
-                partial(tabulate, results, yardstick),
-                provenance,
-                key=f"evaluation-{name.replace(' ', '-')}{yardstick.name}",
-                height=height,
-            )
-    return True
-
-
-def _tabulate_values(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    rows = [
-        (label, value, *(yardstick.interval(measured) or UNKNOWN))
-        for _, label, measured in results.finished(0)
-        if np.isfinite(value := yardstick.read(measured))
-    ]
-    return pd.DataFrame(rows, columns=["method", yardstick.title, "low", "high"])
-
-
-def _tabulate_leads(results: Results, yardstick: Yardstick) -> pd.DataFrame:
-    """Leads of each method over those that are not better, with intervals."""
-    rows = [
-        (lead.first, lead.second, lead.value, *(lead.interval or UNKNOWN), lead.is_decided)
-        for lead in compute_leads(results, 0, yardstick)
-    ]
-    title = f"lead of A in {yardstick.title}"
-    return pd.DataFrame(rows, columns=["A", "B", title, "low", "high", "decided"])
+def _describe(results: Results) -> About:
+    """What the figures show, for downloads."""
+    data = results.data[0]
+    return About(
+        f"Evaluation: {data.name}",
+        {
+            "data": data.describe(),
+            "methods": "; ".join(row.label for row in results.rows),
+            "model": results.models(),
+            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
+        },
+    )
 
 
 def _show_numbers(results: Results) -> None:
@@ -229,9 +190,9 @@ def _show_numbers(results: Results) -> None:
     st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
 
 
-def _offer_downloads(results: Results, provenance: About) -> None:
+def _offer_downloads(results: Results) -> None:
     methods = "-".join(short_labels([row.label for row in results.rows]))
-    name = file_name(f"{provenance.title}-{methods}"[:LONGEST_NAME])
+    name = file_name(f"{_describe(results).title}-{methods}"[:LONGEST_NAME])
 
     def write_json() -> str:
         record = results.as_record()
@@ -244,210 +205,232 @@ def _offer_downloads(results: Results, provenance: About) -> None:
         st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
 
 
-# --- the worst cases ---------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The figures and tables of results, by the measure that methods are compared by."""
 
+    results: Results
+    yardstick: Yardstick
 
-def _pick_method(
-    results: Results,
-    yardstick: Yardstick,
-    key: str,
-    among: Collection[str] | None = None,  # labels to choose from; all by default
-    label: str = "Method",
-) -> tuple[str, Measured]:
-    """Ask for a method; other results or another measure select the best one again."""
-    measured_by_label = {
-        name: measured
-        for name, measured in best_first(results, 0, yardstick)
-        if among is None or name in among
-    }
-    context = (results.data[0].digest, yardstick.name, tuple(measured_by_label))
-    if st.session_state.get(f"{key}-for") != context:
-        st.session_state[f"{key}-for"] = context
-        st.session_state[key] = next(iter(measured_by_label))
-    chosen = st.selectbox(label, list(measured_by_label), key=key)
-    return chosen, measured_by_label[chosen]
+    def draw(
+        self,
+        figure: go.Figure,
+        name: str,
+        numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
+        **look: Any,
+    ) -> None:
+        show_figure(figure, name, numbers, _describe(self.results), **look)
 
+    def show_proof(self) -> bool:
+        """Draw each method's result and the lead of the best; return whether there is a figure."""
+        results, yardstick = self.results, self.yardstick
+        chart = plots.yardstick_figure(results, 0, yardstick)
+        if chart is None:
+            return False
+        drawings = [("", chart, self._tabulate_values)]
+        if (lead := plots.lead_of_best(results, 0, yardstick)) is not None:
+            drawings.append(("lead in ", lead, self._tabulate_leads))
+        height = max(figure.layout.height for _, figure, _ in drawings)
+        columns = st.columns(len(drawings), gap="large")
+        for column, (name, figure, tabulate) in zip(columns, drawings, strict=True):
+            title = f"{_describe(results).title} {name}{yardstick.title}"
+            key = f"evaluation-{name.replace(' ', '-')}{yardstick.name}"
+            with column:
+                self.draw(figure, title, tabulate, key=key, height=height)
+        return True
 
-def _show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    """Show the worst case of a method as a sentence, and its worst cases as a table."""
-    data, name = results.data[0], headlines.short_name(results, _name_method)
-    sentences = {
-        label: sentence
-        for _, label, measured in results.finished(0)
-        if (sentence := worst_in_words(data, measured, name(label), quote))
-    }
-    if not sentences:
-        return
-    with slide("evaluation-worst") as write_headline:
-        label, measured = _pick_method(
-            results, yardstick, "evaluation-worst-of", sentences, "Errors of"
-        )
-        write_headline(sentences[label])
-        kinds = worst_cases(data, measured)
-        for cases in kinds[:1]:
-            _show_cases(cases, "0", label, provenance)
-    for place, cases in enumerate(kinds[1:], 1):  # they do not fit on the stage
-        _show_cases(cases, f"{place}", label, provenance)
-
-
-def _show_cases(cases: Cases, place: str, label: str, provenance: About) -> None:
-    """Show one kind of cases as a table, the worst first."""
-    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-    st.markdown(f"**{cases.title}**")
-    list_worst(frame, f"evaluation-worst-{place}")
-    key = f"evaluation-errors-{place}"
-    with open_downloads(key):
-        name = f"{provenance.title} errors of {label}"
-        download_table("Errors", frame, name, key=key, provenance=provenance)
-
-
-# --- other views -------------------------------------------------------------------------------
-
-
-def _show_views(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    """Ask for a view that has something to show, and draw it; the yardstick ranks methods."""
-    finished = [measured for _, _, measured in results.finished(0)]
-    has_content = {
-        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
-        "Similar and dissimilar": any(len(m.same) and len(m.diff) for m in finished),
-        "Confused labels": any(True for _ in plots.confusion_figures(results, 0)),
-        "Shared errors": any(True for _ in plots.common_figures(results, 0)),
-        "Controlled paraphrases": any(measured.paraphrases for measured in finished),
-    }
-    views = [view for view, is_there in has_content.items() if is_there]
-    if not views:
-        return
-    st.subheader("More ways to look at it", anchor=False)
-    view = choose_one(
-        st.segmented_control,
-        "View",
-        views,
-        default=views[0],
-        key=f"view-{results.data[0].kind}",  # the first view depends on the kind
-        label_visibility="collapsed",
-    )
-    draw = partial(show_figure, provenance=provenance)
-    with slide("evaluation-view") as write_headline:
-        _DRAW[view if view in views else views[0]](results, yardstick, write_headline, draw)
-
-
-def _draw_pair_by_pair(
-    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
-) -> None:
-    data = results.data[0]
-    assert isinstance(data, ScoredData)
-    label, measured = _pick_method(results, yardstick, "evaluation-pairs-of")
-    write_headline(
-        headlines.describe_pairs(data, measured, headlines.short_name(results, _name_method)(label))
-    )
-    firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
-    table = pd.DataFrame(
-        {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
-    )
-    title = f"Human score and cosine similarity by {escape(label)}"
-    sentences = list(zip(firsts, seconds, strict=True))
-    draw(
-        scatter_figure(measured.products, data.scores, sentences, None, title),
-        "pairs",
-        table,
-        height=520,
-    )
-
-
-def _draw_histograms(
-    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
-) -> None:
-    write_headline(headlines.describe_separation(results, 0, yardstick, name=_name_method))
-    figures = {
-        results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
-    }
-    if len(figures) > MAX_DRAWN_METHODS:
-        label, _ = _pick_method(results, yardstick, "evaluation-histograms-of", figures)
-        figures = {label: figures[label]}
-
-    def tabulate(row: int) -> pd.DataFrame:
-        measured = results.measured(0, row)
-        assert measured is not None
-        products = {"similar": measured.same, "dissimilar": measured.diff}
-        return pd.concat(pd.DataFrame({"kind": k, "product": v}) for k, v in products.items())
-
-    n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
-    places = [place for _ in figures for place in st.columns(n_columns)]
-    for place, (row, figure) in zip(places, figures.values(), strict=False):
-        with place:
-            key = f"evaluation-histogram-{row}"
-            draw(figure, "products", partial(tabulate, row), key=key)
-    st.caption(
-        "The less the two distributions overlap, the better the method separates similar "
-        "from dissimilar texts. At most 20,000 pairs of each kind are shown."
-    )
-
-
-def _draw_shared_errors(
-    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
-) -> None:
-    write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
-    compared = results.compared[0]
-    labels = [results.rows[row].label for row in compared.rows]
-    for name, figure in plots.common_figures(results, 0):
-        frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
-        frame.insert(0, "method", labels)
-        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
-            draw(figure, f"{name}-shared-errors", frame)
-    st.caption(
-        "The number of triplets or comparisons that both methods break, divided by the number "
-        "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
-        "different errors, so combining them may help. A cell is empty if one of the two makes "
-        f"no errors. {results.left_out(0)}"
-    )
-
-
-def _draw_confusions(
-    results: Results, yardstick: Yardstick, _write_headline: Write, draw: Draw
-) -> None:
-    drawings = list(plots.confusion_figures(results, 0))
-    labels = {results.rows[row].label for row, *_ in drawings}
-    label, _ = _pick_method(results, yardstick, "evaluation-confused-by", labels)
-    for row, measure, confusion, figure in drawings:
-        if results.rows[row].label == label:
-            frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
-            frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
-            draw(figure, f"{measure}-confused-labels", frame)
-    st.caption(
-        "Each row shows which labels the texts of one label get, as shares of these texts. "
-        "Macro-F1 and balanced accuracy, in the table, count every label alike, however rare."
-    )
-
-
-def _draw_paraphrases(
-    results: Results, yardstick: Yardstick, write_headline: Write, draw: Draw
-) -> None:
-    write_headline(headlines.describe_followed_quality(results, 0, yardstick, _name_method, plain))
-    drawings = list(plots.quality_figures(results, 0))
-    labels = {results.rows[row].label for row, *_ in drawings}
-    label, measured = _pick_method(results, yardstick, "evaluation-paraphrases-by", labels)
-
-    def tabulate() -> pd.DataFrame:
-        columns = ["quality", "fixed1", "fixed2", "tau-c", "n"]
+    def _tabulate_values(self) -> pd.DataFrame:
         rows = [
-            (quality.quality, first, second, quality.kendall_c[i, j], quality.n[i, j])
-            for quality in measured.paraphrases
-            for i, first in enumerate(quality.fixed1)
-            for j, second in enumerate(quality.fixed2)
+            (method.label, method.value, *(self.yardstick.interval(method.measured) or UNKNOWN))
+            for method in rank_methods(self.results, 0, self.yardstick)
         ]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=["method", self.yardstick.title, "low", "high"])
 
-    for row, kind, figure in drawings:
-        if results.rows[row].label == label:
-            with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
-                draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
-    st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
+    def _tabulate_leads(self) -> pd.DataFrame:
+        """Leads of each method over those that are not better, with intervals."""
+        rows = [
+            (lead.first, lead.second, lead.value, *(lead.interval or UNKNOWN), lead.is_decided)
+            for lead in compute_leads(self.results, 0, self.yardstick)
+        ]
+        title = f"lead of A in {self.yardstick.title}"
+        return pd.DataFrame(rows, columns=["A", "B", title, "low", "high", "decided"])
 
+    def pick_method(
+        self,
+        key: str,
+        among: Collection[str] | None = None,  # labels to choose from; all by default
+        label: str = "Method",
+    ) -> tuple[str, Measured]:
+        """Ask for a method; other results or another measure select the best one again."""
+        measured_by_label = {
+            name: measured
+            for name, measured in best_first(self.results, 0, self.yardstick)
+            if among is None or name in among
+        }
+        context = self.results.data[0].digest, self.yardstick.name, tuple(measured_by_label)
+        if st.session_state.get(f"{key}-for") != context:
+            st.session_state[f"{key}-for"] = context
+            st.session_state[key] = next(iter(measured_by_label))
+        chosen = st.selectbox(label, list(measured_by_label), key=key)
+        return chosen, measured_by_label[chosen]
 
-_DRAW = {
-    "Pair by pair": _draw_pair_by_pair,
-    "Similar and dissimilar": _draw_histograms,
-    "Confused labels": _draw_confusions,
-    "Shared errors": _draw_shared_errors,
-    "Controlled paraphrases": _draw_paraphrases,
-}
+    # --- the worst cases -----------------------------------------------------------------------
+
+    def show_worst(self) -> None:
+        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+        data, name = self.results.data[0], headlines.short_name(self.results, _name_method)
+        sentences = {
+            label: sentence
+            for _, label, measured in self.results.finished(0)
+            if (sentence := headlines.describe_worst(data, measured, name(label), quote))
+        }
+        if not sentences:
+            return
+        with slide("evaluation-worst") as write_headline:
+            label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
+            write_headline(sentences[label])
+            kinds = worst_cases(data, measured)
+            for cases in kinds[:1]:
+                self._show_cases(cases, 0, label)
+        for place, cases in enumerate(kinds[1:], 1):  # they do not fit on the stage
+            self._show_cases(cases, place, label)
+
+    def _show_cases(self, cases: Cases, place: int, label: str) -> None:
+        """Show one kind of cases as a table, the worst first."""
+        frame, about = pd.DataFrame(cases.lines, columns=list(cases.heads)), _describe(self.results)
+        st.markdown(f"**{cases.title}**")
+        list_worst(frame, f"evaluation-worst-{place}")
+        key = f"evaluation-errors-{place}"
+        with open_downloads(key):
+            name = f"{about.title} errors of {label}"
+            download_table("Errors", frame, name, key=key, provenance=about)
+
+    # --- other views ---------------------------------------------------------------------------
+
+    def show_views(self) -> None:
+        """Ask for a view that has something to show, and draw it."""
+        results = self.results
+        finished = [measured for _, _, measured in results.finished(0)]
+        is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
+        drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
+            "Pair by pair": (is_pairs, self._draw_pairs),
+            "Similar and dissimilar": (
+                any(len(measured.same) and len(measured.diff) for measured in finished),
+                self._draw_histograms,
+            ),
+            "Confused labels": (any(m.confusions for m in finished), self._draw_confusions),
+            "Shared errors": (
+                any(True for _ in plots.common_figures(results, 0)),
+                self._draw_shared_errors,
+            ),
+            "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
+        }
+        views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
+        if not views:
+            return
+        st.subheader("More ways to look at it", anchor=False)
+        first = next(iter(views))
+        view = choose_one(
+            st.segmented_control,
+            "View",
+            list(views),
+            default=first,
+            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
+            label_visibility="collapsed",
+        )
+        with slide("evaluation-view") as write_headline:
+            views.get(view, views[first])(write_headline)
+
+    def _draw_pairs(self, write_headline: Write) -> None:
+        data = self.results.data[0]
+        assert isinstance(data, ScoredData)
+        label, measured = self.pick_method("evaluation-pairs-of")
+        name = headlines.short_name(self.results, _name_method)(label)
+        write_headline(headlines.describe_pairs(data, measured, name))
+        firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
+        table = pd.DataFrame(
+            {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
+        )
+        title = f"Human score and cosine similarity by {escape(label)}"
+        sentences = list(zip(firsts, seconds, strict=True))
+        figure = scatter_figure(measured.products, data.scores, sentences, None, title)
+        self.draw(figure, "pairs", table, height=520)
+
+    def _draw_histograms(self, write_headline: Write) -> None:
+        results = self.results
+        sentence = headlines.describe_separation(results, 0, self.yardstick, name=_name_method)
+        write_headline(sentence)
+        figures = {
+            results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
+        }
+        if len(figures) > MAX_DRAWN_METHODS:
+            label, _ = self.pick_method("evaluation-histograms-of", figures)
+            figures = {label: figures[label]}
+
+        def tabulate(row: int) -> pd.DataFrame:
+            measured = results.measured(0, row)
+            assert measured is not None
+            products = {"similar": measured.same, "dissimilar": measured.diff}
+            return pd.concat(pd.DataFrame({"kind": k, "product": v}) for k, v in products.items())
+
+        n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
+        places = [place for _ in figures for place in st.columns(n_columns)]
+        for place, (row, figure) in zip(places, figures.values(), strict=False):
+            with place:
+                key = f"evaluation-histogram-{row}"
+                self.draw(figure, "products", partial(tabulate, row), key=key)
+        st.caption(
+            "The less the two distributions overlap, the better the method separates similar "
+            "from dissimilar texts. At most 20,000 pairs of each kind are shown."
+        )
+
+    def _draw_shared_errors(self, write_headline: Write) -> None:
+        results, compared = self.results, self.results.compared[0]
+        write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
+        labels = [results.rows[row].label for row in compared.rows]
+        for name, figure in plots.common_figures(results, 0):
+            frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
+            frame.insert(0, "method", labels)
+            with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+                self.draw(figure, f"{name}-shared-errors", frame)
+        st.caption(
+            "The number of triplets or comparisons that both methods break, divided by the number "
+            "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
+            f"help. A cell is empty if one of the two makes no errors. {results.left_out(0)}"
+        )
+
+    def _draw_confusions(self, _write_headline: Write) -> None:
+        drawings = list(plots.confusion_figures(self.results, 0))
+        labels = {self.results.rows[row].label for row, *_ in drawings}
+        label, _ = self.pick_method("evaluation-confused-by", labels)
+        for row, measure, confusion, figure in drawings:
+            if self.results.rows[row].label == label:
+                frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+                frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+                self.draw(figure, f"{measure}-confused-labels", frame)
+        st.caption("Each row shows which labels the texts of one label get, as shares of them.")
+
+    def _draw_qualities(self, write_headline: Write) -> None:
+        sentence = headlines.describe_followed_quality(
+            self.results, 0, self.yardstick, _name_method, plain
+        )
+        write_headline(sentence)
+        drawings = list(plots.quality_figures(self.results, 0))
+        labels = {self.results.rows[row].label for row, *_ in drawings}
+        label, measured = self.pick_method("evaluation-paraphrases-by", labels)
+
+        def tabulate() -> pd.DataFrame:
+            frames = {
+                each.quality: list_cells(
+                    {"fixed1": each.fixed1, "fixed2": each.fixed2},
+                    **{"tau-c": each.kendall_c, "n": each.n},
+                )
+                for each in measured.paraphrases
+            }
+            return pd.concat(frames, names=["quality"]).reset_index("quality")
+
+        for row, kind, figure in drawings:
+            if self.results.rows[row].label == label:
+                with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
+                    self.draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
+        st.caption("One quality of similarity varies; the others are fixed at the values shown.")

@@ -18,12 +18,12 @@ from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_b
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots.layers import block_totals_figure, marks_figure
+from neuralviz.plots.layers import marks_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.figures import allow_swiping, list_cells, show_figure
-from neuralviz.ui.layers.text import ask_more_figures, ask_text
+from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.layers.text import ask_text
 from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
@@ -74,9 +74,6 @@ def show() -> None:
     with output, dim_old_results(KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
         show_run_panel(RUNS, run, draw)
-    if epoch is not None and ask_more_figures():
-        with dim_old_results(f"{KEY}-more", is_old):
-            _show_by_epoch(run, measure)
 
 
 def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
@@ -177,47 +174,25 @@ def _show_marks(
             key=f"{KEY}-grid-{run.id}",
             height=max(300, 130 + 30 * len(grid.kinds)),
         )
-    scale = "the norm of its delta, which grows with the layer's size."
-    if per_value:
-        scale = "the root mean square over its values, so that layers of different sizes compare."
-    st.caption(f"Each cell shows how much one kind of layer changed in one block: {scale}")
+    st.caption(
+        "Each cell is one kind of layer in one block. The norm of a delta grows with the layer's "
+        "size; the root mean square over its values does not."
+    )
 
 
 def _show_loss(record: RunRecord) -> None:
-    """Show the last loss, how far it is from the first, and its course between them."""
+    """Show the last loss, and its course."""
     losses = record.loss[: record.epochs_reached, 0]
     losses = losses[np.isfinite(losses)]
-    if not len(losses):
-        return
-    change = round(losses[-1] - losses[0], 2)
-    st.metric(
-        "Loss at the masked positions, nats (lower is better)",
-        f"{losses[-1]:.2f}",
-        delta=f"{change:.2f} since epoch 0" if change else None,
-        delta_color="inverse",
-        chart_data=losses.tolist() if len(losses) > 1 else None,
-        chart_type="line",
-    )
-
-
-def _show_by_epoch(run: Run[RunRecord], measure: str) -> None:
-    task, record = _get_task(run), run.result
-    n_epochs, unit, blocks = record.epochs_reached, MEASURES[measure].lower(), task.grid.blocks
-    totals = task.grid.totals(record.delta_norm[:, 0], per_value=measure == "per value")
-    axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
-    with slide(f"{KEY}-epochs"):
-        show_figure(
-            block_totals_figure(totals, blocks, measure=unit, epochs=task.settings.epochs),
-            "change-by-block",
-            lambda: list_cells(axes, **{unit: totals[:n_epochs]}),
-            _describe_run(task),
-            key=f"{KEY}-totals-{run.id}",
+    if len(losses):
+        st.metric(
+            "Loss at the masked positions, nats (lower is better)",
+            f"{losses[-1]:.2f}",
+            delta=f"{losses[-1] - losses[0]:.2f} since epoch 0",
+            delta_color="inverse",
+            chart_data=losses.tolist(),
+            chart_type="line",
         )
-    st.caption(
-        "All kinds of layers in a block together. AdamW's first step changes every value by the "
-        f"learning rate, {task.settings.learning_rate:g}; after that, values with a steady "
-        "gradient keep moving, and those with a fluctuating one slow down."
-    )
 
 
 def _list_changes(grid: MarkGrid, record: RunRecord) -> pd.DataFrame:
@@ -231,7 +206,6 @@ def _list_changes(grid: MarkGrid, record: RunRecord) -> pd.DataFrame:
             "values": grid.sizes,
         }
     )
-    epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
-    table = epochs.merge(layers_table, how="cross")
+    table = pd.DataFrame({"epoch": range(1, n_epochs + 1)}).merge(layers_table, how="cross")
     norm = record.delta_norm[:n_epochs, 0].ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

@@ -125,7 +125,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    sentence, best = _describe_best_layer(result, coefficient, not live)
+    sentence, best = _find_best_layer(result, coefficient, not live)
     values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
     figure = layer_figure(values, coefficient, (best.pooling, best.layer) if best else None)
 
@@ -138,14 +138,11 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
 
     with slide(KEY, sentence):
         show_figure(figure, "correlation-by-layer", tabulate, _describe_run(result))
-    note = BEST_OF_ALL
-    if "cls" in values and not np.isfinite(values["cls"][0]):
-        note += " At layer 0, [CLS] is the same for all sentences."
-    st.caption(note)
+    st.caption(BEST_OF_ALL)
 
 
 @lru_cache(maxsize=8)  # the page draws it again and again
-def _describe_best_layer(
+def _find_best_layer(
     result: LayerPairs, coefficient: str, is_whole: bool
 ) -> tuple[str, BestLayer | None]:
     return describe_best_layer(

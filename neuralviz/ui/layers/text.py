@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.headlines.layers import (
-    NAMED,
-    describe_map,
-    describe_settings,
-    describe_text,
-)
+from neuralviz.headlines.layers import NAMED, describe_map, describe_text
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText
 from neuralviz.layers.geometry import (
-    FollowedWord,
     TokenStates,
     cosine_maps,
     followed_words,
@@ -57,7 +51,7 @@ from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.following import TokenWeights
 
 Draw = Callable[..., object]
 
@@ -109,7 +103,6 @@ def show() -> None:
             draw = partial(show_figure, provenance=_describe_run(latest))
             _show_maps(latest.result.states, draw)
             _show_layer_weights(latest.result.states, latest.result.weights, draw)
-            _show_sensitivity(latest.result.sensitivity, draw)
 
 
 def _find_last() -> Run[FollowedText] | None:
@@ -200,22 +193,41 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     with dim_old_results(KEY, latest.result is not result), slide(KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
-            _show_turns(words, int(weights.layers[0]), provenance)
+            cosines = np.array([word.turns for word in words])
+            axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
+            importance = np.repeat([word.importance for word in words], cosines.shape[1])
+            n_named = min(NAMED, max(1, len(words) - 1))
+            show_figure(
+                plots.turns_figure(words, n_named, int(weights.layers[0])),
+                "cosine-of-words-by-layer",
+                lambda: list_cells(axes, importance=importance, cosine=cosines),
+                provenance,
+                height=330,
+            )
         st.caption(
             "Each point is the cosine between a word's vectors before and after a layer: where a "
             "line drops, the layer turns the vector. The lines in colour are the most important "
-            "words and the least important one. "
-            f"{plain(_describe_special_tokens(states, weights))}"
+            "words and the least important one."
         )
 
 
 def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
     """Draw the text, its words coloured by their share of the sentence vector."""
-    shares = word_importance(states, weights.importance)
-    spans = states.text.word_spans[: len(shares)]
+    shares, text = word_importance(states, weights.importance), states.text.text
     highest = max(float(shares.max(initial=0.0)), 1e-12)
-    st.html(_colour_words(states.text.text, spans, shares, highest))
-    words = [states.text.text[start:end] for start, end in spans]
+    parts, words, end_before = [], [], 0
+    for (start, end), share in zip(states.text.word_spans, shares, strict=False):
+        words.append(text[start:end])
+        parts.append(
+            f'{html.escape(text[end_before:start])}<span title="{share:.1%}" style="background: '
+            f'{_tint(share / highest)}; padding: 0.1em 0.12em; border-radius: 0.25em">'
+            f"{html.escape(words[-1])}</span>"
+        )
+        end_before = max(end, end_before)
+    st.html(
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
+    )
     token_words = states.text.words[: states.n_counted - states.n_prefix]
     table = pd.DataFrame(
         {
@@ -227,64 +239,22 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     )
     key = f"{KEY}-importance"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.html(_draw_legend(highest), width="content")
+        st.html(
+            '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
+            "<span>importance 0%</span>"
+            f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
+            f'background: linear-gradient(to right, {_tint(0)}, {_tint(1)})"></span>'
+            f"<span>{highest:.1%} (highest)</span></div>",
+            width="content",
+        )
         with open_downloads(key):
             download_table(
                 "Token importance", table, "token-importance", key=key, provenance=provenance
             )
 
 
-def _colour_words(
-    text: str, spans: Sequence[tuple[int, int]], shares: np.ndarray, highest: float
-) -> str:
-    """The text as HTML with a background behind each word, the stronger the larger its share."""
-    parts, end_before = [], 0
-    for (start, end), share in zip(spans, shares, strict=True):
-        parts.append(html.escape(text[end_before:start]))
-        parts.append(
-            f'<span title="{share:.1%}" style="background: {_tint(share / highest)}; padding: '
-            f'0.1em 0.12em; border-radius: 0.25em">{html.escape(text[start:end])}</span>'
-        )
-        end_before = max(end, end_before)
-    return (
-        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
-    )
-
-
-def _draw_legend(highest: float) -> str:
-    return (
-        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
-        "<span>importance 0%</span>"
-        f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
-        f'background: linear-gradient(to right, {_tint(0)}, {_tint(1)})"></span>'
-        f"<span>{highest:.1%} (highest)</span></div>"
-    )
-
-
 def _tint(strength: float) -> str:
     return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
-
-
-def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
-    shares = zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
-    notes = [f"{token} has {share:.1%}" for token, share in shares]
-    notes += [f"{token} is not used" for token in states.tokens[states.n_counted :]]
-    return f"The importances of all tokens sum to 100%: {'; '.join(notes)}." if notes else ""
-
-
-def _show_turns(words: Sequence[FollowedWord], first_layer: int, provenance: About) -> None:
-    """Draw how far the words' vectors turn in every layer."""
-    cosines = np.array([word.turns for word in words])
-    axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
-    importance = np.repeat([word.importance for word in words], cosines.shape[1])
-    show_figure(
-        plots.turns_figure(words, min(NAMED, max(1, len(words) - 1)), first_layer),
-        "cosine-of-words-by-layer",
-        lambda: list_cells(axes, importance=importance, cosine=cosines),
-        provenance,
-        height=330,
-    )
 
 
 # --- more figures --------------------------------------------------------------------------------
@@ -355,32 +325,4 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
         "where it contains something they do not. "
         f"**Combined** is {weights.settings.omega:.0%} alignment and "
         f"{1 - weights.settings.omega:.0%} novelty."
-    )
-
-
-def _show_sensitivity(result: Sensitivity, draw: Draw) -> None:
-    """Draw how similar the sentence vector stays at other settings."""
-    st.subheader("Effect of the settings", anchor=False)
-    windows, starts = result.windows, result.layer_starts
-    chosen = (result.settings.window, result.settings.layer_start)
-    axes = {"layer window": windows, "first layer": starts}
-    with slide(f"{KEY}-settings", describe_settings(result)):
-        window_column, omega_column = wide_columns(2, f"{KEY}-settings")
-        with window_column:
-            draw(
-                plots.settings_figure(result.by_window, windows, starts, chosen),
-                "sentence-vector-by-layer-window-and-first-layer",
-                list_cells(axes, cosine=result.by_window),
-                height=400,
-            )
-        with omega_column:
-            draw(
-                plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
-                "sentence-vector-by-omega",
-                pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
-                height=400,
-            )
-    st.caption(
-        "Cosine similarity between the embedding with your settings (framed, and at the dotted "
-        "line) and the embeddings with other settings."
     )

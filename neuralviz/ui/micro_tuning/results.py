@@ -136,16 +136,16 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
-    predictions = report.predictions
+    before, after = report.before, report.after
     st.markdown("**What the model predicts at the masked positions**")
     table = pd.DataFrame(
         {
-            "masked input": predictions.input + 1,
-            "masked token": [f"“{report.text.piece(token)}”" for token in predictions.token],
-            "probability before": predictions.before * 100,
-            "probability after": predictions.after * 100,
-            "top predictions before": predictions.words_before,
-            "top predictions after": predictions.words_after,
+            "masked input": before.input + 1,
+            "masked token": [f"“{report.text.piece(token)}”" for token in before.token],
+            "probability before": before.probability * 100,
+            "probability after": after.probability * 100,
+            "top predictions before": before.top_words,
+            "top predictions after": after.top_words,
         }
     )
     st.dataframe(
@@ -158,8 +158,8 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             for name in ("probability before", "probability after")
         },
     )
-    share = (predictions.after > predictions.before).mean()
-    n_positions = many(len(predictions.input), "masked position")
+    share = (after.probability > before.probability).mean()
+    n_positions = many(len(before), "masked position")
     st.caption(f"The probability of the masked token rose at {share:.0%} of {n_positions}.")
 
 
@@ -224,7 +224,6 @@ def list_embeddings(record: RunRecord) -> pd.DataFrame:
 
 
 def _offer_one_step(record: RunRecord, key: str) -> None:
-    """A button that compares a run of several epochs with its gradient and its first epoch."""
     pressed = st.button(
         "Compare with one step",
         icon=":material/compare_arrows:",
@@ -306,8 +305,9 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         if not is_answered:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
-        deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
-        run = BLANKS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
+        deltas = tuple(record.text_delta(source) for _, source in scaled)
+        task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
+        run = BLANKS.start(task, again=pressed)
         show_run_panel(
             BLANKS,
             run,

@@ -10,7 +10,6 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
@@ -31,7 +30,7 @@ from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
 from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
-from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
@@ -39,7 +38,7 @@ from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import name_texts, number
 
 KEY = "micro-tuning"
-RUNS = SessionRuns(KEY, at_once=4, kept=8)
+RUNS = SessionRuns(KEY, kept=8, stops_former=False)
 HEIGHT = 390  # px: both figures are seen on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
@@ -124,13 +123,10 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         return settings
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
-        try:
-            with one_history_entry():
-                if st.session_state[f"{KEY}-source"] in USER_SOURCES:
-                    put_texts_in_address(KEY, texts)
-                RUNS.start(task, again=True, view=result_view_id(KEY))
-        except NeuralvizError as error:
-            show_error(error)
+        with one_history_entry():
+            if st.session_state[f"{KEY}-source"] in USER_SOURCES:
+                put_texts_in_address(KEY, texts)
+            RUNS.start(task, again=True, view=result_view_id(KEY))
     if not _restore(task) and _is_tour_example(model_id):
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
@@ -176,7 +172,6 @@ def _restore_earlier(task: TuneTexts) -> None:
 
 
 def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
-    """The fields of earlier settings that differ, as JSON."""
     values = asdict(settings)
     return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
 
@@ -293,7 +288,6 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    """Show a run, live until it is over, drawn over an earlier one if there is one."""
     sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
@@ -320,14 +314,13 @@ def _show_record(
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
-    """Show what is known of a run, also while it goes on, over an earlier one in pale colours."""
     provenance = plots.describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
 
     def draw_losses() -> go.Figure:
-        pale = None if earlier is None else _select_curves(earlier, text)
+        pale = None if earlier is None else earlier.loss_curve(text)
         return plots.loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
 
     def draw_norms() -> go.Figure:
@@ -358,7 +351,6 @@ def _draw(
     provenance: About,
     height: int = HEIGHT,
 ) -> None:
-    """Draw a figure, which is made again only when what is ``seen`` in it has changed."""
     draw_live_figure(
         draw_once(key, seen, make),
         key=key,
@@ -424,7 +416,6 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
 
 
 def _show_warnings(record: RunRecord) -> None:
-    """Warn of divergence, rising losses and texts in another language."""
     if record.diverged:
         st.warning(
             f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
