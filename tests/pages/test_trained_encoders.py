@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.jobs.mapping import MapChoice
+from neuralviz.lazy import Lazy
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
@@ -109,7 +110,7 @@ def test_one_of_the_same_name_never_shows_the_map_of_the_one_before(
         make_map(store, corpus, last.embedder, choice.settings)
         return find_saved(corpus, choice)
 
-    monkeypatch.setattr(shared, "_models", {})
+    monkeypatch.setattr(shared, "_models", Lazy(freeze=False))
     first = mapped()
     assert first.map is not None
     assert not first.may_be_outdated

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -18,21 +19,19 @@ from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
-from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import read_files, read_folder, read_texts
 from neuralviz.reading.vectors import read_vectors
 
 POINTER = b"""version https://git-lfs.github.com/spec/v1
 oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
 size 12345
 """
-ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "xlsx", "txt", "md")
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in</body></html>"
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet", "xlsx", "txt"])
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -167,7 +166,7 @@ REFUSED = [
     ("t.xlsx", b"a,b\n1,2\n", "damaged, or not an Excel workbook"),
     *(
         (f"t.{ending}", content, f"looks like .*{says}")
-        for ending in ("txt", "csv", "tsv", "jsonl", "json", "md")
+        for ending in ("txt", "csv", "json")
         for content, says in (
             (b"{\\rtf1\\ansi One}", "RTF"),
             (pickle.dumps(["The river rose.", "Bread needs salt."]), "Python pickle"),
@@ -261,6 +260,15 @@ def test_feather_files_are_read_as_arrow_reads_them(compression: str) -> None:
     assert len(read_table(Source("t.arrow", file.getvalue()), max_rows=2)) == 2
 
 
+def write_arrow(
+    columns: dict[str, pa.Array], compression: str | None = None, new: Any = pa.ipc.new_stream
+) -> bytes:
+    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
+    with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
 def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) -> None:
     many = pa.array([0] * 300)
@@ -270,15 +278,11 @@ def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) 
         "copies": pa.array(["x" * 1_000_000]).take(many),
     }
     for titles, is_read in ((["blob", "text"], True), (["text", "copies"], False)):
-        batch = pa.RecordBatch.from_pydict({title: columns[title] for title in titles})
-        file = io.BytesIO()
-        with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-            writer.write_batch(batch)
-        del batch
+        content = write_arrow({title: columns[title] for title in titles}, "zstd", new)
         before = pa.total_allocated_bytes()
         table, error = None, ""
         try:
-            table = read_table(Source("t.arrow", file.getvalue()))
+            table = read_table(Source("t.arrow", content))
         except TextError as raised:
             error = str(raised)
         assert pa.total_allocated_bytes() - before < 1 << 20
@@ -300,14 +304,6 @@ def test_damaged_arrow_files_are_refused() -> None:
             read_table(Source("t.arrow", broken))
 
 
-def as_stream(columns: dict[str, pa.Array], compression: str | None = None) -> bytes:
-    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(file, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("as_dictionary", [False, True])
 def test_views_of_one_long_text_are_refused(as_dictionary: bool) -> None:
     text = b"x" * (1 << 20)
@@ -317,7 +313,7 @@ def test_views_of_one_long_text_are_refused(as_dictionary: bool) -> None:
     views = pa.Array.from_buffers(pa.string_view(), n_rows, buffers)
     if as_dictionary:
         views = pa.DictionaryArray.from_arrays(pa.array([0] * 4000, pa.int32()), views)
-    content = as_stream({"text": views})
+    content = write_arrow({"text": views})
     assert len(content) < 1 << 21
     with pytest.raises(TextError, match="more than 2,147,483,648 characters"):
         read_table(Source("t.arrow", content))
@@ -333,7 +329,7 @@ def test_columns_of_kinds_that_are_not_read_are_named() -> None:
         "views": pa.array([["a"], ["b"]], pa.list_view(pa.string())),
         "length": pa.array([86_400_000_000_001, 60_000_000_000], pa.duration("ns")),
     }
-    table = read_table(Source("t.arrow", as_stream(columns)))
+    table = read_table(Source("t.arrow", write_arrow(columns)))
     assert table.columns == ("text", "length")
     assert table.column("length") == ["24:00:00.000000001", "00:01:00"]
     assert table.notes == (
@@ -363,11 +359,9 @@ def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
     assert (list(read.texts), read.column) == (expected["text"][:], "text")
     assert read.labels["label"] == ("0", "1", "0", "1")
     assert set(read.columns) == {"text", "label"}
-    table = read_table(Source.from_path(saved / "plain"))
-    assert (
-        table.column("text"),
-        len(read_table(Source.from_path(saved / "plain"), max_rows=3)),
-    ) == (TEXTS, 3)
+    source = Source.from_path(saved / "plain")
+    assert read_table(source).column("text") == TEXTS
+    assert len(read_table(source, max_rows=3)) == 3
     splits = read_folder(saved / "splits")
     assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
     assert splits.labels["folder"] == ("test", "test", *["train"] * 4)

@@ -111,7 +111,7 @@ def _show_corpus(corpus: Corpus) -> None:
     st.session_state[_LAST_CORPUS] = corpus.id
     is_new = st.session_state.pop(ADDED, None) == corpus.id
     store = CorpusStore()
-    places = choose_maps(imported_specs(store.vectors, store.keys(corpus)))
+    places = choose_maps(imported_specs(store.vectors, lambda: store.keys(corpus)))
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}
