@@ -67,6 +67,21 @@ class TrainingCell:
         return {"last layer": self.layers[-1], "best layer": max(self.layers)}
 
 
+@dataclass(frozen=True)
+class RowProgress:
+    """Where a row is that is being trained: 0 of 0 steps while the encoder is looked at before.
+
+    ``cell`` of ``cells`` are finished.
+    """
+
+    row: str
+    seed: int
+    step: int
+    steps: int
+    cell: int = 0
+    cells: int = 0
+
+
 def read_cell(content: Mapping[str, Any]) -> TrainingCell:
     """The cell of a mapping by ``dataclasses.asdict``, also after JSON; ValueError for others."""
     try:

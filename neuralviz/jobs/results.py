@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Run
-from neuralviz.locks import NamedLocks
+from neuralviz.lazy import NamedLocks
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
 if TYPE_CHECKING:

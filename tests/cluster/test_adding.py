@@ -22,7 +22,7 @@ from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, find_layout
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
-from neuralviz.reading.folders import read_folder
+from neuralviz.reading.texts import read_folder
 from neuralviz.store.corpora import CorpusStore
 
 ROWS = 600

@@ -19,10 +19,9 @@ from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
-from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import read_files, read_folder, read_texts
 from neuralviz.reading.vectors import read_vectors
 
 POINTER = b"""version https://git-lfs.github.com/spec/v1

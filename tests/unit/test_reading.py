@@ -14,10 +14,9 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
-from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
+from neuralviz.reading.texts import join_pasted, read_files, read_folder, read_texts, split_pasted
 
 
 @pytest.mark.parametrize(
@@ -176,13 +175,6 @@ def test_a_few_control_characters_make_no_binary(line: str, name: str) -> None:
     texts = read_texts(Source(name, f"text\n{line} and so on\n{line}\n".encode())).texts
     assert len(texts) == (3 if name == "a.txt" else 2)
     assert texts[-2].endswith("and so on")
-
-
-@pytest.mark.parametrize("n_bytes", [200, 100_000])
-def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
-    drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
-    with pytest.raises(TextError, match="is not a text file"):
-        read_texts(Source("a.txt", drawn))
 
 
 SRT = """1\r

@@ -18,9 +18,8 @@ from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
-from neuralviz.reading.folders import read_files
 from neuralviz.reading.source import WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.texts import ReadTexts, read_files
 from neuralviz.reading.vectors import ENDINGS, ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME, Corpus
 from neuralviz.store.importing import import_vectors, imported_label
