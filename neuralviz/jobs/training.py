@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neuralviz import evaluation, training
 from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.training_tables import TrainingCell, read_cell, training_table
+from neuralviz.evaluation.training_tables import CELLS_FORMAT, TrainingCell, training_table
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projecting import lay_out_snapshots
 from neuralviz.models import BUNDLED
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import PairKind
 
-TABLE_FORMAT = 2  # version of stored tables
 LOOKS_FIRST = "Measuring the texts before training …"
 
 
@@ -276,10 +275,10 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
         return Progress(row.cell + share, row.cells, doing=doing, is_last=is_last)
 
     def cache_key(self) -> str:
-        return json.dumps([TABLE_FORMAT, asdict(self)])
+        return json.dumps([CELLS_FORMAT.version, asdict(self)])
 
     def pack(self, result: FilledTable) -> bytes:
-        return json.dumps([asdict(cell) for cell in result.cells]).encode()
+        return CELLS_FORMAT.pack(result.cells)
 
     def unpack(self, content: bytes) -> FilledTable:
-        return FilledTable(tuple(map(read_cell, json.loads(content))))
+        return FilledTable(CELLS_FORMAT.unpack(content))
