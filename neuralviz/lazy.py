@@ -1,28 +1,49 @@
-"""Values made on first request and never changed afterwards."""
+"""Values made on first request and never changed afterwards, and locks by name."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from neuralviz.locks import NamedLocks
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterator
 
 T = TypeVar("T")
 
 
-class Lazy:
-    """Read-only values by name, each made once across threads; holds ``kept`` values at most."""
+class NamedLocks:
+    """One lock per name, kept while any thread holds it or waits for it."""
 
-    def __init__(self, kept: int | None = None) -> None:
-        self._kept = kept
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
+        self._adding = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @contextmanager
+    def hold(self, name: Hashable) -> Iterator[None]:
+        with self._adding:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            yield
+
+
+class Lazy:
+    """Values by name, each made once across threads, of which the ``kept`` last used are held.
+
+    They are `frozen`, unless ``freeze`` is false, as for models.
+    """
+
+    def __init__(self, kept: int | None = None, *, freeze: bool = True) -> None:
+        self._kept, self._freeze = kept, freeze
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._making = NamedLocks()
         self._lock = threading.Lock()
@@ -39,12 +60,16 @@ class Lazy:
                 if name in self._values:
                     self._values.move_to_end(name)
                     return self._values[name]
-            value = frozen(make())
-            with self._lock:
-                self._values[name] = value
-                while self._kept is not None and len(self._values) > self._kept:
-                    self._values.popitem(last=False)
+            value = frozen(make()) if self._freeze else make()
+            self.put(name, value)
             return value
+
+    def put(self, name: Hashable, value: object) -> None:
+        with self._lock:
+            self._values[name] = value
+            self._values.move_to_end(name)
+            while self._kept is not None and len(self._values) > self._kept:
+                self._values.popitem(last=False)
 
 
 def frozen(value: T) -> T:

@@ -348,7 +348,7 @@ def find_spec(
     """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors."""
     if not method.startswith(FILE):
         return _read_specs([method], option, model)[0]
-    imported = imported_specs(store.vectors, store.keys(corpus))
+    imported = imported_specs(store.vectors, lambda: store.keys(corpus))
     if method not in imported:
         raise NeuralvizError(
             f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "

@@ -212,7 +212,7 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
         imported = import_by_text(lab.kept_vectors(), read_vectors(Source.from_path(path)), texts)
         print_message(f"{path.name}: {imported.matched}")
         return EmbedderSpec.from_json(imported.kept.spec)
-    specs = imported_specs(CorpusStore().vectors, text_keys(texts))
+    specs = imported_specs(CorpusStore().vectors, lambda: text_keys(texts))
     if f"{FILE} {path}" not in specs:
         raise NeuralvizError(
             f"There is no file “{str(path)[:80]}”, and no vectors of this name were imported for "

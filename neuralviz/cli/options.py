@@ -19,9 +19,8 @@ from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import read_folder, read_texts
 from neuralviz.words import joined
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from neuralviz.cli.console import print_message, print_notes, progress_bars, sta
 from neuralviz.cluster.adding import add_on_cluster, find_layout, source_digest
 from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.connecting import Cluster, connected, n_machines
-from neuralviz.cluster.embedding import embed_on_cluster, place_on_cluster
+from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.cluster.files import find_parts
-from neuralviz.cluster.worker import KILLED, LeftOut
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many, percent

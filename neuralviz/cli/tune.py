@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
 
 VERMILLION, BLUE = "#D55E00", "#0072B2"
-CURVE_WIDTH, CURVE_HEIGHT = 56, 8  # characters
+CURVE_WIDTH = 64  # characters, at most
 SHOWN_WORDS = 12
 LONGEST_WORD = 24  # characters
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character
+_COLUMNS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 commands = typer.Typer(add_completion=False)
@@ -103,7 +103,8 @@ def _run(task: TuneTexts) -> None:
     has_ended = len(losses) > 1 and math.isfinite(losses[-1])
     epochs_note = f", before and after {many(len(losses) - 1, 'epoch')}" if has_ended else ""
     console.print(f"{describe_loss(losses)}{epochs_note}")
-    console.print(_draw_curve(losses, epochs), _draw_norms(record), sep="")
+    console.print(_draw_curve(losses))
+    console.print(_draw_norms(record))
     report = record.reports[0]
     console.print(draw_words(report))
     if record.diverged:
@@ -154,37 +155,19 @@ def _draw_run(record: RunRecord) -> RenderableType:
         ProgressBar(epochs, record.epochs_reached, width=40, complete_style=VERMILLION),
         Text(describe_loss(losses)),
     )
-    return Group(progress, _draw_curve(losses, epochs), _draw_norms(record))
+    return Group(progress, _draw_curve(losses), _draw_norms(record))
 
 
-def _draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    labels = [f"{max(finite, default=1.0):.2f}", *[""] * (CURVE_HEIGHT - 2), "0"]
-    picture = Text("\n")
-    for label, line in zip(labels, _list_braille_lines(losses, epochs + 1), strict=True):
-        picture.append(f"{label:>8} │", "dim").append(f"{line}\n", VERMILLION)
-    picture.append(f"{'':>8} └{'─' * CURVE_WIDTH}\n", "dim")
-    ends = f"{'0':<{CURVE_WIDTH - len(str(epochs))}}{epochs}"
-    picture.append(f"{'loss':>8}  {ends}  epoch\n", "dim")
-    return picture
-
-
-def _list_braille_lines(values: Sequence[float], n_points: int) -> list[str]:
-    """Lines of a braille curve, top first, from 0 to the largest value; NaN leaves gaps."""
-    cells = np.zeros((CURVE_HEIGHT, CURVE_WIDTH), dtype=int)
-    heights = np.asarray(values, dtype=float)
-    top = heights.max(initial=0.0, where=np.isfinite(heights)) or 1.0
-    x = np.arange(len(heights)) * (2 * CURVE_WIDTH - 1) / max(n_points - 1, 1)
-    y = (1 - heights / top) * (4 * CURVE_HEIGHT - 1)
-    for i, j in zip([0, *range(len(x) - 1)], range(len(x)), strict=True):
-        if not np.isfinite([y[i], y[j]]).all():
-            continue
-        n_dots = int(max(abs(x[j] - x[i]), abs(y[j] - y[i]))) + 2
-        columns = np.linspace(x[i], x[j], n_dots).round().astype(int)
-        rows = np.linspace(y[i], y[j], n_dots).round().astype(int)
-        for column, row in zip(columns, rows, strict=True):
-            cells[row // 4, column // 2] |= _DOTS[row % 4][column % 2]
-    return ["".join(chr(0x2800 + cell) for cell in row) for row in cells]
+def _draw_curve(losses: Sequence[float]) -> RenderableType:
+    """A column for the loss after 0, 1, … epochs, or for every few; gaps where it is no number."""
+    width = min(len(losses), CURVE_WIDTH)
+    shown = [losses[place] for place in np.linspace(0, len(losses) - 1, width).round().astype(int)]
+    top = max((loss for loss in losses if math.isfinite(loss)), default=0.0) or 1.0
+    columns = [
+        _COLUMNS[round(loss / top * (len(_COLUMNS) - 1))] if math.isfinite(loss) else " "
+        for loss in shown
+    ]
+    return Text.assemble(("loss by epoch  ", "dim"), ("".join(columns), VERMILLION), "\n")
 
 
 def _draw_bar(share: float, width: int) -> str:

@@ -19,15 +19,20 @@ from pyarrow import compute
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows, this_machine
-from neuralviz.cluster.worker import TRIES, open_store
+from neuralviz.cluster.connecting import (
+    TRIES,
+    AvoidedMachines,
+    describe_loss,
+    iterate_rows,
+    open_store,
+    this_machine,
+)
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
 from neuralviz.reading.columns import guess_column, match_names
-from neuralviz.reading.folders import prefix_name, shorten_list
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import blank_missing, find_codes, list_columns
-from neuralviz.reading.texts import ID_COLUMNS, clean_column
-from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
+from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, shorten_list
+from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, write_piece, writing
@@ -65,19 +70,11 @@ class Layout:
         """Names of all labels."""
         return (*self.labels, *(title for title in (self.file, self.folder) if title))
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the store, with labels as they are written."""
-        return corpus_schema([Column(title, "text") for title in self.titles])
-
 
 def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layout:
-    """Find the columns of some files by the first rows of the first of them.
+    """Find the columns by the first rows of the first files; as `read_texts` where they are None.
 
-    The columns of the texts and of the ids are found as by `read_texts` where they are None.
-
-    Raises:
-        TextError: there is no such column, or none of the files can be read.
+    Raises TextError if there is no such column, or none of the files can be read.
     """
     heads: list[tuple[str, Table]] = []
     reasons: list[str] = []
@@ -104,31 +101,19 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     labels = tuple(title for title in other_columns if title != id_column)
     file = free_name("file", columns) if len(files) > 1 else ""
     has_folders = file and any("/" in part.name for part in files)
-    longest = max(
-        1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads
-    )  # characters of a row
-    codes = {
-        title: find_codes(
-            [*chain(*(head.column(title) for _, head in heads if title in head.columns))]
-        )
-        for title in (text, *labels)
-    }
-    return Layout(
-        text,
-        id_column,
-        labels,
-        file,
-        free_name("folder", columns) if has_folders else "",
-        int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest))),
-        codes,
-    )
+    folder = free_name("folder", columns) if has_folders else ""
+    # characters of a row
+    longest = max(1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads)
+    rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest)))
+    codes = {}
+    for title in (text, *labels):
+        values = (head.column(title) for _, head in heads if title in head.columns)
+        codes[title] = find_codes([*chain(*values)])
+    return Layout(text, id_column, labels, file, folder, rows_of_piece, codes)
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[str]]:
-    """The texts of some rows of a file of a name, in columns of `Layout.schema`, and notes.
-
-    A column of the layout that the rows lack is blank.
-    """
+    """The texts of a block of a file as `corpus_rows`, blank where it has no column, and notes."""
     block = blank_missing(block, codes=layout.codes)
     notes, used = list(block.notes), list[int]()
     texts: Sequence[str] = ()
@@ -147,15 +132,10 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
         return [tidy(values[row]) for row in used]
 
     labels = [take_labels(title) for title in layout.labels]
-    if layout.file:
-        labels.append([name] * len(used))
-    if layout.folder:
-        labels.append([name.rpartition("/")[0]] * len(used))
-    rows = corpus_rows(texts, [pa.array(values, pa.string()) for values in labels])
-    if layout.id is not None:
-        ids = pa.array([text_id or None for text_id in take_labels(layout.id)], pa.string())
-        rows = rows.set_column(rows.schema.get_field_index("id"), "id", ids)
-    return rows.cast(layout.schema), [prefix_name(name, note) for note in notes]
+    labels += [[name] * len(used)] * bool(layout.file)
+    labels += [[name.rpartition("/")[0]] * len(used)] * bool(layout.folder)
+    ids = None if layout.id is None else [text_id or None for text_id in take_labels(layout.id)]
+    return corpus_rows(texts, labels, ids), [prefix_name(name, note) for note in notes]
 
 
 # --- on the machines -----------------------------------------------------------------------------
@@ -194,9 +174,6 @@ def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
     piece: dict[str, Any] = {
         "n": texts.num_rows,
         "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
-        "fragments": [],
-        "failed": "",
-        "machine": "",
     }
     try:
         if texts.num_rows:
@@ -241,14 +218,10 @@ def add_on_cluster(
 ) -> AddedCorpus:
     """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
 
-    Rows without a text, and what cannot be read, are left out and named. A file that breaks off is
-    read up to there. Ids are taken as they are. All machines must see the folder of the store;
-    ``report`` is called with the number of texts that have been read.
-
-    Raises:
-        TextError: there is no text in the files.
-        StoreError: the corpus cannot be written; nothing of it is kept then.
-        NeuralvizError: the cluster is gone, or has no room.
+    What cannot be read is left out and named; ``report`` gets the number of texts read so far. All
+    machines must see the folder of the store. Raises TextError without a text, StoreError if the
+    corpus cannot be written, NeuralvizError if the cluster is gone or has no room; then nothing is
+    kept.
     """
     source = source_digest(parts, layout, limit)
     existing = store.find_source(name, source)
@@ -265,9 +238,10 @@ def add_on_cluster(
             Column(title, _find_kind(piece["labels"][place] for piece in pieces if piece["n"]))
             for place, title in enumerate(layout.titles)
         )
-        fragments = [fragment for piece in pieces for fragment in piece["fragments"]]
+        fragments = [fragment for piece in pieces for fragment in piece.get("fragments", [])]
         database, table = store.database, texts_table(corpus)
-        database.write(partial(make_table, database, table, layout.schema, fragments), PATIENCE)
+        schema = corpus_rows([], [[]] * len(columns)).schema
+        database.write(partial(make_table, database, table, schema, fragments), PATIENCE)
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
         counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
         announced = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
@@ -283,21 +257,19 @@ def _write(
     report: Callable[[int], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
-    """Write the texts of the files; returns the pieces in the order of the files.
+    """Write the texts; returns the pieces in the order of the files.
 
     Where a machine could not write, the others write everything anew.
     """
     avoided = AvoidedMachines()
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
-    folder, table = str(store.folder.absolute()), texts_table(corpus)
-    write = partial(_write_texts, folder=folder, table=table)
+    write = partial(_write_texts, folder=str(store.folder.absolute()), table=texts_table(corpus))
     order = DataContext.get_current().execution_options
     before, order.preserve_order = order.preserve_order, True
-    pieces: list[dict[str, Any]] = []
+    failure: dict[str, Any] = {}
     try:
         for _ in range(TRIES):
-            pieces = []
             texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
                 read, batch_size=1, **avoided.options
             )
@@ -306,15 +278,17 @@ def _write(
             written = texts.map_batches(
                 write, batch_size=layout.rows_of_piece, batch_format="pyarrow", **avoided.options
             )
+            pieces: list[dict[str, Any]] = []
             for row in iterate_rows(written):
                 pieces.append(json.loads(row["written"]))
-                if pieces[-1]["failed"]:
+                if "failed" in pieces[-1]:
                     break
                 report(sum(piece["n"] for piece in pieces))
-            if not pieces or not pieces[-1]["failed"]:
+            else:
                 return pieces
-            avoided.add([pieces[-1]["machine"]])
-        raise StoreError(pieces[-1]["failed"])
+            failure = pieces[-1]
+            avoided.add([failure["machine"]])
+        raise StoreError(failure["failed"])
     except RayError as error:
         raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
     finally:

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,8 +14,9 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -35,9 +37,14 @@ from ray.exceptions import (
 )
 
 from neuralviz.cluster.addresses import LOCAL, is_address
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.paths import home
+from neuralviz.store.corpora import CorpusStore
 
+if TYPE_CHECKING:
+    from neuralviz.store.corpora import Corpus
+
+TRIES = 3  # at what was lost with a machine
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."
 HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
@@ -79,12 +86,24 @@ class AvoidedMachines:
         return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(self._nodes))})"}}
 
 
+def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
+    """The store. Raises StoreError if this machine does not see it, or the corpus in it."""
+    path = Path(folder)
+    store = CorpusStore(path)
+    is_seen = (path / "format.json").exists()
+    if not is_seen or (corpus and corpus.id not in {saved.id for saved in store.corpora()}):
+        raise StoreError(
+            f"The machine {socket.gethostname()} does not see {folder}. Set NEURALVIZ_HOME to a "
+            "folder on a file system that all machines of the cluster share."
+        )
+    return store
+
+
 def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     """The small rows of a dataset, as they are made; it ends when the generator is closed.
 
-    They come out of a thread of their own. Ctrl-C raises in the main thread at whatever line that
-    is; amid Ray's code, which waits for its own threads under locks, it may get lost, or be waited
-    for without end. So the main thread only waits for rows.
+    They come out of a thread of their own: Ctrl-C, which raises in the main thread at any line,
+    may get lost amid Ray's code, or be waited for without end.
     """
     results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
@@ -121,11 +140,13 @@ def describe_loss(error: RayError, advice: str = RESUMES) -> str:
         (OutOfDiskError, "A machine of the cluster has no disk space left."),
         (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
         (OutOfMemoryError, "A machine of the cluster ran out of memory."),
+        (
+            (RayActorError, WorkerCrashedError),
+            "The processes that worked on some texts were killed again and again.",
+        ),
     ):
         if isinstance(error, kind) or isinstance(cause, kind):
             return f"{sentence} {advice}"
-    if isinstance(error, RayActorError | WorkerCrashedError):
-        return f"The processes that worked on some texts were killed again and again. {advice}"
     last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
     return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
 
@@ -137,16 +158,11 @@ def this_machine() -> str:
 
 @contextmanager
 def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Cluster]:
-    """Be connected to a cluster.
+    """Be connected to the cluster at ``HOST:PORT``, to that of this machine (``auto``), or to a new
+    one with its cores, or ``n_cpus`` of them (``local``), which ends with the block.
 
-    Args:
-        address: ``HOST:PORT`` of its head, ``auto`` for the one that this machine is part of, or
-            ``local`` for a new one with the cores of this machine, which ends with the block.
-        n_cpus: cores of a new one; all by default.
-
-    Raises:
-        NeuralvizError: nothing answers there within some seconds, it runs another version of Ray,
-            or it refuses.
+    Raises NeuralvizError if nothing answers within some seconds, it runs another version of Ray, or
+    it refuses.
     """
     if ray.is_initialized():
         yield _resources()
@@ -187,27 +203,24 @@ def _silence() -> Iterator[None]:
     """Discard standard error, also what Ray's native libraries write."""
     sys.stderr.flush()
     kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-        os.close(nowhere)
 
 
 @contextmanager
 def _restored_sigterm() -> Iterator[None]:
     """Restore the handler of SIGTERM afterwards: Ray's own prints a stack trace."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _resources() -> Cluster:
@@ -221,10 +234,7 @@ def n_machines() -> int:
 
 
 def _check_answers(address: str) -> None:
-    """Check that the head of a Ray cluster answers at an address.
-
-    It is asked by a process that can be ended: Ray itself waits for a minute.
-    """
+    """Ask in a process that can be ended whether a head answers: Ray itself waits for a minute."""
     if address == LOCAL:
         return
     if address == "auto" and os.environ.get("RAY_ADDRESS") not in (None, "", LOCAL):
@@ -244,14 +254,15 @@ def _check_answers(address: str) -> None:
         "head runs: `ray status` on that machine says so."
     )
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    reason = ""
     try:
         check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
+        if check.returncode == 0:
+            return
         reason = _explain_refusal(address, check.stderr or check.stdout)
-        is_head = check.returncode == 0
     except subprocess.TimeoutExpired:
-        reason, is_head = "", False
-    if not is_head:
-        raise NeuralvizError(reason or (_NONE_HERE if address == "auto" else no_head))
+        pass
+    raise NeuralvizError(reason or (_NONE_HERE if address == "auto" else no_head))
 
 
 def describe_refusal(address: str, error: Exception) -> str:
@@ -280,7 +291,7 @@ def _explain_refusal(address: str, message: str) -> str:
         )
     if address == "auto" and "could not find any running ray instance" in lower:
         return _NONE_HERE
-    if "raylet" in lower or "node_ip" in lower or "timed out" in lower or "timeout" in lower:
+    if any(sign in lower for sign in ("raylet", "node_ip", "timed out", "timeout")):
         return (
             f"This machine is not part of the cluster {place}. Join it first with "
             f"`ray start --address={address}`."

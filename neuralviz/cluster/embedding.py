@@ -1,17 +1,21 @@
 """A corpus is embedded on a cluster, and what is finished is committed every few minutes.
 
-The store is asked which texts are missing, round by round, so that no process ever holds more than
-a few million keys. The batches are those of `neuralviz.store.embedding.embed_corpus`, and so are
-the vectors, bit by bit, whatever the number of machines.
+The batches are those of `embed_corpus`, and so are the vectors, bit by bit, whatever the number of
+machines. What is missing is looked up round by round: no process has more than some million keys.
 """
 
 from __future__ import annotations
 
+import hashlib
+import socket
+import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +23,35 @@ import ray.data
 from ray.data import ActorPoolStrategy
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import RESUMES, AvoidedMachines, describe_loss, iterate_rows
-from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
+from neuralviz.cluster.connecting import (
+    RESUMES,
+    TRIES,
+    AvoidedMachines,
+    describe_loss,
+    iterate_rows,
+    open_store,
+    this_machine,
+)
+from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
-from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
-from neuralviz.store.embedding import BATCH_SIZE, PORTION, EmbeddingEvent
-from neuralviz.store.pieces import Piece, commit_pieces, writing
+from neuralviz.errors import (
+    ModelError,
+    NeuralvizError,
+    Stopped,
+    StoreError,
+    never,
+    shorten_reason,
+)
+from neuralviz.store.embedding import (
+    BATCH_SIZE,
+    PORTION,
+    DifferentTexts,
+    EmbeddingEvent,
+    EmbeddingWork,
+    UniqueTexts,
+)
+from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, writing
 from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
@@ -34,12 +60,31 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.mapping import Block, PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
 
 COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
+KILLED = "killed every process that embedded it."
+TWICE = 2  # processes over one part, until the part is to blame, and not its machine
+_ANY_TEXT = "A sentence like any other."
+LeftOut = dict[int, tuple[bytes, str]]
+"""By row, as it was then, of texts that were left out: the key, and the reason."""
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """The outcome of a unit of texts."""
+
+    pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
+    n_texts: int = 0  # that have a vector now
+    n_rose: int = 0  # of those, texts whose loss rose or became NaN
+    left_out: LeftOut = field(default_factory=dict)  # texts that cannot be embedded
+    failed: str = ""  # why the unit failed, in a sentence
+    machine: str = ""  # Ray's id of the one that may be the cause of the failure
+
+
+# --- from here -----------------------------------------------------------------------------------
 
 
 def embed_on_cluster(
@@ -49,85 +94,82 @@ def embed_on_cluster(
     cluster: Cluster,
     *,
     n_embedders: int | None = None,
-    threads: int = 1,
     commit_every: float = COMMIT_EVERY,
     round_size: int = ROUND,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
-    """`embed_corpus` on a cluster: the same events, the same vectors, the same store.
+    """`embed_corpus` on a cluster: the same vectors, in a store whose folder all machines see.
 
-    Each of the ``n_embedders``, by default one a device, makes the embedder anew by its spec, in
-    processes that see the folder of the store. Finished texts are committed every so many seconds,
-    and a round has a multiple of `PORTION` of texts.
-
-    Yields:
-        An event with what was there before, then one a unit. They bring no places and no vectors.
-
-    Returns:
-        The texts that cannot be embedded, which were left out.
-
-    Raises:
-        Stopped: ``should_stop`` said so; what is finished is kept.
-        StoreError, ModelError: as of `embed`; or a machine does not see the store.
-        NeuralvizError: the cluster is gone, or has no room.
+    Each of the ``n_embedders``, by default one a device, is made anew by the spec. Finished texts
+    are committed every ``commit_every`` seconds; ``round_size`` is a multiple of `PORTION`. Yields
+    an event with what was there before, then one a unit, without places and vectors; returns the
+    texts that were left out. Raises the errors of `embed_corpus`, and NeuralvizError if the cluster
+    is gone or has no room.
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    progress = _Progress(kept, corpus.n_distinct, _describe_unread(store, corpus, embedder))
+    unread = _describe_unread(store, corpus, embedder)
+    n_found = n_embedded = n_rose = 0
     left_out: LeftOut = {}
+    avoided = AvoidedMachines()
+    n_embedders = n_embedders or cluster.n_embedders
+
+    def make_event(n_done: int) -> EmbeddingEvent:
+        n_before = min(n_found, corpus.n_distinct - n_embedded)  # a text may be in two rounds
+        counts = min(n_done, corpus.n_distinct), corpus.n_distinct, n_before, n_rose
+        return EmbeddingEvent(kept, np.zeros(0, np.int64), None, np.zeros((0, 2)), *counts, unread)
+
+    def commit(pieces: Sequence[Piece]) -> None:
+        store.check_kept(corpus)
+        commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
+
     with writing(store.database) as run_folder:
         spec = embedder.spec
         make = partial(make_embedder, spec) if spec else lambda: embedder
         folders = str(store.folder.absolute()), str(run_folder.absolute())
-        work = _Work(
-            store,
-            corpus,
-            (folders[0], corpus, make, embedder_id(embedder), threads, folders[1]),
-            n_embedders or cluster.n_embedders,
-            1 if cluster.n_gpus else None,
-            LEARNT_UNIT if spec and spec.learns else UNIT,
-            should_stop,
-        )
-
-        def commit(pieces: Sequence[Piece]) -> None:
-            store.check_kept(corpus)
-            commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
-
+        arguments = (*folders, corpus, make, embedder_id(embedder))
+        largest = LEARNT_UNIT if spec and spec.learns else UNIT
         for start, keys in _split_rounds(store, corpus, round_size):
+            is_first = np.zeros(len(keys), dtype=bool)
+            is_first[np.unique(keys, return_index=True)[1]] = True
             for attempt in range(TRIES + 1):
-                is_missing = _find_missing(store, kept, keys)
+                is_missing = is_first & ~store.vectors.has_vectors(kept, keys)
                 skipped = [row - start for row in left_out if 0 <= row - start < len(keys)]
                 is_missing[skipped] = False
                 if attempt == 0:
-                    progress.n_found += len(_first_rows(keys)) - int(is_missing.sum())
-                    yield progress.event()
+                    n_found += int(is_first.sum() - is_missing.sum())
+                    yield make_event(n_found + n_embedded)
                 if not is_missing.any():
                     break
                 if attempt == TRIES:
                     raise StoreError(f"Some embeddings were lost on their way. {RESUMES}")
+                batches = _plan_missing(store, corpus, start, is_missing, should_stop)
+                n = min(-(-len(batches) // (n_embedders * UNITS_EACH)), largest // BATCH_SIZE)
+                groups = [batches[i : i + n] for i in range(0, len(batches), n)]
+                units = [_make_unit(group, keys, start) for group in groups]
+                embedded = _hand_out(units, arguments, n_embedders, cluster.n_gpus > 0, avoided)
                 failures: list[UnitResult] = []
-                results = work.embed(start, is_missing, keys)
-                with closing(_commit_in_time(results, commit, commit_every)) as committed:
-                    for result in committed:
-                        progress.n_embedded += result.n_texts
-                        progress.n_rose += result.n_rose
+                with closing(_commit_in_time(embedded, commit, commit_every)) as results:
+                    for result in results:
+                        n_embedded += result.n_texts
+                        n_rose += result.n_rose
                         left_out |= result.left_out
                         failures += [result] if result.failed else []
-                        yield progress.event()
+                        yield make_event(n_found + n_embedded)
                         if should_stop():
                             raise Stopped
-                work.avoided.add(failure.machine for failure in failures if failure.machine)
+                avoided.add(failure.machine for failure in failures if failure.machine)
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
     for part in [kept, *parts]:
         store.vectors.compact(part)
-    yield progress.event(is_last=True)
+    yield make_event(corpus.n_distinct)
     return left_out
 
 
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
-    """As `describe_unread`, without more of the texts in memory than it looks at."""
+    """`describe_unread`, of as many texts as it looks at."""
     rows = np.arange(min(corpus.n_texts, MOST_TEXTS))
     try:
         return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)
@@ -135,90 +177,83 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
         return ""
 
 
-@dataclass
-class _Progress:
-    """Counts the finished texts, and makes events of the counts."""
-
-    kept: KeptEmbedder
-    total: int
-    unread: str  # a sentence on texts that are not read to their end
-    n_found: int = 0
-    n_embedded: int = 0
-    n_rose: int = 0
-
-    def event(self, *, is_last: bool = False) -> EmbeddingEvent:
-        """How far the texts are; a text of two rounds is counted in each until the end."""
-        n_found = min(self.n_found, self.total - self.n_embedded)
-        n_done = self.total if is_last else min(self.total, n_found + self.n_embedded)
-        places, loss = np.zeros(0, dtype=np.int64), np.zeros((0, 2))
-        counts = n_done, self.total, n_found, self.n_rose
-        return EmbeddingEvent(self.kept, places, None, loss, *counts, self.unread)
+def _split_rounds(
+    store: CorpusStore, corpus: Corpus, size: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The keys of a corpus, so many at once, with the row of the first."""
+    keys, start = np.zeros(0, "S16"), 0
+    for batch in store.key_batches(corpus):
+        keys = np.concatenate([keys, batch])
+        while len(keys) >= size:
+            yield start, keys[:size]
+            keys, start = keys[size:], start + size
+    if len(keys):
+        yield start, keys
 
 
-@dataclass
-class _Work:
-    """Hands units of texts to the embedders of the cluster."""
+def _plan_missing(
+    store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, should_stop: ShouldStop
+) -> list[np.ndarray]:
+    """`plan_batches` for each portion of a round."""
+    batches: list[np.ndarray] = []
+    for offset in range(0, len(is_missing), PORTION):
+        if should_stop():
+            raise Stopped
+        mask = is_missing[offset : offset + PORTION]
+        if mask.any():
+            batches += plan_batches(store, corpus, start + offset, mask)
+    return batches
 
-    store: CorpusStore
-    corpus: Corpus
-    arguments: tuple[Any, ...]  # of `EmbedUnits`
-    n_embedders: int
-    n_gpus: int | None  # of each embedder
-    unit: int  # texts, at most
-    should_stop: ShouldStop
-    avoided: AvoidedMachines = field(default_factory=AvoidedMachines)
 
-    def embed(self, start: int, is_missing: np.ndarray, keys: np.ndarray) -> Generator[UnitResult]:
-        """The results of the units of a round, as they arrive.
+def plan_batches(
+    store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray
+) -> list[np.ndarray]:
+    """The batches of the missing texts of a portion that begins at row ``start``, as rows."""
+    different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
+    first = different.first_places(np.arange(len(different)))
+    return [start + first[batch] for batch in different.batches(is_missing[first], BATCH_SIZE)]
 
-        The round begins with the row ``start``; ``is_missing`` and the keys are of its rows.
-        """
-        batches: list[np.ndarray] = []
-        for offset in range(0, len(is_missing), PORTION):
-            if self.should_stop():
-                raise Stopped
-            mask = is_missing[offset : offset + PORTION]
-            if mask.any():
-                first = start + offset
-                batches += plan_batches(self.store, self.corpus, first, mask, BATCH_SIZE)
-        units = [
-            (rows, sizes, keys[rows - start].tobytes()) for rows, sizes in self._units(batches)
-        ]
-        embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
-            EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
-            fn_constructor_args=self.arguments,
-            compute=ActorPoolStrategy(size=min(self.n_embedders, len(units))),
-            num_cpus=1,
-            num_gpus=self.n_gpus,
-            **self.avoided.options,
-        )
-        for row in iterate_rows(embedded):
-            yield row["result"]
 
-    def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
-        """Batches that go to one embedder: their rows, and the size of each."""
-        share = -(-len(batches) // (self.n_embedders * UNITS_EACH))
-        n = max(1, min(share, self.unit // BATCH_SIZE))
-        for first in range(0, len(batches), n):
-            group = batches[first : first + n]
-            yield np.concatenate(group), [len(batch) for batch in group]
+def _make_unit(
+    batches: Sequence[np.ndarray], keys: np.ndarray, start: int
+) -> tuple[np.ndarray, list[int], bytes]:
+    """What `EmbedUnits.embed` takes; ``keys`` are those of a round that begins at ``start``."""
+    rows = np.concatenate(batches)
+    return rows, list(map(len, batches)), keys[rows - start].tobytes()
+
+
+def _hand_out(
+    units: Sequence[Any],
+    arguments: Sequence[Any],
+    n_embedders: int,
+    on_gpus: bool,
+    avoided: AvoidedMachines,
+) -> ray.data.Dataset:
+    return ray.data.from_items(list(units), override_num_blocks=len(units)).map(
+        EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
+        fn_constructor_args=arguments,
+        compute=ActorPoolStrategy(size=min(n_embedders, len(units))),
+        num_cpus=1,
+        num_gpus=1 if on_gpus else None,
+        **avoided.options,
+    )
 
 
 def _commit_in_time(
-    results: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
+    embedded: ray.data.Dataset, commit: Callable[[Sequence[Piece]], None], interval: float
 ) -> Generator[UnitResult]:
     """Yield results and commit their pieces, every so many seconds and however the work ends."""
     waiting: list[Piece] = []
     last = time.monotonic()
     try:
-        with closing(results):
-            for result in results:
-                waiting += result.pieces
+        with closing(iterate_rows(embedded)) as rows:
+            for row in rows:
+                waiting += row["result"].pieces
                 if waiting and time.monotonic() - last > interval:
                     commit(waiting)
                     waiting.clear()  # not before: what interrupts a commit is followed by another
                     last = time.monotonic()
-                yield result
+                yield row["result"]
     except RayError as error:
         raise NeuralvizError(describe_loss(error)) from error
     finally:
@@ -226,47 +261,10 @@ def _commit_in_time(
             commit(waiting)
 
 
-def _split_rounds(
-    store: CorpusStore, corpus: Corpus, size: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """The keys of a corpus, so many at once, with the row of the first."""
-    waiting: list[np.ndarray] = []
-    n = start = 0
-    for keys in store.key_batches(corpus):
-        waiting.append(keys)
-        n += len(keys)
-        while n >= size:
-            all_keys = np.concatenate(waiting)
-            yield start, all_keys[:size]
-            waiting, n, start = [all_keys[size:]], n - size, start + size
-    if n:
-        yield start, np.concatenate(waiting)
-
-
-def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-    """[row] whether a text has no vector and stands there for the first time."""
-    first = np.zeros(len(keys), dtype=bool)
-    first[_first_rows(keys)] = True
-    return first & ~store.vectors.find(kept, keys, with_vectors=False).mask
-
-
-def _first_rows(keys: np.ndarray) -> np.ndarray:
-    """Rows at which each different key comes first."""
-    return np.unique(keys, return_index=True)[1]
-
-
-# --- places on maps ------------------------------------------------------------------------------
-
-
 def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
-    """A `Spread` over the cluster that is connected: each block on one core of some machine.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
-        NeuralvizError: the cluster is gone, or as of ``place``.
-    """
+    """A `Spread` over the cluster: each block on one core. Raises Stopped and NeuralvizError."""
     if not blocks:
         return
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
@@ -280,3 +278,164 @@ def place_on_cluster(
                     raise Stopped
     except RayError as error:
         raise NeuralvizError(describe_loss(error, "Make the map again.")) from error
+
+
+# --- on the machines -----------------------------------------------------------------------------
+
+
+class Attempt:
+    """One more process embeds a unit, and notes in a file which part it is working on.
+
+    Ray gives the unit of a killed process to another one, which finds the file and goes through the
+    unit batch by batch. The texts of a batch over which two more were killed are embedded one by
+    one, and a text over which two were killed is left out.
+    """
+
+    def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
+        self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
+        self._batches = batches
+        self._earlier_parts: list[str] = []
+        with suppress(OSError):  # there is none for the first one
+            self._earlier_parts = self._path.read_text().splitlines()
+        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
+
+    @property
+    def deadly(self) -> list[int]:
+        """Places of the texts that are left out."""
+        places = np.concatenate(self._batches).tolist()
+        return [place for place in places if f"text {place}" in self._killed]
+
+    def parts(self) -> Iterator[list[np.ndarray]]:
+        """Batches to embed before the next ones are asked for."""
+        if not self._earlier_parts:
+            self._record("all")
+            yield list(self._batches)
+            return
+        for number, batch in enumerate(self._batches):
+            pieces = {f"batch {number}": batch}
+            if f"batch {number}" in self._killed:
+                pieces = {f"text {place}": np.array([place]) for place in batch.tolist()}
+            for name, piece in pieces.items():
+                if name not in self._killed:
+                    self._record(name)
+                    yield [piece]
+
+    def close(self) -> None:
+        """Forget the attempt: the unit is done, or has failed without killing a process."""
+        with suppress(OSError):
+            self._path.unlink()
+
+    def _record(self, part: str) -> None:
+        with suppress(OSError):  # the run is over
+            self._path.write_text("\n".join([*self._earlier_parts, part]))
+
+
+class EmbedUnits:
+    """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
+
+    No error ends the work of others: the results report it.
+    """
+
+    def __init__(
+        self,
+        folder: str,  # of the store
+        run_folder: str,  # of this run alone; all machines see both
+        corpus: Corpus,
+        make: Callable[[], Embedder],
+        kept_id: str,  # of the embedder that the driver has
+    ) -> None:
+        self._corpus = corpus
+        self._run_folder = Path(run_folder)
+        self._failed = ""
+        try:
+            self._store = open_store(folder, corpus)
+            self._embedder = make()
+            if "torch" in sys.modules:
+                sys.modules["torch"].set_num_threads(1)
+            if kept_id != embedder_id(self._embedder):
+                raise StoreError(
+                    f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
+                    "of this machine. Install the same neuralviz and the same model files on all."
+                )
+            self._pieces = PieceVectors(self._store.database)
+            self._kept = self._pieces.register(self._embedder)
+        except NeuralvizError as error:
+            self._failed = str(error)
+        except Exception as error:  # a device that is lost, say
+            failure = f"The machine {socket.gethostname()} cannot load the model"
+            self._failed = f"{failure}: {shorten_reason(error)}."
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
+        return {"result": self.embed(*row["item"])}
+
+    def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
+        """Embed the texts of these rows and keys, in batches of these sizes."""
+        if self._failed:
+            return UnitResult(failed=self._failed, machine=this_machine())
+        n = n_rose = 0
+        self._pieces.pieces.clear()
+        try:
+            texts = UniqueTexts(self._store.texts(self._corpus, rows), rows, self._corpus.n_texts)
+            if texts.keys.tobytes() != keys:
+                raise StoreError(
+                    f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
+                    "command again."
+                )
+            batches = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
+            work = EmbeddingWork(self._embedder, self._kept, self._pieces)
+            attempt = Attempt(self._run_folder, keys, batches)
+            left_out = dict.fromkeys(attempt.deadly, KILLED)  # by place
+            with closing(attempt), work.keep_finished():
+                for group in attempt.parts():
+                    for places, _, loss in self._results(texts, group, work, left_out):
+                        n += len(places)
+                        n_rose += int(has_risen(loss).sum())
+        except (StoreError, _MachineError) as error:
+            return UnitResult(failed=str(error), machine=this_machine())
+        except NeuralvizError as error:
+            return UnitResult(failed=str(error))
+        named = {
+            int(rows[place]): (texts.keys[place : place + 1].tobytes(), reason)
+            for place, reason in left_out.items()
+        }
+        return UnitResult(tuple(self._pieces.pieces), n, n_rose, named)
+
+    def _results(
+        self,
+        texts: UniqueTexts,
+        batches: Sequence[np.ndarray],
+        work: EmbeddingWork,
+        left_out: dict[int, str],
+        *,
+        is_retry: bool = False,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As `EmbeddingWork.embed`; what fails goes batch by batch, then text by text."""
+        embedded: set[int] = set()
+        try:
+            for result in work.embed(texts, batches, never, left_out):
+                embedded.update(result[0].tolist())
+                yield result
+            return
+        except StoreError:
+            raise
+        except Exception as error:
+            self._check_works(error)
+            places = np.concatenate(batches).tolist()
+            if is_retry and len(places) == 1:
+                left_out[places[0]] = f"failed: {shorten_reason(error)}"
+        smaller = [np.array([place]) for place in places] if is_retry else batches
+        for batch in smaller:
+            if not embedded.union(left_out).issuperset(batch.tolist()):
+                yield from self._results(texts, [batch], work, left_out, is_retry=True)
+
+    def _check_works(self, failure: Exception) -> None:
+        """Raises _MachineError if not even an ordinary text can be embedded."""
+        try:
+            self._embedder.encode([_ANY_TEXT])
+        except Exception as error:
+            sentence = f"On the machine {socket.gethostname()} no text could be embedded"
+            raise _MachineError(f"{sentence}: {shorten_reason(failure)}.") from error
+
+
+class _MachineError(NeuralvizError):
+    """No text at all can be embedded on this machine."""

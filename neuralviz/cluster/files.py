@@ -45,16 +45,11 @@ class FilePart:
 
     @property
     def ending(self) -> str:
-        """Of the path, in lower case and with its point."""
         return "." + self.path.rpartition(".")[2].lower()
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """The file at its beginning; what cannot be read from a network is no damaged file.
-
-        Raises:
-            UnreadFileError: it cannot be opened or read.
-        """
+        """The file. Raises UnreadFileError if the connection fails, and not the content."""
         try:
             with self.files.open_input_file(self.path) as file:
                 try:
@@ -72,9 +67,7 @@ class FilePart:
     def blocks(self) -> Iterator[Table]:
         """The rows, some thousand at once; those before an error are good.
 
-        Raises:
-            TextError: the file is damaged, or none of its kind.
-            UnreadFileError: it cannot be opened or read.
+        Raises TextError for a damaged file, UnreadFileError if it cannot be opened or read.
         """
         with self.opened() as file:
             if self.ending == ".parquet":
@@ -93,14 +86,15 @@ class FilePart:
                 return [self]
             file.seek(0)
             sizes = read_group_sizes(self.name, file)
-        parts: list[FilePart] = []
-        groups: list[int] = []
+        together: list[list[int]] = []
+        n_bytes = 0
         for group, size in enumerate(sizes):
-            if groups and sum(sizes[other] for other in groups) + size > BYTES:
-                parts.append(replace(self, groups=tuple(groups)))
-                groups = []
-            groups.append(group)
-        return [*parts, replace(self, groups=tuple(groups))] if groups else []
+            n_bytes += size
+            if not together or n_bytes > BYTES:
+                together.append([])
+                n_bytes = size
+            together[-1].append(group)
+        return [replace(self, groups=tuple(groups)) for groups in together]
 
 
 @dataclass(frozen=True)
@@ -114,16 +108,11 @@ class Parts:
 
 
 def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
-    """Find the files that paths, folders, patterns or URLs name.
+    """Find the files that paths, folders, patterns or URLs such as ``s3://…`` name.
 
-    Folders are read with all that is in them, in the order of their paths. Hidden files, and files
-    of no kind of `ENDINGS`, are left out.
-
-    URLs are those that pyarrow's file systems read, such as ``s3://…``; ``header`` is of each CSV
-    and TSV file.
-
-    Raises:
-        TextError: one names nothing, or there is no file that can be read piece by piece.
+    Folders are read with all that is in them, in the order of their paths, but for hidden files and
+    those without one of the `ENDINGS`. Raises TextError if one names nothing, or no file can be
+    read piece by piece.
     """
     parts_by_path: dict[tuple[str, str], FilePart] = {}
     notes: list[str] = []

@@ -7,7 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,12 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from neuralviz.errors import NeuralvizError, Stopped, never
-from neuralviz.evaluation.training_tables import CELLS_FORMAT, TrainingCell, TrainingRow
+from neuralviz.evaluation.training_tables import (
+    CELLS_FORMAT,
+    RowProgress,
+    TrainingCell,
+    TrainingRow,
+)
 from neuralviz.maps.neighbourhoods import K, knn_by_space
 from neuralviz.store.files import folder_error, write_bytes_beside
 from neuralviz.training.kept import tables_folder, training_folder
@@ -36,21 +41,6 @@ TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
 SEEDS = (1, 2, 3)
 _FORMAT = 3  # raise it where the same row gives other numbers
-
-
-@dataclass(frozen=True)
-class RowProgress:
-    """Where a row is that is being trained: 0 of 0 steps while the encoder is looked at before.
-
-    ``cell`` of ``cells`` are finished.
-    """
-
-    row: str
-    seed: int
-    step: int
-    steps: int
-    cell: int = 0
-    cells: int = 0
 
 
 def fill_table(

@@ -68,6 +68,18 @@ class TrainingCell:
         return {"last layer": self.layers[-1], "best layer": max(self.layers)}
 
 
+@dataclass(frozen=True)
+class RowProgress:
+    """Where a row is that is being trained."""
+
+    row: str
+    seed: int
+    step: int
+    steps: int  # 0 while the encoder is looked at before
+    cell: int = 0  # finished ones, of ``cells``
+    cells: int = 0
+
+
 CELLS_FORMAT = RecordFormat("a table of trainings", version=4, classes=(TrainingCell,))
 
 

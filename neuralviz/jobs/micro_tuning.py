@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
@@ -96,25 +94,15 @@ class TuneBlocks(_Tune):
 
 @dataclass(frozen=True)
 class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
-    """Predict the blanks of a sentence, with and without texts' deltas on the weights."""
+    """Predict the blanks of a sentence, with and without deltas of a run on the weights."""
 
     lane = "short"
 
     model: ModelRef  # with its files when the deltas were made
     sentence: str  # with blanks, as of `fill_blanks`
-    layers: tuple[str, ...]
-    deltas: tuple[tuple[float, tuple[bytes, ...]], ...]  # scale, and by layer float32 bytes
-
-    @classmethod
-    def from_deltas(
-        cls, model: ModelRef, sentence: str, deltas: Sequence[tuple[float, TextDelta]]
-    ) -> FillBlanks:
-        used = [pair for pair in deltas if pair[0]] or list(deltas[:1])
-        as_bytes = tuple(
-            (scale, tuple(values.astype(np.float32).tobytes() for values in delta.values))
-            for scale, delta in used
-        )
-        return cls(model, sentence, deltas[0][1].layers, as_bytes)
+    run_id: str
+    scaled: tuple[tuple[float, int], ...]  # each delta's scale, and its text in the run
+    deltas: tuple[TextDelta, ...] = field(compare=False)
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
         from neuralviz.micro_tuning.predictions import fill_blanks
@@ -128,17 +116,8 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         model = shared_model(self.model.id)
         if should_stop():
             raise Stopped
-        deltas = [
-            (
-                scale,
-                TextDelta(
-                    model.id,
-                    self.layers,
-                    tuple(np.frombuffer(values, dtype=np.float32) for values in layers),
-                ),
-            )
-            for scale, layers in self.deltas
-        ]
+        scales = [scale for scale, _ in self.scaled]
+        deltas = list(zip(scales, self.deltas, strict=True))
         yield fill_blanks(model, self.sentence, deltas)
 
 

@@ -34,10 +34,6 @@ MOST_UNFINISHED = 500  # of all owners
 MAX_SHORT = 4  # short tasks at once beside the others
 MAX_SHARED = 64  # tasks at once that share their work
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
-_GROUPS = (  # a container's memory limit and use, in control groups v2 and v1
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 
@@ -246,10 +242,9 @@ class RunQueue:
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
-    for limit, usage in _GROUPS:
-        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-            remaining = int((groups / limit).read_text()) - int((groups / usage).read_text())
-            spare = min(spare, max(remaining, 0))
+    with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+        limit, usage = (int((groups / f"memory.{end}").read_text()) for end in ("max", "current"))
+        spare = min(spare, max(limit - usage, 0))
     return spare
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Run
-from neuralviz.locks import NamedLocks
+from neuralviz.lazy import NamedLocks
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def keep_run(run: Run[Any]) -> None:
             _log.warning("A result could not be kept: %s", error)
 
 
-def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | None:
+def reopen_run(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     """A finished run with the kept result of a task, if there is one."""
     key = result_key(task)
     with _writing.hold((view, hash(key))):  # a run that has just ended may be writing it
@@ -83,7 +83,6 @@ def reopen_run(task: KeptTask[Any, R], view: str, number: int = 1) -> Run[R] | N
             status="done" if metadata["status"] == "done" else "stopped",
             finished=float(metadata["finished"]),
             seconds=float(metadata["seconds"]),
-            number=number,
             view=view,
         )
     except _UNREADABLE as error:

@@ -130,14 +130,14 @@ class Run(Generic[R]):
         task: Task[Any, R],
         owner_is_here: Callable[[], bool] = lambda: True,  # asked once a second at most
         *,
-        number: int = 1,  # of the owner's runs, from 1
         owner: str = "",
         view: str = "",  # id under which the result is kept, if any
         work: str = "",  # what is done, for people who return to its address
     ) -> None:
         self.id = secrets.token_hex(12)  # cannot be guessed
         self.task: Any = task  # pages know which kind of task they have submitted
-        self.number, self.owner, self.view, self.work = number, owner, view, work
+        self.number = 0  # among the owner's runs of its kind, from 1; 0 until it is one of them
+        self.owner, self.view, self.work = owner, view, work
         self.status: Status = "queued"
         self.error: str | None = None  # why it failed, in a sentence
         self.may_succeed_again = True  # with the same texts and settings
@@ -172,11 +172,10 @@ class Run(Generic[R]):
         status: Literal["done", "stopped"] = "done",
         finished: float = 0.0,
         seconds: float = 0.0,  # of work
-        number: int = 1,
         view: str = "",
     ) -> Run[R]:
         """A run that ended earlier."""
-        run: Run[R] = cls(task, number=number, view=view)
+        run: Run[R] = cls(task, view=view)
         run._result, run.status, run.is_reopened = result, status, True
         run._start_time, run._end_time = 1.0, 1.0 + seconds
         run.started, run.finished = finished - seconds, finished

@@ -19,7 +19,7 @@ from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
-from neuralviz.store.database import PATIENCE, all_rows, current_time, list_array, rows_of
+from neuralviz.store.database import PATIENCE, current_time, list_array, read_rows, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,15 +101,14 @@ class KeptMaps:
         )
         if coordinates is None:
             coordinates = projection.coordinates
-        rows = np.arange(len(coordinates), dtype=np.int32)
+        fitted_rows = np.arange(len(coordinates)) if sample is None else sample
         tables = {
             _fit_table(kept): {
-                "row": pa.array(rows if sample is None else sample.astype(np.int32)),
+                "row": pa.array(fitted_rows.astype(np.int32)),
                 "neighbours": list_array(projection.neighbours.indices),
                 "distances": list_array(projection.neighbours.distances),
             },
             kept.table: {
-                "row": pa.array(rows),
                 "point": list_array(coordinates.astype(np.float32, copy=False)),
                 "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
             },
@@ -154,7 +153,7 @@ class KeptMaps:
 
     def sample(self, kept: KeptMap) -> np.ndarray:
         """[fitted] rows of the fitted texts, ascending."""
-        return self._read(_fit_table(kept), [])["row"].to_numpy()
+        return self._read(_fit_table(kept), ["row"])["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
         """The projection of all texts, or of the `sample`."""
@@ -179,14 +178,7 @@ class KeptMaps:
 
     def _read(self, name: str, columns: list[str], rows: np.ndarray | None = None) -> pa.Table:
         with self._database.reading(missing=_DELETED):
-            table = self._database.open(name)
-            if rows is None:
-                content = all_rows(table.search().select(["row", *columns]))
-                numbers = content["row"].to_numpy()  # ascending, unless the database moved some
-                return content if (numbers[1:] > numbers[:-1]).all() else content.sort_by("row")
-            different, places = np.unique(np.asarray(rows, np.int64), return_inverse=True)
-            query = table.take_offsets(different.tolist()).select(["row", *columns])
-            return query.to_arrow().sort_by("row").take(places)
+            return read_rows(self._database.open(name), columns, rows)
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:

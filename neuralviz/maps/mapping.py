@@ -22,10 +22,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, never
-from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
+from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.near_groups import NearGroups
-from neuralviz.maps.neighbours import Neighbours, check_vectors, digest_vectors, nearest
+from neuralviz.maps.neighbours import NearGroups, Neighbours, check_vectors, digest_vectors, nearest
 from neuralviz.maps.projecting import place, place_by_neighbours, project
 from neuralviz.maps.projection import (
     FEWEST_TEXTS,
@@ -260,7 +259,7 @@ def make_map(
         named = Clusters(clusters.labels[sample], clusters.n)
     if should_stop():
         raise Stopped
-    words = name_clusters(store.texts(corpus, sample), named, CLUSTER_WORDS)
+    words = name_clusters(store.texts(corpus, sample), named)
     store.check_kept(corpus)
     if should_stop():
         raise Stopped

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copyreg
 import re
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
 from neuralviz.errors import ModelError
-from neuralviz.locks import NamedLocks
+from neuralviz.lazy import Lazy
 from neuralviz.models import bundled
 from neuralviz.models.language_model import LanguageModel, TextModel
 from neuralviz.models.trained import is_at_hand, trained_encoder
@@ -28,10 +27,8 @@ ModelKind = Literal["masked", "text", "sentence-transformer"]
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the least recently used goes first
 
-_models: dict[tuple[str, object], TextModel] = {}
-_sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
-_lock = threading.Lock()  # for reading and changing what is kept
-_loading = NamedLocks()  # each model is loaded once
+_models = Lazy(KEPT, freeze=False)  # by id and state of the files
+_sentence_transformers = Lazy(KEPT, freeze=False)
 _loading_hooks: list[Callable[[], None]] = []
 
 
@@ -71,8 +68,9 @@ def shared_model(model_id: str) -> LanguageModel:
     model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
-    tunable = models.load_model(model_id)  # raises for most models that are only text models
-    return _keep((model_id, files_stamp(model_id)), tunable, _models)
+    tunable = _load(models.load_model, model_id)  # raises for most models that are only text models
+    _models.put((model_id, files_stamp(model_id)), tunable)
+    return tunable
 
 
 def shared_text_model(model_id: str) -> TextModel:
@@ -106,22 +104,13 @@ def add_loading_hook(hook: Callable[[], None]) -> None:
         _loading_hooks.append(hook)
 
 
-def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
+def _share(model_id: str, load: Callable[[str], T], kept: Lazy) -> T:
     check_may_load(model_id)
-    key = (model_id, files_stamp(model_id))
-    with _loading.hold((id(kept), *key)):
-        with _lock:
-            if key in kept:
-                kept[key] = kept.pop(key)  # most recently used last
-                return kept[key]
-        return _keep(key, load(model_id), kept)
+    return kept.get((model_id, files_stamp(model_id)), lambda: _load(load, model_id))
 
 
-def _keep(key: tuple[str, object], model: T, kept: dict[tuple[str, object], Any]) -> T:
-    with _lock:
-        kept[key] = model
-        while len(kept) > KEPT:
-            del kept[next(iter(kept))]
+def _load(load: Callable[[str], T], model_id: str) -> T:
+    model = load(model_id)
     for hook in _loading_hooks:
         hook()
     return model
@@ -144,13 +133,13 @@ def held_model(kind: ModelKind, model_id: str) -> Any:
 
 def _find_held(kind: ModelKind, model_id: str) -> Any:
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
-    held = kept.get((model_id, files_stamp(model_id)))
+    held = kept.peek((model_id, files_stamp(model_id)))
     return None if kind == "masked" and not isinstance(held, LanguageModel) else held
 
 
 def find_device(model_id: str) -> str | None:
     """Device of a kept model, ``cpu`` or ``cuda``; None if it is not kept."""
-    model = _models.get((model_id, files_stamp(model_id)))
+    model = _models.peek((model_id, files_stamp(model_id)))
     return None if model is None else model.device.type
 
 

@@ -98,16 +98,18 @@ def loss_figure(
     curves: np.ndarray,
     texts: Sequence[str],
     chosen: int = 0,
-    earlier: np.ndarray | None = None,  # curves of a run on the same texts, drawn pale
+    earlier: np.ndarray | None = None,  # [epoch + 1] the chosen text's by another run, drawn pale
     runs: tuple[int, int] = (2, 1),
 ) -> go.Figure:
     """[text, epoch + 1] losses in nats, NaN to omit; many texts become a band."""
     name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
+    traces, n_epochs = [], len(curves[0]) - 1
     if earlier is not None:
         name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
-    traces = [] if earlier is None else _run_curves(earlier, chosen, _pale_name(runs), pale=True)
-    traces += _run_curves(curves, chosen, name, pale=False)
-    n_epochs = max(len(run[0]) for run in (curves, earlier) if run is not None) - 1
+        traces.append(_curve(earlier, _pale_name(runs), AFTER, PALE_WIDTH, opacity=PALE))
+        n_epochs = max(n_epochs, len(earlier) - 1)
+    traces += _band(curves) if len(curves) > MAX_LINES else _other_curves(curves, chosen)
+    traces.append(_curve(curves[chosen], name, AFTER, 4, size=8))
     return draw(
         traces,
         "Loss at the masked positions",
@@ -121,49 +123,36 @@ def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> list[Trace]:
-    below = _band(curves, pale) if len(curves) > MAX_LINES else _other_curves(curves, chosen, pale)
-    width, size = (PALE_WIDTH, 0) if pale else (4, 8)
-    return [*below, _curve(curves[chosen], name, AFTER, width, pale, size=size)]
-
-
-def _curve(
-    curve: np.ndarray, name: str, colour: str, width: float, pale: bool = False, **extra: Any
-) -> Trace:
+def _curve(curve: np.ndarray, name: str, colour: str, width: float, **extra: Any) -> Trace:
     hover = f"{extra.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
-    look: Trace = {"width": width, "size": 0, "opacity": PALE if pale else 1, "name": name} | extra
+    look: Trace = {"width": width, "size": 0, "name": name} | extra
     return line(np.arange(len(curve)), curve, colour, hover, **look)
 
 
-def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
+def _other_curves(curves: np.ndarray, chosen: int) -> list[Trace]:
     other_texts = [i for i in range(len(curves)) if i != chosen]
     name = "the other text" if len(other_texts) == 1 else "the other texts"
     return [
         _curve(
-            curves[i], name, BEFORE, PALE_WIDTH / 2 if pale else 2, pale,
-            hover_name=f"text {i + 1}", legendgroup="others",
-            showlegend=not pale and i == other_texts[0],
+            curves[i], name, BEFORE, 2, hover_name=f"text {i + 1}", legendgroup="others",
+            showlegend=i == other_texts[0],
         )
         for i in other_texts
     ]  # fmt: skip
 
 
-def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
-    """Median of the texts; for the newer run also the range."""
+def _band(curves: np.ndarray) -> list[Trace]:
+    """Median and range of the texts."""
     table = pd.DataFrame(curves).where(np.isfinite(curves))  # pandas statistics skip NaN
     n_texts = int(table.notna().any(axis=1).sum())
     if n_texts < 2:
         return []
     low, median, high = (values.to_numpy() for values in (table.min(), table.median(), table.max()))
-    name, width = f"median of {n_texts:,} texts", PALE_WIDTH if pale else 3
-    middle = _curve(median, name, BEFORE, width, pale, showlegend=not pale)
-    if pale:
-        return [middle]
     filled: Trace = {"fill": "tonexty", "fillcolor": "rgba(138, 144, 150, 0.18)"}
     return [
         _curve(high, "highest", BEFORE, 1, showlegend=False),
         _curve(low, "lowest to highest", BEFORE, 1, hover_name="lowest", **filled),
-        middle,
+        _curve(median, f"median of {n_texts:,} texts", BEFORE, 3),
     ]
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
@@ -32,12 +33,13 @@ Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of th
 
 def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
-    first = _first_line(name, file)
+    lines = TextLines(name, file)
+    first = next(iter(_take_first_lines(lines)), "")
     if first.startswith("[") or first == "{":
         with suppress(ValueError, RecursionError):
-            yield _build_table(name, *_read_whole(name, file), n_wanted)
+            yield _build_table(name, *_read_whole(name, file, lines), n_wanted)
             return
-    lines, builder = TextLines(name, file), TableBuilder(name, "line")
+    builder = TableBuilder(name, "line")
     with closing(iter(lines)) as numbered:
         for number, line in numbered:
             if line and not line.isspace():
@@ -52,14 +54,16 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
 
 def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such."""
+    lines = TextLines(name, file)
+    first_lines = _take_first_lines(lines)
+    if len(first_lines) > 1 and isinstance(_parse_line(first_lines[0])[0], dict | str):
+        yield from read_json_lines(name, file, n_wanted)
+        return
     try:
-        content, notes = _read_whole(name, file)
+        content, notes = _read_whole(name, file, lines)
     except RecursionError as error:
         raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
-        if _starts_with_row(name, file):
-            yield from read_json_lines(name, file, n_wanted)
-            return
         place = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
         raise TextError(
             f"{name} is not valid JSON: it is incomplete or has an error{place}."
@@ -70,62 +74,49 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
 # --- parsing -------------------------------------------------------------------------------------
 
 
-def _read_whole(name: str, file: IO[bytes]) -> Rows:
-    """The JSON value of a file, and notes on its encoding; a `ValueError` where it has none."""
-    lines = TextLines(name, file)
+def _take_first_lines(lines: TextLines) -> list[str]:
+    """The first two lines that are not blank."""
+    with closing(iter(lines)) as numbered:
+        return list(islice((line.strip() for _, line in numbered if line.strip()), 2))
+
+
+def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
+    """The JSON value or the objects of a file, and notes on its encoding."""
     if file.seek(0, io.SEEK_END) > MAX_WHOLE:
         raise TextError(
             f"{name} is larger than {MAX_WHOLE:,} bytes. Save it as JSON Lines (.jsonl), "
             "which is read line by line."
         )
-    text = lines.read()
-    try:
-        return _parse(text), lines.notes
-    except ValueError:
-        if not text.lstrip().startswith("{") or _starts_with_row(name, file):
-            raise
-    return _parse_objects(text), lines.notes
-
-
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_int=_parse_whole)
+    values = _parse_values(lines.read())
+    return values[0] if len(values) == 1 else values, lines.notes
 
 
 def _parse_line(line: str) -> list[Any]:
-    """What a line holds: one value, or objects one after the other; a list for no JSON."""
+    """The values of a line; a list for no JSON."""
     with suppress(ValueError, RecursionError):
-        return [_parse(line)]
-    with suppress(ValueError, RecursionError):
-        return _parse_objects(line)
+        return _parse_values(line)
     return [[]]
 
 
-def _parse_objects(text: str) -> list[Any]:
-    objects: list[Any] = []
+def _parse_values(text: str) -> list[Any]:
+    """The JSON value in a text, or the objects in it with blanks or commas between."""
+    values: list[Any] = []
     decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
     while place < len(text):
-        value, place = decoder.raw_decode(text, place)
-        if not isinstance(value, dict):
-            raise ValueError("no object")
-        objects.append(value)
+        start = place
+        value, place = decoder.raw_decode(text, start)
+        values.append(value)
+        if len(values) > 1 and not (isinstance(values[0], dict) and isinstance(value, dict)):
+            raise json.JSONDecodeError("Extra data", text, start)
         place = next(_BETWEEN.finditer(text, place)).end()
-    return objects
+    if not values:
+        raise ValueError("no value")
+    return values
 
 
 def _parse_whole(digits: str) -> int | str:
     """A whole number; one of more digits than Python reads stays as it is."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
-
-
-def _starts_with_row(name: str, file: IO[bytes]) -> bool:
-    with suppress(ValueError, RecursionError):
-        return isinstance(_parse(_first_line(name, file)), dict | str)
-    return False
-
-
-def _first_line(name: str, file: IO[bytes]) -> str:
-    with closing(iter(TextLines(name, file))) as numbered:
-        return next((line.strip() for _, line in numbered if line.strip()), "")
 
 
 # --- shapes --------------------------------------------------------------------------------------

@@ -148,6 +148,7 @@ class TextLines:
     @contextmanager
     def _open_decoded(self) -> Iterator[io.TextIOWrapper]:
         self._file.seek(0)
+        self._strays.clear()
         errors = "surrogateescape" if self._encoding == "utf-8-sig" else "replace"
         lines = io.TextIOWrapper(self._file, self._encoding, errors, newline=None)
         try:
@@ -198,8 +199,8 @@ def _is_wide(head: bytes, encoding: str) -> bool:
         text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
         return False
-    odd = sum(not character.isprintable() and not character.isspace() for character in text)
-    return odd <= _BINARY_SHARE * len(text)
+    categories = (unicodedata.category(character) for character in text if not character.isspace())
+    return sum(kind in ("Cc", "Cn", "Cs") for kind in categories) <= _BINARY_SHARE * len(text)
 
 
 def _detect(head: bytes) -> str:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from neuralviz.errors import TextError
@@ -123,7 +122,7 @@ class TableBuilder:
     def __init__(self, name: str, unit: str) -> None:
         self.name, self.unit = name, unit
         self.n_rows = 0  # of all tables
-        self._rows: list[dict[str, str]] = []
+        self._columns: dict[str, list[str]] = {}
         self._lines: list[int] = []
         self._wrong: list[int] = []
         self._vectors: set[str] = set()
@@ -143,20 +142,21 @@ class TableBuilder:
                 self._vectors.add(column)
             else:
                 written[column] = cell_text(value)[: MAX_CHARACTERS + 1]
-        check_width(self.name, len(written))
-        if any(map(str.strip, written.values())):
-            self._rows.append(written)
-            self._lines.append(line)
-            self.n_rows += 1
+        if not any(map(str.strip, written.values())):
+            return
+        for column in [title for title in written if title not in self._columns]:
+            check_width(self.name, len(self._columns) + 1)
+            self._columns[column] = [""] * len(self._lines)
+        for column, values in self._columns.items():
+            values.append(written.get(column, ""))
+        self._lines.append(line)
+        self.n_rows += 1
 
     def take(self) -> Table:
         """The rows as a table; they are forgotten then."""
-        rows, lines = self._rows, self._lines
-        self._rows, self._lines = [], []
-        columns = tuple(dict.fromkeys(chain.from_iterable(rows)))
-        check_width(self.name, len(columns))
-        values = tuple([row.get(column, "") for row in rows] for column in columns)
-        return Table(columns, values, lines, unit=self.unit)
+        columns, lines = self._columns, self._lines
+        self._columns, self._lines = {}, []
+        return Table(tuple(columns), tuple(columns.values()), lines, unit=self.unit)
 
     def finish(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
         """The last rows, with the notes on all; ``reason`` is said of those left out.

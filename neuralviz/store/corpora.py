@@ -6,8 +6,9 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,15 +20,25 @@ from pyarrow import compute
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.reading.cells import cell_text
-from neuralviz.store.database import PATIENCE, WAIT, Database, all_rows, current_time, key_in
+from neuralviz.store.database import (
+    PATIENCE,
+    ROWS_AT_ONCE,
+    WAIT,
+    Database,
+    all_rows,
+    current_time,
+    key_in,
+    read_rows,
+)
 from neuralviz.store.files import corpus_view, folder_error, forget_results
-from neuralviz.store.vectors import KEY_BYTES, KeptVectors, key_array, keys_of, text_keys
+from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
     from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts
+    from neuralviz.store.database import Rows
 
 FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
@@ -35,7 +46,6 @@ STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
-Rows = Sequence[int] | np.ndarray
 KEYS_AT_ONCE = 1 << 22  # counted in one pass
 MAX_NAME = 80  # characters
 _adding = threading.Lock()  # for sessions that start at the same time
@@ -55,55 +65,20 @@ def texts_table(corpus: Corpus) -> str:
     return f"texts-{corpus.id}"
 
 
-def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
-    types = {"text": STRINGS, "number": pa.float64()}
-    return pa.schema(
-        [
-            ("id", STRINGS),
-            ("text", STRINGS),
-            ("key", pa.binary(KEY_BYTES)),
-            *((f"label_{place}", types[column.kind]) for place, column in enumerate(columns)),
-        ]
-    )
-
-
 def corpus_rows(
     texts: Sequence[str],
-    labels: Sequence[pa.Array],
-    ids: Sequence[str] | None = None,
+    labels: Sequence[Sequence[str]],
+    ids: Sequence[str | None] | None = None,  # a text without one goes by its number
 ) -> pa.Table:
-    """Build rows of `texts_table`; ``labels`` holds one array per column."""
+    """Build rows of `texts_table`; labels stay as written, one list a column."""
     return pa.table(
         {
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
             "text": pa.array(texts, STRINGS),
             "key": key_array(text_keys(texts)),
-            **{f"label_{place}": values for place, values in enumerate(labels)},
+            **{f"label_{place}": pa.array(v, STRINGS) for place, v in enumerate(labels)},
         }
     )
-
-
-def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
-    """Read one column, all of it in row order or only ``rows``."""
-    if rows is None:
-        rows_read = all_rows(table.search().select([name]).with_row_id(True))
-        place = rows_read["_rowid"].to_numpy()
-        values = rows_read[name]
-        if len(place) and (place[1:] < place[:-1]).any():
-            values = values.take(pa.array(np.argsort(place)))
-    else:
-        values = _read_rows(table, name, np.asarray(rows, dtype=np.int64))
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-
-
-def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
-    different, places = np.unique(rows, return_inverse=True)
-    if not len(different):
-        return table.schema.empty_table()[name]
-    values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
-    if len(values) < len(different):
-        raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return values.take(pa.array(places))
 
 
 def row_ids(table: Table) -> np.ndarray:
@@ -137,19 +112,15 @@ def are_whole(numbers: np.ndarray) -> bool:
     return True
 
 
-def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
+def label_columns(read: ReadTexts) -> tuple[Column, ...]:
     """Label columns without the IDs; numeric if every filled cell is a number."""
-    columns: list[tuple[Column, pa.Array]] = []
+    columns: list[Column] = []
     for title, values in read.labels.items():
-        filled = [value.strip() for value in values]
-        if values == read.ids:
-            continue
-        if any(filled) and all(is_number(value) for value in filled if value):
-            numbers = [float(value) if value else None for value in filled]
-            columns.append((Column(title, "number"), pa.array(numbers, pa.float64())))
-        else:
-            columns.append((Column(title, "text"), pa.array(values, STRINGS)))
-    return columns
+        filled = [value.strip() for value in values if value.strip()]
+        if values != read.ids:
+            is_numeric = bool(filled) and all(map(is_number, filled))
+            columns.append(Column(title, "number" if is_numeric else "text"))
+    return tuple(columns)
 
 
 def is_number(value: str) -> bool:
@@ -219,12 +190,14 @@ class CorpusStore:
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
         """Save texts; a taken name gets a number. Raises StoreError, e.g. for an empty name."""
-        labels = label_columns(read)
-        rows = corpus_rows(read.texts, [values for _, values in labels], read.ids)
-        return self.add_blocks(name, [column for column, _ in labels], [rows])
+        columns = label_columns(read)
+        rows = corpus_rows(read.texts, [read.labels[column.name] for column in columns], read.ids)
+        n_distinct = len(np.unique(text_keys(read.texts)))
+        corpus = replace(self.new(name, columns), n_texts=len(rows), n_distinct=n_distinct)
+        return self.announce(corpus, partial(self.database.create, texts_table(corpus), rows))
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
-        """Describe an empty corpus; write its rows to `texts_table`, then call `announce`."""
+        """Describe a corpus whose rows are yet to be written and counted."""
         return Corpus(
             id=secrets.token_hex(6),
             name=tidy_name(name),
@@ -237,12 +210,9 @@ class CorpusStore:
         )
 
     def announce(
-        self,
-        corpus: Corpus,
-        keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
-        wait: float = WAIT,
+        self, corpus: Corpus, write_rows: Callable[[], None] = lambda: None, wait: float = WAIT
     ) -> Corpus:
-        """Register a corpus that ``keep`` writes, or return an earlier one of the same files."""
+        """Write and register a corpus, or return an earlier one of the same files."""
 
         def write() -> Corpus:
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
@@ -250,29 +220,12 @@ class CorpusStore:
                 self.database.drop(texts_table(corpus))
                 return earlier
             rival_names = [rival.name for rival in self.corpora()]
-            kept = replace(keep(corpus), name=free_name(corpus.name, rival_names))
+            write_rows()
+            kept = replace(corpus, name=free_name(corpus.name, rival_names))
             self.database.registry("corpora").add([_registry_row(kept)])
             return kept
 
         return self.database.write(write, wait)
-
-    def add_blocks(
-        self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
-    ) -> Corpus:
-        """Like `add`, from blocks of `corpus_rows` that are read one at a time."""
-        keys_written: list[np.ndarray] = []
-
-        def split_batches() -> Iterator[pa.RecordBatch]:
-            for block in blocks:
-                keys_written.extend(keys_of(chunk) for chunk in block["key"].chunks)
-                yield from block.to_batches()
-
-        def write_rows(corpus: Corpus) -> Corpus:
-            self.database.create(texts_table(corpus), split_batches(), corpus_schema(columns))
-            keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
-            return replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
-
-        return self.announce(self.new(name, tuple(columns)), write_rows)
 
     def check_kept(self, corpus: Corpus) -> None:
         """Raises StoreError if the corpus was deleted."""
@@ -281,14 +234,16 @@ class CorpusStore:
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
         """Find a corpus that `add` made from the same texts, IDs and labels under this name."""
-        labels = label_columns(read)
-        columns = tuple(column for column, _ in labels)
+        columns = label_columns(read)
         for corpus in self._list_named(name):
             if (
                 (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
                 and self.ids(corpus) == list(read.ids or map(str, range(1, corpus.n_texts + 1)))
-                and all(values.equals(self._label(corpus, column)) for column, values in labels)
+                and all(
+                    self._written(corpus, column).to_pylist() == list(read.labels[column.name])
+                    for column in columns
+                )
             ):
                 return corpus
         return None
@@ -407,7 +362,7 @@ class CorpusStore:
     def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
         with self.database.reading():
             table = self.database.open(texts_table(corpus))
-            for batch in table.search().select(["key"]).to_batches():
+            for batch in table.search().select(["key"]).to_batches(ROWS_AT_ONCE):
                 yield keys_of(batch["key"])
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
@@ -424,15 +379,19 @@ class CorpusStore:
         return n
 
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
-        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
-        if column.kind == "text" or pa.types.is_floating(values.type):
+        values = self._written(corpus, column, rows)
+        if column.kind == "text":
             return values
-        # blocks store cells as written; a blank is not a number
-        return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
+        trimmed = compute.utf8_trim_whitespace(values)
+        return compute.if_else(compute.equal(trimmed, ""), None, trimmed).cast(pa.float64())
+
+    def _written(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
+        return self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         with self.database.reading(missing=describe_deleted(corpus)):
-            return read_column(self.database.open(texts_table(corpus)), name, rows)
+            table = self.database.open(texts_table(corpus))
+            return read_rows(table, [name], rows)[name].combine_chunks()
 
 
 def tidy_name(name: str) -> str:

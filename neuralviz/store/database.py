@@ -36,6 +36,7 @@ _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os e
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
 
 T = TypeVar("T")
+Rows = Sequence[int] | np.ndarray
 
 _REGISTRIES = {  # columns of the tables that list what is stored
     "corpora": ("id", "name", "created", "about"),
@@ -61,7 +62,7 @@ class Database:
     def create(
         self,
         table: str,
-        rows: pa.Table | Iterator[pa.RecordBatch] | None = None,
+        rows: pa.Table | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
         """Create a table within `write`; without rows, only if it does not exist."""
@@ -189,6 +190,23 @@ class Database:
 def all_rows(query: LanceQueryBuilder) -> pa.Table:
     """Fetch all results at once; LanceDB's default of 1,000 rows a batch is slow."""
     return query.to_batches(ROWS_AT_ONCE).read_all()
+
+
+def read_rows(table: Table, columns: Sequence[str], rows: Rows | None = None) -> pa.Table:
+    """Columns of all rows in their order, or of ``rows`` by number, in the order asked for."""
+    if rows is None:
+        content = all_rows(table.search().select(list(columns)).with_row_id(True))
+        row_ids = content["_rowid"].to_numpy()
+        if (row_ids[1:] < row_ids[:-1]).any():
+            content = content.take(pa.array(np.argsort(row_ids)))
+        return content.drop_columns("_rowid")
+    different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+    if not len(different):
+        return table.schema.empty_table().select(list(columns))
+    content = table.take_offsets(different.tolist()).select(list(columns)).to_arrow()
+    if len(content) < len(different):
+        raise StoreError("A text was deleted in the meantime. Open the corpus again.")
+    return content.take(pa.array(places))
 
 
 def current_time() -> str:

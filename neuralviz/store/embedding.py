@@ -100,19 +100,29 @@ class DifferentTexts(UniqueTexts):
         return self._by_text[self._starts[:-1][indices][origins] + within], origins
 
 
-class Keeper:
-    """Stores one embedder's vectors every ``interval`` seconds, calling ``before`` first."""
+class _Part:
+    """One embedder at work: stores its vectors every ``interval`` seconds, ``before`` that called.
+
+    The parts of a concatenation also look up which vectors of a block of texts are stored.
+    """
 
     def __init__(
-        self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], interval: float
+        self,
+        embedder: Embedder,
+        kept: KeptEmbedder,
+        store: VectorStore,
+        before: Callable[[], None],
+        interval: float,
+        *,
+        looks_up: bool,
     ) -> None:
-        self.kept = kept
-        self._store = store
-        self._before = before
-        self._interval = interval
+        self._embedder, self._kept, self._store = embedder, kept, store
+        self._before, self._interval, self._looks_up = before, interval, looks_up
         self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._last = time.monotonic()
         self._pieces = 0
+        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._read: dict[int, Any] = {}
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
         """Queue vectors; store them if the interval has passed."""
@@ -126,26 +136,13 @@ class Keeper:
             self._before()
             keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
             first = np.sort(np.unique(keys, return_index=True)[1])  # batches may repeat
-            self._store.put(self.kept, keys[first], vectors[first], loss[first])
+            self._store.put(self._kept, keys[first], vectors[first], loss[first])
             self._pieces += 1
         self._last = time.monotonic()
 
     def compact(self) -> None:
         if self._pieces > MANY_PIECES:
-            self._store.compact(self.kept)
-
-
-class Part:
-    """One embedder at work on a block of texts, reusing stored vectors."""
-
-    def __init__(
-        self, embedder: Embedder, keeper: Keeper, store: VectorStore | None = None
-    ) -> None:
-        self.keeper = keeper
-        self._embedder = embedder
-        self._store = store
-        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._read: dict[int, Any] = {}
+            self._store.compact(self._kept)
 
     def open(
         self,
@@ -156,8 +153,8 @@ class Part:
     ) -> None:
         """Look up or tokenise texts; unreadable ones go to ``left_out`` or are raised."""
         self._vectors, self._read = {}, {}
-        if self._store is not None:
-            match = self._store.find(self.keeper.kept, different.keys[indices])
+        if self._looks_up:
+            match = self._store.find(self._kept, different.keys[indices])
             assert match.vectors is not None
             rows = zip(match.vectors, match.loss, strict=True)
             self._vectors = dict(zip(indices[match.mask].tolist(), rows, strict=True))
@@ -193,7 +190,7 @@ class Part:
             read = [self._read.pop(i) for i in lacking.tolist()]
             places = different.first_places(lacking)
             batch = self._embedder.embed_read(read, places, should_stop=should_stop)
-            self.keeper.add(different.keys[lacking], batch.vectors, batch.loss)
+            self.add(different.keys[lacking], batch.vectors, batch.loss)
             if len(lacking) == len(indices):
                 return batch.vectors, batch.loss
             rows = zip(batch.vectors, batch.loss, strict=True)
@@ -214,18 +211,18 @@ class EmbeddingWork:
         interval: float = float("inf"),
     ) -> None:
         self._embedder = embedder
-        self._whole = Keeper(store, kept, before, interval)
-        self._parts = [Part(embedder, self._whole)]
+        self._whole = _Part(embedder, kept, store, before, interval, looks_up=False)
+        self._parts = [self._whole]
         if len(embedder.parts) > 1:
             self._parts = [
-                Part(part, Keeper(store, store.register(part), before, interval), store)
+                _Part(part, store.register(part), store, before, interval, looks_up=True)
                 for part in embedder.parts
             ]
 
     @contextmanager
     def keep_finished(self) -> Iterator[None]:
         """Store finished vectors on exit; an error of the work itself takes precedence."""
-        keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self._parts)]))
+        keepers = list(dict.fromkeys([self._whole, *self._parts]))
         failed = False
         try:
             yield

@@ -16,7 +16,7 @@ from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -26,6 +26,7 @@ FILE = "file:"  # prefix of the label of imported vectors
 VERSION = "neuralviz-imported/1"
 _AT_ONCE = 8192  # rows
 _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
+_Match = tuple[np.ndarray, str]  # [row] text keys, and a sentence on how rows were matched
 
 
 @dataclass(frozen=True)
@@ -43,37 +44,49 @@ def import_vectors(
     arrays, and other files with ``in_order``, match by row. Equal texts use the first vector.
     Raises TextError if a vector is missing or the match is ambiguous, StoreError if storing fails.
     """
-    keys = store.keys(corpus)
-    of_rows, matched = _match_rows(store, corpus, keys, read, in_order=in_order)
-    return _keep_vectors(store.vectors, read, of_rows, keys, matched)
+    keys, name = store.keys(corpus), f"“{corpus.name}”"
+    columns = _hash_columns(read, keys)
+    match = _match_by_text(read, columns, keys, name)
+    if match is None and read.columns:
+        match = _match_by_id(read, columns, keys, store.ids(corpus), name, in_order=in_order)
+    if match is None and (read.is_array or in_order):
+        if len(read.vectors) != len(keys):
+            raise TextError(
+                f"{read.name} has {many(len(read.vectors), 'row')}, but {name} has "
+                f"{many(len(keys), 'text')}. It needs one row per text, in the same order."
+            )
+        match = keys, "Matched by row, in the order of the corpus."
+    if match is None:
+        _check_any_found(read, columns, keys, name)
+        names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
+        listed = f"the columns {names}" if names else "no column beside the vectors"
+        raise TextError(
+            f"{read.name} has neither the texts nor the IDs of {name}: it has {listed}. "
+            "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
+            "row."
+        )
+    return _keep_vectors(store.vectors, read, keys, match)
 
 
 def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]) -> Imported:
     """Import vectors for texts, matched by a column that contains all of them."""
     keys = text_keys(texts)
-    of_texts, n_found = _match_texts(read, keys)
-    n = len(np.unique(keys))
-    best = max(n_found, key=n_found.__getitem__, default="")
-    if not best:
+    columns = _hash_columns(read, keys)
+    match = _match_by_text(read, columns, keys, "the data")
+    if match is None:
+        _check_any_found(read, columns, keys, "the data")
         raise TextError(
-            f"{read.name} has vectors without texts, so nobody knows which is whose. Use a Parquet "
-            "file with the columns “text” and “vector”."
+            f"{read.name} has vectors without the texts of the data, so nobody knows which is "
+            "whose. Use a Parquet file with the columns “text” and “vector”."
         )
-    if n_found[best] < n:
-        raise TextError(
-            f"{read.name} has no vector for {n - n_found[best]:,} of the {n:,} different texts of "
-            f"the data (column “{best[:40]}”). Every text needs one."
-        )
-    complete = {title: row_keys for title, row_keys in of_texts.items() if n_found[title] == n}
-    title = _choose_text_column(read, "the data", complete)
-    matched = f"Matched by the texts in the column “{title[:40]}”."
-    return _keep_vectors(vectors, read, of_texts[title], keys, matched)
+    return _keep_vectors(vectors, read, keys, match)
 
 
 def _keep_vectors(
-    vectors: KeptVectors, read: ReadVectors, of_rows: np.ndarray, keys: np.ndarray, matched: str
+    vectors: KeptVectors, read: ReadVectors, keys: np.ndarray, match: _Match
 ) -> Imported:
-    """Store the vectors of the texts in ``keys``; ``of_rows`` holds each row's text key."""
+    """Store the vectors of the texts in ``keys``."""
+    of_rows, matched = match
     different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
     is_wanted = np.isin(different, keys)
     differ = np.zeros(len(different), dtype=bool)
@@ -90,136 +103,37 @@ def _keep_vectors(
     return Imported(kept, matched)
 
 
-def _match_texts(
-    read: ReadVectors, keys: np.ndarray
-) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """By column: [row] keys of its cells, and how many distinct ``keys`` it contains."""
-    distinct = np.unique(keys)
-    of_texts = {title: _hash_texts(read.strings(title), distinct) for title in read.columns}
-    return of_texts, {
-        title: int(np.isin(distinct, row_keys).sum()) for title, row_keys in of_texts.items()
-    }
+# --- which row is of which text ------------------------------------------------------------------
 
 
-def _match_rows(
-    store: CorpusStore, corpus: Corpus, keys: np.ndarray, read: ReadVectors, *, in_order: bool
-) -> tuple[np.ndarray, str]:
-    """[row] text keys, and a sentence on how rows were matched."""
-    of_texts, n_found = _match_texts(read, keys)
-    distinct = np.unique(keys)
-    complete = [title for title in of_texts if n_found[title] == len(distinct)]
-    ids = store.ids(corpus) if read.columns else []
-    if complete:
-        title = _choose_text_column(
-            read, f"“{corpus.name}”", {column: of_texts[column] for column in complete}
-        )
-        matched = f"Matched by the texts in the column “{title[:40]}”."
-        return of_texts[title], matched + _describe_other_ids(
-            read, ids, keys, title, of_texts[title]
-        )
+def _hash_columns(read: ReadVectors, keys: np.ndarray) -> dict[str, np.ndarray]:
+    """By column: [row] text keys; texts that are not wanted as they are get plain line breaks."""
+    columns = {}
     for title in read.columns:
-        rows = _match_ids(ids, title, read.strings(title))
-        if rows is None:
-            continue
-        of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
-        text_columns = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
-        other_columns = [
-            column
-            for column, texts in of_texts.items()
-            if column != title
-            and (_normalize(column) in text_columns or _are_elsewhere(texts, of_rows, distinct))
-        ]
-        if not other_columns:
-            matched = f"Matched by the IDs in the column “{title[:40]}”."
-            return of_rows, matched + _describe_other_texts(read, title, of_rows, of_texts)
-        if not in_order:  # equal IDs prove nothing if the texts differ
-            raise TextError(
-                f"The IDs in the column “{title[:40]}” of {read.name} are those of "
-                f"“{corpus.name}”, but the texts in “{other_columns[0][:40]}” are not. If the IDs "
-                "are right, remove that column from the file."
-            )
-    if read.is_array or in_order:
-        if len(read.vectors) != len(keys):
-            raise TextError(
-                f"{read.name} has {many(len(read.vectors), 'row')}, but “{corpus.name}” has "
-                f"{many(len(keys), 'text')}. It needs one row per text, in the same order."
-            )
-        return keys, "Matched by row, in the order of the corpus."
-    best = max(n_found, key=n_found.__getitem__, default="")
-    if n_found.get(best):
-        raise TextError(
-            f"{read.name} has no vector for {len(distinct) - n_found[best]:,} of the "
-            f"{len(distinct):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
-            "text of the corpus needs one."
-        )
-    names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
-    listed = f"the columns {names}" if names else "no column beside the vectors"
-    raise TextError(
-        f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {listed}. "
-        "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
-        "row."
-    )
+        texts = read.strings(title)
+        row_keys = text_keys(texts)
+        unmatched = np.flatnonzero(~np.isin(row_keys, keys))
+        broken = [row for row in unmatched.tolist() if "\r" in texts[row]]
+        if broken:
+            row_keys = row_keys.copy()
+            plain = (texts[row].replace("\r\n", "\n").replace("\r", "\n") for row in broken)
+            row_keys[broken] = text_keys(plain)
+        columns[title] = row_keys
+    return columns
 
 
-def _describe_other_ids(
-    read: ReadVectors, ids: Sequence[str], keys: np.ndarray, text_column: str, of_rows: np.ndarray
-) -> str:
-    """A sentence on IDs that contradict the matched texts; empty if none do."""
-    sentence = ""
-    for title in read.columns:
-        rows = _match_ids(ids, title, read.strings(title)) if title != text_column else None
-        if rows is None:
-            continue
-        differ = (rows >= 0) & (keys[rows] != of_rows)
-        if not differ.any():
-            return ""  # this column has the right IDs
-        sentence = sentence or (
-            f" But the IDs in the column “{title[:40]}” are those of other texts in "
-            f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
-            "The texts count."
-        )
-    return sentence
+def _count_lacking(row_keys: np.ndarray, keys: np.ndarray) -> int:
+    return int((~np.isin(np.unique(keys), row_keys)).sum())
 
 
-def _describe_other_texts(
-    read: ReadVectors, id_column: str, of_rows: np.ndarray, of_texts: Mapping[str, np.ndarray]
-) -> str:
-    """A sentence on texts that contradict the matched IDs; empty if none do."""
-    is_wanted = of_rows != np.zeros(1, of_rows.dtype)
-    for title, texts in of_texts.items():
-        differ = is_wanted & (texts != of_rows)
-        holds_texts = title != id_column and (is_wanted & ~differ).any()
-        if holds_texts and differ.any():
-            return (
-                f" But the column “{title[:40]}” has another text than the corpus in "
-                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. The IDs "
-                "count."
-            )
-    return ""
-
-
-def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted_keys: np.ndarray) -> bool:
-    """Whether a column has at least half of the texts, but not all in the matched rows."""
-    is_wanted = np.isin(texts, wanted_keys)
-    is_text_column = 2 * len(np.unique(texts[is_wanted])) >= len(wanted_keys)
-    return is_text_column and bool((texts != of_rows)[is_wanted].any())
-
-
-def _hash_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
-    """[row] text keys; unmatched texts are tried with normalised line breaks."""
-    keys = text_keys(texts)
-    unmatched = np.flatnonzero(~np.isin(keys, known_keys))
-    broken = [index for index in unmatched.tolist() if "\r" in texts[index]]
-    if broken:
-        keys = keys.copy()
-        plain = (texts[index].replace("\r\n", "\n").replace("\r", "\n") for index in broken)
-        keys[broken] = text_keys(plain)
-    return keys
-
-
-def _choose_text_column(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:
-    """Choose among columns that hold all texts. Raises TextError if ambiguous."""
+def _match_by_text(
+    read: ReadVectors, columns: Mapping[str, np.ndarray], keys: np.ndarray, name: str
+) -> _Match | None:
+    """By a column that holds all texts. Raises TextError if several do, in another order."""
+    complete = {title: rows for title, rows in columns.items() if not _count_lacking(rows, keys)}
     titles = list(complete)
+    if not titles:
+        return None
     if any((complete[title] != complete[titles[0]]).any() for title in titles):
         called = [title for title in titles if _normalize(title) in TEXT_COLUMNS]
         titles = called if len(called) == 1 else [t for t in called if _normalize(t) == "text"]
@@ -229,14 +143,85 @@ def _choose_text_column(read: ReadVectors, name: str, complete: Mapping[str, np.
             f"{read.name} has the texts of {name} in the columns {listed}. Rename the one "
             "whose vectors these are to “text”."
         )
-    return titles[0]
+    return complete[titles[0]], f"Matched by the texts in the column “{titles[0][:40]}”."
+
+
+def _check_any_found(
+    read: ReadVectors, columns: Mapping[str, np.ndarray], keys: np.ndarray, name: str
+) -> None:
+    """Raises TextError if a column holds some of the texts."""
+    n = len(np.unique(keys))
+    lacking = {title: _count_lacking(row_keys, keys) for title, row_keys in columns.items()}
+    best = min(lacking, key=lacking.__getitem__, default="")
+    if lacking.get(best, n) < n:
+        raise TextError(
+            f"{read.name} has no vector for {lacking[best]:,} of the {n:,} different texts of "
+            f"{name} (column “{best[:40]}”). Every text needs one."
+        )
+
+
+def _match_by_id(
+    read: ReadVectors,
+    columns: Mapping[str, np.ndarray],
+    keys: np.ndarray,
+    ids: Sequence[str],
+    name: str,
+    *,
+    in_order: bool,
+) -> _Match | None:
+    """By a column with all IDs. Raises TextError if another holds other texts than they say."""
+    text_columns = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
+    for title in columns:
+        rows = _match_ids(ids, title, read.strings(title))
+        if rows is None:
+            continue
+        of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
+        other_columns = {
+            column: row_keys for column, row_keys in columns.items() if column != title
+        }
+        contradicting = [
+            column
+            for column, row_keys in other_columns.items()
+            if _normalize(column) in text_columns or _are_elsewhere(row_keys, of_rows, keys)
+        ]
+        if not contradicting:
+            matched = f"Matched by the IDs in the column “{title[:40]}”."
+            return of_rows, matched + _describe_other_texts(of_rows, other_columns)
+        if not in_order:  # equal IDs prove nothing if the texts differ
+            raise TextError(
+                f"The IDs in the column “{title[:40]}” of {read.name} are those of {name}, but the "
+                f"texts in “{contradicting[0][:40]}” are not. If the IDs are right, remove that "
+                "column from the file."
+            )
+    return None
+
+
+def _describe_other_texts(of_rows: np.ndarray, other_columns: Mapping[str, np.ndarray]) -> str:
+    """A sentence on texts that contradict the matched IDs; empty if none do."""
+    is_wanted = of_rows != np.zeros(1, of_rows.dtype)
+    for title, row_keys in other_columns.items():
+        differ = is_wanted & (row_keys != of_rows)
+        if differ.any() and (is_wanted & ~differ).any():  # it holds texts
+            return (
+                f" But the column “{title[:40]}” has another text than the corpus in "
+                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. The IDs "
+                "count."
+            )
+    return ""
+
+
+def _are_elsewhere(row_keys: np.ndarray, of_rows: np.ndarray, keys: np.ndarray) -> bool:
+    """Whether a column has at least half of the texts, but not all in the matched rows."""
+    is_wanted = np.isin(row_keys, keys)
+    is_text_column = 2 * len(np.unique(row_keys[is_wanted])) >= len(np.unique(keys))
+    return is_text_column and bool((row_keys != of_rows)[is_wanted].any())
 
 
 def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
     """[row] corpus rows by ID, -1 for unknown IDs; None if the column does not match.
 
     Numbers may be something else: the column must be in `ID_COLUMNS` and have each ID once; if the
-    corpus IDs only count the texts, it must have no others.
+    corpus IDs only count the texts, it must have no other_columns.
     """
     corpus_ids, written = _normalize_ids(ids), _normalize_ids(column)
     place_by_id = {text_id: place for place, text_id in enumerate(corpus_ids)}
@@ -278,16 +263,21 @@ def _normalize(title: str) -> str:
     return title.strip().lower()
 
 
-def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
-    """Imported vectors that cover all texts, oldest first, by label."""
+def imported_specs(
+    vectors: KeptVectors, read_keys: Callable[[], np.ndarray]
+) -> dict[str, EmbedderSpec]:
+    """Imported vectors that cover all texts, oldest first, by label; keys are read if needed."""
     specs: dict[str, EmbedderSpec] = {}
+    keys: np.ndarray | None = None
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # another version or custom embedder
             continue
-        if spec.is_imported and vectors.has_vectors(kept, keys).all():
-            specs[free_name(spec.label, specs)] = spec
+        if spec.is_imported:
+            keys = read_keys() if keys is None else keys
+            if vectors.has_vectors(kept, keys).all():
+                specs[free_name(spec.label, specs)] = spec
     return specs
 
 
@@ -314,5 +304,5 @@ def find_imported(
 def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:
     """The label of imported vectors, numbered if several share it."""
     spec = EmbedderSpec.from_json(kept.spec)
-    specs = imported_specs(store.vectors, store.keys(corpus))
+    specs = imported_specs(store.vectors, lambda: store.keys(corpus))
     return next((label for label, imported in specs.items() if imported == spec), spec.label)

@@ -9,7 +9,6 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.headlines.micro_tuning import describe_masks
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, parse_blueprints
-from neuralviz.micro_tuning.blueprints import MaskedInputs
 from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import shared_model
@@ -86,7 +85,7 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window),
             "masking-blueprints",
-            lambda: _list_positions(inputs, blueprints, tokens),
+            None,
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             provenance=About(
                 "Masked inputs by blueprint and shift",
@@ -137,18 +136,3 @@ def _choose_window(n_tokens: int) -> range:
     st.session_state[key] = min(st.session_state.get(key, 1), last)
     first = st.slider(f"First token to show ({WINDOW} of {n_tokens:,} at a time)", 1, last, key=key)
     return range(first - 1, first - 1 + WINDOW)
-
-
-def _list_positions(
-    inputs: MaskedInputs, blueprints: tuple[Blueprint, ...], tokens: tuple[str, ...]
-) -> pd.DataFrame:
-    inputs_table = pd.DataFrame(
-        {
-            "input": range(1, len(inputs.masked) + 1),
-            "keep": [blueprints[i].keep for i in inputs.blueprint],
-            "mask": [blueprints[i].mask for i in inputs.blueprint],
-            "shift": inputs.shift,
-        }
-    )
-    tokens_table = pd.DataFrame({"position": range(1, len(tokens) + 1), "token": tokens})
-    return inputs_table.merge(tokens_table, how="cross").assign(masked=inputs.masked.ravel())

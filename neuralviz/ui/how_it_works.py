@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -156,8 +155,8 @@ def _move(n_steps: int) -> None:
 # --- what each step shows ------------------------------------------------------------------------
 
 
-def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame) -> None:
-    show_figure(figure, f"how-it-works-{key}", numbers, height=figure.layout.height or HEIGHT)
+def _draw(figure: go.Figure, key: str) -> None:
+    show_figure(figure, f"how-it-works-{key}", None, height=figure.layout.height or HEIGHT)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
@@ -192,10 +191,8 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
-    numbers = pd.DataFrame({"step": range(1, 11), "result": stations})
-    numbers["result"] = numbers["result"].str.replace("</?b>", "", regex=True)
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
-    _draw(figure, "overview", numbers)
+    _draw(figure, "overview")
 
 
 def _show_tokens(walk: Walkthrough) -> None:
@@ -203,13 +200,10 @@ def _show_tokens(walk: Walkthrough) -> None:
 
 
 def _show_inputs(walk: Walkthrough) -> None:
-    tokens, window = walk.text.tokens, range(len(walk.text))
+    tokens = walk.text.tokens
+    window = range(len(tokens))
     figure = blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
-    columns = [f"{i} {token}" for i, token in enumerate(tokens, 1)]
-    numbers = pd.DataFrame(walk.inputs.masked, columns=columns)
-    numbers.insert(0, "shift", walk.inputs.shift)
-    numbers.insert(0, "blueprint", walk.inputs.blueprint + 1)
-    _draw(figure, "masked-inputs", numbers)
+    _draw(figure, "masked-inputs")
 
 
 def _show_loss(walk: Walkthrough) -> None:
@@ -237,15 +231,10 @@ def _show_loss(walk: Walkthrough) -> None:
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
     words = words[-7:]
-    table = pd.DataFrame(
-        {
-            "word": words,
-            "before": [p_before.get(word, np.nan) for word in words],
-            "after": [p_after.get(word, np.nan) for word in words],
-        }
+    shown_before, shown_after = (
+        [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
     )
-    figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
-    _draw(figure, "predictions", table[::-1])
+    _draw(plots.words_figure(words, shown_before, shown_after, label), "predictions")
 
 
 def _show_losses(walk: Walkthrough) -> None:
@@ -255,16 +244,8 @@ def _show_losses(walk: Walkthrough) -> None:
         f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
         f"{before.loss[position]:.2f}$ nats before micro-tuning."
     )
-    losses = pd.DataFrame(
-        {
-            "masked input": before.input + 1,
-            "token": [tokens[i] for i in before.token],
-            "before": before.loss,
-            "after": after.loss,
-        }
-    )
     figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
-    _draw(figure, "losses", losses)
+    _draw(figure, "losses")
 
 
 def _choose_layer(walk: Walkthrough) -> int:
@@ -289,8 +270,7 @@ def _show_weights(walk: Walkthrough) -> None:
     weights, delta = walk.weights[layer], walk.deltas[layer][-1, 0]
     strongest = np.argsort(-np.abs(delta))[:NEURONS]
     before, after = weights[strongest], (weights + delta)[strongest]
-    numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
-    _draw(plots.weights_figure(strongest, before, after), "weights", numbers)
+    _draw(plots.weights_figure(strongest, before, after), "weights")
 
 
 def _show_first_step(walk: Walkthrough) -> None:
@@ -326,47 +306,27 @@ def _tex(value: float, digits: int = 4) -> str:
 
 
 def _show_delta(walk: Walkthrough) -> None:
-    layer = _choose_layer(walk)
-    deltas = walk.deltas[layer][:, 0]
-    numbers = pd.DataFrame(deltas, columns=[f"neuron {i}" for i in range(deltas.shape[1])])
-    numbers.insert(0, "epoch", range(1, len(deltas) + 1))
-    _draw(plots.delta_figure(deltas), "delta", numbers)
+    _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta")
 
 
 def _show_norms(walk: Walkthrough) -> None:
-    names = walk.settings.layers
-    numbers = pd.DataFrame({"layer": names, "norm": walk.lengths})
-    _draw(plots.norms_figure(names, walk.lengths), "norms", numbers)
+    _draw(plots.norms_figure(walk.settings.layers, walk.lengths), "norms")
 
 
 def _show_concatenated(walk: Walkthrough) -> None:
-    names, vectors = walk.settings.layers, walk.normalized
-    numbers = pd.DataFrame(
-        {
-            "layer": np.repeat(names, [len(vector) for vector in vectors]),
-            "value": np.concatenate(vectors),
-        }
-    )
-    _draw(plots.concatenated_figure(names, vectors), "concatenated", numbers)
+    _draw(plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated")
 
 
 def _show_embedding(walk: Walkthrough) -> None:
-    embedding = walk.tuning.embeddings[0]
-    numbers = pd.DataFrame({"value": embedding})
-    _draw(plots.embedding_figure(embedding), "embedding", numbers)
+    _draw(plots.embedding_figure(walk.tuning.embeddings[0]), "embedding")
 
 
 def _show_product(walk: Walkthrough) -> None:
     _show_tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
     first, *other_vectors = walk.tuning.embeddings
     sizes = [len(weights) for weights in walk.weights]
-    numbers = pd.DataFrame({"text 1": first})
-    for i, vector in enumerate(other_vectors, 2):
-        numbers[f"text {i}"] = vector
-        numbers[f"text 1 × text {i}"] = first * vector
-        numbers[f"running sum with text {i}"] = np.cumsum(first * vector)
     figure = plots.product_figure(walk.settings.layers, sizes, first, other_vectors)
-    _draw(figure, "cosine-similarity", numbers)
+    _draw(figure, "cosine-similarity")
 
 
 _VIEWS: tuple[tuple[View, View | None], ...] = (

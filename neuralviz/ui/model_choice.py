@@ -167,22 +167,15 @@ def _is_wanted(model_id: str) -> bool:
     if _is_available(model_id):
         return True
     offer = st.empty()
-    source = _describe_source(model_id)
-    offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {source}")
+    sentence = (
+        f"The model “{model_id}” is not loaded yet. If it is not on this machine, it will be "
+        "downloaded from the Hugging Face Hub (usually several hundred megabytes)."
+    )
+    offer.info(plain(sentence))
     pressed = st.button("Load", icon=":material/download:")
     if pressed:
         offer.empty()  # else the reason of a failure would stand below it, out of sight
     return pressed
-
-
-def _describe_source(model_id: str) -> str:
-    if model_id.startswith(("/", ".", "~")):
-        return "It will be read from this folder on the machine that runs neuralviz."
-    is_typed = "/" not in model_id and model_id not in SUGGESTIONS
-    return "You have no trained encoder of this name. " * is_typed + (
-        "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
-        "(usually several hundred megabytes)."
-    )
 
 
 def _freeze_loaded() -> None:

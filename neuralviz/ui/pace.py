@@ -45,7 +45,6 @@ class DrawingTracker:
         self._lock = threading.Lock()
         self._n_drawn = 0
         self._last_end = -math.inf
-        self._first = threading.Event()
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
@@ -57,14 +56,6 @@ class DrawingTracker:
             with self._lock:
                 self._n_drawn -= 1
                 self._last_end = time.monotonic()
-            self._first.set()
-
-    def wait_for_first(self, seconds: float) -> bool:
-        """Wait until a page is drawn for the first time; False if none is within ``seconds``."""
-        while not self._first.wait(seconds):
-            if not self._n_drawn:
-                return False
-        return True
 
     def wait(self, should_stop: ShouldStop = never) -> None:
         """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""

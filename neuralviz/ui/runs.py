@@ -15,7 +15,7 @@ from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs import results as run_results
 from neuralviz.jobs.results import REASONS, RunStatus, reopen_run, result_key
@@ -23,7 +23,7 @@ from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
-from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.words import about_seconds, many
 
 R = TypeVar("R")
@@ -37,11 +37,11 @@ _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 @dataclass(frozen=True)
 class SessionRuns:
-    """A session's runs of one kind; where one is allowed at once, a new run stops the former."""
+    """A session's runs of one kind."""
 
     kind: str  # begins the keys of their widgets
-    at_once: int = 1  # queued or running; more are refused
     kept: int = 4  # number remembered with their results
+    stops_former: bool = True  # whether a new run stops the one before
 
     def list_runs(self) -> list[Run[Any]]:
         """The runs of this kind, the last requested one at the end."""
@@ -63,7 +63,7 @@ class SessionRuns:
         """Find the task's run, remembered or named by the address, and make it the last one."""
         run = self.find(task)
         if run is None and view:
-            run = _find_in_address(task, view, self._next_number())
+            run = _find_in_address(task, view)
         if run is not None:
             self._remember(run)
         return run
@@ -93,36 +93,29 @@ class SessionRuns:
         """The run of a task, started unless it is under way or remembered, or anew if ``again``.
 
         ``view`` is the id under which the result is kept, ``work`` the name of work that keeps its
-        result itself. Raises SettingsError when too many runs of this kind are under way.
+        result itself.
         """
         run = self.find(task)
         if run is None or (again and run.is_over):
             view = view or (run.view if run is not None else "")
-            self._make_room()
-            run = _start(task, self._next_number(), view, work)
+            if self.stops_former:
+                self._stop_unfinished()
+            run = _start(task, view, work)
         self._remember(run)
         return run
 
-    def _make_room(self) -> None:
-        """Stop the unfinished run where there may be only one; else refuse too many."""
+    def _stop_unfinished(self) -> None:
         unfinished = [run for run in self.list_runs() if not run.is_over]
-        if self.at_once == 1:
-            for run in unfinished:
-                if not is_of_others(run):
-                    run.stop()
-            st.session_state[self._key] = [run for run in self.list_runs() if run not in unfinished]
-        elif len(unfinished) >= self.at_once:
-            raise SettingsError(
-                f"You already have {self.at_once} unfinished runs. Stop one, or wait until one "
-                "finishes."
-            )
-
-    def _next_number(self) -> int:
-        return max((run.number for run in self.list_runs()), default=0) + 1
+        for run in unfinished:
+            if not is_of_others(run):
+                run.stop()
+        st.session_state[self._key] = [run for run in self.list_runs() if run not in unfinished]
 
     def _remember(self, run: Run[Any]) -> None:
         """Remember a run as the last requested one; the oldest finished ones are dropped first."""
-        runs = [*(earlier for earlier in self.list_runs() if earlier is not run), run]
+        before = [earlier for earlier in self.list_runs() if earlier is not run]
+        run.number = run.number or max((earlier.number for earlier in before), default=0) + 1
+        runs = [*before, run]
         finished = [earlier for earlier in runs[:-1] if earlier.is_over]
         for oldest in finished[: max(0, len(runs) - self.kept)]:
             runs.remove(oldest)
@@ -142,11 +135,11 @@ def find_status(work: str) -> RunStatus | None:
     return run_results.find_status(st.query_params.get(RUN, ""), work)
 
 
-def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
+def _start(task: Task[Any, R], view: str, work: str) -> Run[R]:
     session = session_id()
     if view and isinstance(task, KeptTask):
         work = result_key(task)
-    run = Run(task, connection_check(session), number=number, owner=session, view=view, work=work)
+    run = Run(task, connection_check(session), owner=session, view=view, work=work)
     if work:
         run.gone_after = effective_settings().unwatched_seconds
         set_query_params({RUN: run.id})
@@ -160,16 +153,16 @@ def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[An
     return run
 
 
-def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
+def _find_in_address(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
-    run = _join(partial(eq, task), run_id) or reopen_run(task, view, number)
+    run = _join(partial(eq, task), run_id) or reopen_run(task, view)
     if run is not None:
         return run
     status = run_results.find_status(run_id, result_key(task))
     if status is None:
         return None
-    run = Run(task, number=number, view=view)
+    run = Run(task, view=view)
     run.end(NeuralvizError(REASONS[status]))
     return run
 
@@ -306,10 +299,7 @@ class _Panel:
         st.button("Run again", icon=":material/replay:", key=key, on_click=self._restart)
 
     def _restart(self) -> None:
-        try:
-            self.runs.start(self.run.task, again=True)
-        except SettingsError as error:
-            st.toast(plain(str(error)), icon=":material/warning:")
+        self.runs.start(self.run.task, again=True)
 
 
 def _row() -> DeltaGenerator:
@@ -381,10 +371,7 @@ def find_current_run(
         runs.mention_unknown_run()
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
-        try:
-            run = runs.start(task, again=is_incomplete, view=view)
-        except SettingsError as error:
-            show_error(error)
+        run = runs.start(task, again=is_incomplete, view=view)
     if run is None and recorded is not None and recorded.task == task:
         run = recorded
     return run or runs.last_to_show() or recorded

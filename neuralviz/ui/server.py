@@ -42,8 +42,7 @@ _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
-FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
-BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
+FIRST_PAGE_SECONDS = 4.0  # after which workers start, once no page is drawn
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -95,9 +94,9 @@ class Server:
 
 
 def _start_workers(workers: Workers) -> None:
-    """Start workers after a first page, which they would delay, or when nobody opens one."""
-    if CALM.wait_for_first(FIRST_PAGE_SECONDS):
-        time.sleep(BROWSER_SECONDS)
+    """Start workers after the first page, which they would delay, or when nobody opens one."""
+    time.sleep(FIRST_PAGE_SECONDS)
+    CALM.wait()
     with suppress(Stopped):  # the server ends
         workers.start()
 

@@ -1,4 +1,4 @@
-"""A Ray on this machine, for all tests of a process."""
+"""A Ray on this machine, for all tests of a process but those of faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytest.importorskip("lance", reason="needs neuralviz[ray]")
 from neuralviz.cluster.connecting import Cluster, connected
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     with connected(n_cpus=2) as found:
         yield found

@@ -10,21 +10,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+import ray
 from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
+from neuralviz.cluster.adding import add_on_cluster, find_layout
+from neuralviz.cluster.connecting import connected
+from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.files import find_parts
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.pieces import sweep
 from neuralviz.store.vectors import vectors_table
-from tests.support.cluster import OrderEmbedder, PlacedEmbedder, wait_for
+from tests.support.cluster import OrderEmbedder, PlacedEmbedder, SickMachineEmbedder
+from tests.support.waiting import heed_interrupts, wait_until
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 0.1  # that a batch takes
-TEXTS = tuple(f"text {i} " + "word " * (i % 17) for i in range(3000))
+TEXTS = tuple(f"text {i} " + "word " * (i % 17) for i in range(1600))
 
 DRIVER = """
 import sys
@@ -32,12 +39,12 @@ from pathlib import Path
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
 from neuralviz.store.corpora import CorpusStore
-from tests.support import cluster as embedders
+from tests.support.cluster import PlacedEmbedder
 
-folder, kind, marks, address, every = sys.argv[1:]
+folder, marks, address, every = sys.argv[1:]
 store = CorpusStore(Path(folder))
 with connected(address) as cluster:
-    embedder = getattr(embedders, kind)(marks, seconds=0.1)
+    embedder = PlacedEmbedder(marks, seconds=0.2)
     run = embed_on_cluster(
         store, store.corpora()[0], embedder, cluster, commit_every=float(every)
     )
@@ -52,205 +59,143 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[tuple[Cluster, list[Any]]]:
     """A cluster of three machines of one core, all of them here."""
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": 10**8},
-    )
-    others = [cluster.add_node(num_cpus=1, object_store_memory=10**8) for _ in range(2)]
+    ray.shutdown()
+    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    others = [cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20) for _ in range(2)]
     cluster.wait_for_nodes()
     yield cluster, others
     cluster.shutdown()
 
 
 class Driver:
-    """The command of somebody at the cluster, in a process of its own.
+    """The command of somebody at the cluster, in a process of its own."""
 
-    Args:
-        store: with the corpus.
-        marks: where its embedders leave theirs.
-        address: of the cluster.
-        every: seconds between commits.
-        kind: of embedder.
-    """
+    def __init__(self, store: CorpusStore, marks: Path, address: str, every: float = 0.5) -> None:
+        arguments = [str(store.folder), str(marks), address, str(every)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
 
-    def __init__(
-        self, store: CorpusStore, marks: Path, address: str, every: float = 0.5,
-        kind: str = "PlacedEmbedder",
-    ) -> None:  # fmt: skip
-        arguments = [str(store.folder), kind, str(marks), address, str(every)]
-        command = [sys.executable, "-c", DRIVER, *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-
-    def told(self, n_done: int) -> list[str]:
-        """What it told until so many texts were done."""
-        found: list[str] = []
+    def read(self, n_done: int) -> list[str]:
+        """What it prints until so many texts are done."""
+        lines: list[str] = []
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            found.append(line.strip())
+            lines.append(line.strip())
             if line[0].isdigit() and int(line.split()[0]) >= n_done:
                 break
-        return found
+        return lines
 
-    def finish(self) -> list[str]:
-        """What it tells to its end."""
+    def finish(self) -> None:
         assert self.process.stdout is not None
-        found = self.process.stdout.read().split("\n")
+        assert self.process.stdout.read().strip().endswith("finished")
         assert self.process.wait() == 0
-        return found
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
+
+
+def test_files_that_are_larger_than_the_object_store(
+    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
+):
+    n = 9000
+    files = tmp_path / "files"
+    files.mkdir()
+    for number in range(3):
+        texts = [f"{number} {i} " + "many words " * 1000 for i in range(n)]
+        table = pa.table({"text": texts})
+        parquet.write_table(table, files / f"{number}.parquet", row_group_size=1000)
+    store, parts = CorpusStore(tmp_path / "store"), find_parts([str(files)])
+    with connected(nodes[0].address):
+        corpus = add_on_cluster(store, "large", parts, find_layout(parts, None, None)).corpus
+    assert (corpus.n_texts, corpus.n_distinct) == (3 * n, 3 * n)
+    assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
 
 
 def test_a_machine_that_cannot_write_gets_no_more_work(
     tmp_path: Path, nodes: tuple[Cluster, list[Any]]
 ):
-    cluster, _ = nodes
     store = CorpusStore(tmp_path / "store")
-    corpus = store.add("texts", ReadTexts(TEXTS[:600]))
-    Driver(store, tmp_path, cluster.address, kind="SickMachineEmbedder").finish()
-    (kept,) = store.vectors.embedders()
+    corpus = store.add("texts", ReadTexts(TEXTS[:200]))
+    embedder = SickMachineEmbedder(str(tmp_path))
+    with connected(nodes[0].address) as cluster:
+        list(embed_on_cluster(store, corpus, embedder, cluster))
+    kept = store.vectors.register(embedder)
     assert store.vectors.has_vectors(kept, store.keys(corpus)).all()
     assert (tmp_path / "sick").read_text()
 
 
-def test_two_drivers_on_one_corpus(tmp_path: Path, nodes: tuple[Cluster, list[Any]]):
-    cluster, _ = nodes
-    store = CorpusStore(tmp_path / "cluster")
-    corpus = store.add("texts", ReadTexts(TEXTS[:900]))
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    drivers = [Driver(store, marks, cluster.address) for _ in range(2)]
-    for driver in drivers:
-        assert driver.finish()[-2] == "finished"
-    (kept,) = store.vectors.embedders()
-    assert store.vectors.has_vectors(kept, store.keys(corpus)).all()
-    assert store.database.open(vectors_table(kept)).count_rows() == 900
-
-
-def test_a_lost_node_and_a_driver_that_is_killed_twice(
+def test_a_lost_node_and_two_drivers_one_of_which_is_killed(
     tmp_path: Path, nodes: tuple[Cluster, list[Any]]
 ):
     cluster, (_, third) = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
-    corpora = [one.add("texts", ReadTexts(TEXTS)) for one in (alone, store)]
+    corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]
     marks = tmp_path / "marks"
     marks.mkdir()
-    embedder = PlacedEmbedder(str(marks), seconds=SECONDS)
-    kept = store.vectors.register(embedder)
+    kept = store.vectors.register(PlacedEmbedder(str(marks)))
     table = vectors_table(kept)
-
-    def n_rows() -> int:
-        return store.database.open(table).count_rows()
 
     # killed between fragments and their commit
     first = Driver(store, marks, cluster.address, every=600)
-    first.told(600)
+    first.read(200)
     first.kill()
-    assert n_rows() == 0
+    assert store.database.open(table).count_rows() == 0
     data = store.database.place(table) / "data"
     assert list(data.glob("*.lance"))
 
-    # killed between two commits
-    again = Driver(store, marks, cluster.address)
-    again.told(1200)
-    again.kill()
-    before = n_rows()
-    assert 0 < before < len(TEXTS)
-
-    # a machine is lost under way
-    last = Driver(store, marks, cluster.address)
-    found = int(last.told(0)[0].split()[1])
-    assert found == before
-    last.told(before + 300)
+    # two at once: one is killed between two commits, then a machine is lost
+    second, last = (Driver(store, marks, cluster.address) for _ in range(2))
+    second.read(400)
+    second.kill()
+    assert store.database.open(table).count_rows() > 0
     cluster.remove_node(third, allow_graceful=False)
-    told = last.finish()
-    assert told[-2] == "finished"
+    last.finish()
 
-    *_, _ = embed_corpus(alone, corpora[0], _elsewhere(embedder))
+    kept_alone = alone.vectors.register(OrderEmbedder())
+    *_, _ = embed_corpus(alone, corpora[0], OrderEmbedder())
     np.testing.assert_array_equal(
         store.vectors.get(kept, store.keys(corpora[1])),
-        alone.vectors.get(kept, alone.keys(corpora[0])),
+        alone.vectors.get(kept_alone, alone.keys(corpora[0])),
     )
-    assert n_rows() == len(TEXTS)
-    rows = store.database.open(table).search().select(["key"]).to_arrow().num_rows
-    assert rows == len(TEXTS)
+    assert store.database.open(table).count_rows() == len(TEXTS)
     machines = {mark.name.split()[0] for mark in marks.iterdir()}
     assert len(machines) == 3
+    sweep(store.database)  # as the next run does
     assert not list((store.folder / "writers").iterdir())
-    assert {file.name for file in data.glob("*.lance")} <= _files(store, table)
+    assert {file.name for file in data.glob("*.lance")} <= _list_files(store, table)
 
 
-def _elsewhere(embedder: PlacedEmbedder) -> PlacedEmbedder:
-    """The same, for a process that is on no cluster."""
-    embedder._embed = lambda read, stop: OrderEmbedder._embed(embedder, read, stop)  # type: ignore[method-assign]
-    embedder.seconds = 0
-    return embedder
-
-
-def _files(store: CorpusStore, table: str) -> set[str]:
+def _list_files(store: CorpusStore, table: str) -> set[str]:
     """The files of all versions of a table that are still there: readers may go on with them."""
-    import lance
-
     path = store.database.place(table)
-    versions = [one["version"] for one in lance.dataset(path).versions()]
-    fragments = [one for v in versions for one in lance.dataset(path, version=v).get_fragments()]
-    return {Path(file.path).name for one in fragments for file in one.data_files()}
-
-
-def test_files_that_are_larger_than_the_object_store(tmp_path: Path):
-    files = tmp_path / "files"
-    files.mkdir()
-    n = 35_000
-    for number in range(3):
-        texts = [f"{number} {i} " + "many words " * 100 for i in range(n)]
-        parquet.write_table(
-            pa.table({"text": texts}), files / f"{number}.parquet", row_group_size=10_000
-        )
-    store = CorpusStore(tmp_path / "store")
-    add = (
-        "import sys\nfrom pathlib import Path\n"
-        "from neuralviz.cluster.adding import add_on_cluster\n"
-        "from neuralviz.cluster.adding import find_layout\n"
-        "from neuralviz.cluster.connecting import connected\n"
-        "from neuralviz.cluster.files import find_parts\n"
-        "from neuralviz.store.corpora import CorpusStore\n"
-        "parts = find_parts([sys.argv[2]])\n"
-        "with connected(sys.argv[3]):\n"
-        "    layout = find_layout(parts, None, None)\n"
-        "    add_on_cluster(CorpusStore(Path(sys.argv[1])), 'large', parts, layout)\n"
-    )
-    small = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20}
-    cluster = Cluster(initialize_head=True, head_node_args=small)
-    try:
-        command = [sys.executable, "-c", add, str(store.folder), str(files), cluster.address]
-        subprocess.run(command, check=True, cwd=ROOT, timeout=300)
-    finally:
-        cluster.shutdown()
-    (corpus,) = store.corpora()
-    assert (corpus.n_texts, corpus.n_distinct) == (3 * n, 3 * n)
-    assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
+    versions = [entry["version"] for entry in lance.dataset(path).versions()]
+    fragments = [each for v in versions for each in lance.dataset(path, version=v).get_fragments()]
+    return {Path(file.path).name for each in fragments for file in each.data_files()}
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):
     store = CorpusStore(tmp_path / "store" / "corpora")
     texts = tmp_path / "texts.csv"
-    texts.write_text("text\n" + "\n".join(f"line {i} of many words" for i in range(6000)))
+    texts.write_text("text\n" + "\n".join(f"line {i} of many words" for i in range(1500)))
     command = [sys.executable, "-m", "neuralviz", "corpus", "add", str(texts), "--ray",
-               "--method", "neural"]  # fmt: skip
+               "--method", "neural", "--option", "epochs=1"]  # fmt: skip
     env = {**os.environ, "NEURALVIZ_HOME": str(tmp_path / "store")}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env, preexec_fn=heed_interrupts
+    )
 
-    def written() -> bool:
+    def is_written() -> bool:
         files = (store.folder / "tables").glob("vectors-*.lance/data/*.lance")
         return len(list(files)) > 2  # so the first one has been told of
 
-    wait_for(written, 240)
+    wait_until(is_written, 240)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert said.splitlines()[-1].startswith("Stopped. Finished work is saved"), said
+    _, printed = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
+    assert printed.splitlines()[-1].startswith("Stopped. Finished work is saved"), printed
     (kept,) = store.vectors.embedders()
     (corpus,) = store.corpora()
     assert store.vectors.has_vectors(kept, store.keys(corpus)).any()

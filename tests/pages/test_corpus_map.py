@@ -277,16 +277,17 @@ def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     assert count_figures(mapped)
     loaded = shared.shared_text_model(MEAN.model_id)
     key = (MEAN.model_id, shared.files_stamp(MEAN.model_id))
-    monkeypatch.setitem(shared._models, key, replace(loaded, fingerprint="of other files"))
+    monkeypatch.setitem(shared._models._values, key, replace(loaded, fingerprint="of other files"))
     mapped.run()
     assert not mapped.exception
     assert not count_figures(mapped)
     assert "the model has changed since the saved map was made" in read_page(mapped)
     assert list_making(mapped) == ["Make the map"]
-    monkeypatch.delitem(shared._models, key)  # nobody knows, and nothing is loaded to find out
+    # nobody knows, and nothing is loaded to find out
+    monkeypatch.delitem(shared._models._values, key)
     mapped.run()
     assert count_figures(mapped)
-    assert key not in shared._models
+    assert key not in shared._models._values
     assert "outdated" not in read_page(mapped)  # the bundled model changes with the program alone
 
 
@@ -306,7 +307,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
     assert "**mean** is ahead of **neural** by" in read_page(page)
-    assert "of all 480 texts" in read_page(page)
+    assert "of 480 texts" in read_page(page)
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.lazy import Lazy
 from neuralviz.maps import projection, searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.map_points import Window
@@ -42,7 +43,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
-    monkeypatch.setattr(shared, "_models", {})  # a loaded one would see that it made no vector here
+    # a loaded one would see that it made no vector here
+    monkeypatch.setattr(shared, "_models", Lazy(freeze=False))
     _open_corpus.clear()
     _open_map.clear()
     store = CorpusStore()

@@ -152,14 +152,14 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled
     last_run(page).stop()
 
 
-def test_a_double_click_starts_one_run_and_a_fifth_run_at_once_is_refused(page: AppTest) -> None:
-    for epochs in (996, 996, 997, 998, 999, 1000):
+def test_a_double_click_starts_one_run_and_other_settings_another_beside_it(page: AppTest) -> None:
+    for epochs in (996, 996, 997):
         page.number_input(key="epochs").set_value(epochs).run()
         press(page, "Tune")
         assert not page.exception
-    assert "You already have 4 unfinished runs" in read_messages(page)
     runs = page.session_state["micro-tuning-runs"]
-    assert [run.task.settings.epochs for run in runs] == [996, 997, 998, 999]
+    assert [run.task.settings.epochs for run in runs] == [996, 997]
+    assert not any(run.is_over for run in runs)
     for run in runs:
         run.stop()
     assert all(run.wait(60) for run in runs)
@@ -167,28 +167,24 @@ def test_a_double_click_starts_one_run_and_a_fifth_run_at_once_is_refused(page: 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
-    "text",
+    ("text", "rate", "warning"),
     [
-        "Привет, как дела сегодня?",
-        "<script>alert(1)</script> **bold** $x$ [link](http://localhost)",
-        "😀",
-        "bell \x07 and null \x00 inside",
+        ("Привет, как дела сегодня?", 0.01, "another language"),
+        ("The dog barks.", 1e6, "Lower the learning rate"),
+        ("<script>alert(1)</script> **bold** $x$ [link](http://localhost)", 0.01, ""),
+        ("😀", 0.01, ""),
+        ("bell \x07 and null \x00 inside", 0.01, ""),
     ],
 )
-def test_odd_texts_give_a_result(bundled: object, text: str) -> None:
-    page = tune(paste(text, epochs="1"))
+def test_odd_texts_and_rates_give_a_result(
+    text: str, rate: float, warning: str, bundled: object
+) -> None:
+    page = paste(text, epochs="2")
+    tune(page.number_input(key="learning_rate").set_value(rate).run())
     assert not page.exception
     assert last_run(page).status == "done"
-    if "Привет" in text:
-        assert "another language" in read_messages(page)
-
-
-def test_a_learning_rate_that_is_too_high_gets_a_warning(bundled: object) -> None:
-    page = paste("The dog barks.", epochs="2")
-    tune(page.number_input(key="learning_rate").set_value(1e6).run())
-    assert not page.exception
-    assert "Lower the learning rate" in read_messages(page)
     assert last_run(page).result.embeddings().shape[1] == 1152
+    assert warning in read_messages(page)
 
 
 # --- settings ------------------------------------------------------------------------------------

@@ -1,12 +1,10 @@
-"""Embedders and commands for tests on clusters, which Ray's processes import by name."""
+"""Embedders for tests on clusters, which Ray's processes import by name."""
 
 from __future__ import annotations
 
 import os
 import resource
 import signal
-import socket
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,15 +15,12 @@ import numpy as np
 from neuralviz.errors import ShouldStop, UnreadableTextError
 from tests.support.embedders import HashEmbedder
 
-KILLS = "kill me"  # a text with it kills its process, once
+KILLS = "kill me"  # a text with it kills its process
 FORBIDDEN = "cannot be read"
 
 
 class OrderEmbedder(HashEmbedder):
-    """Vectors that depend on the batch: on how many go together, and on which comes before.
-
-    Two runs that put texts together in another way come to other vectors.
-    """
+    """Vectors that depend on the batch: two runs with other batches come to other vectors."""
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
         vectors, loss = super()._embed(read, should_stop)
@@ -33,15 +28,10 @@ class OrderEmbedder(HashEmbedder):
 
 
 class FragileEmbedder(OrderEmbedder):
-    """Some texts kill the process that embeds them, once or always; others cannot be read.
+    """Some texts kill the process that embeds them, once or always; others cannot be read."""
 
-    Args:
-        folder: in which a mark is left for each that did.
-        always: whether they do so again.
-    """
-
-    def __init__(self, folder: str, *, always: bool = False, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, folder: str, *, always: bool = False) -> None:
+        super().__init__()
         self.folder, self.always = folder, always
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
@@ -51,100 +41,42 @@ class FragileEmbedder(OrderEmbedder):
         return texts
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        for text in read:
-            mark = Path(self.folder) / f"{abs(hash(text))}-{KILLS}"
-            if KILLS in text and (self.always or not any(Path(self.folder).iterdir())):
-                mark.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+        mark = Path(self.folder) / "killed"
+        if any(KILLS in text for text in read) and (self.always or not mark.exists()):
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         return super()._embed(read, should_stop)
 
 
 class PlacedEmbedder(OrderEmbedder):
-    """Leaves in a folder which process embedded something, on which machine of the cluster.
+    """Leaves in a folder which process embedded something, on which machine of the cluster."""
 
-    Args:
-        folder: for its marks.
-    """
-
-    def __init__(self, folder: str, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, folder: str, seconds: float = 0.0) -> None:
+        super().__init__(seconds=seconds)
         self.folder = folder
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        import ray
-
-        node = ray.get_runtime_context().get_node_id()
-        (Path(self.folder) / f"{node} {os.getpid()}").touch()
-        return super()._embed(read, should_stop)
-
-
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
-    """Wait until something is true.
-
-    Raises:
-        TimeoutError: it is not, after so long.
-    """
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError
-        time.sleep(0.05)
-
-
-class FullDiskEmbedder(OrderEmbedder):
-    """The first process that embeds something can write nothing more, as on a full disk.
-
-    Args:
-        folder: in which a mark is left.
-    """
-
-    def __init__(self, folder: str, *, always: bool = False, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.folder, self.always = folder, always
-
-    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        mark = Path(self.folder) / "full"
-        if self.always or not mark.exists():
-            mark.touch()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        (Path(self.folder) / f"{_this_node()} {os.getpid()}").touch()
         return super()._embed(read, should_stop)
 
 
 class SickMachineEmbedder(OrderEmbedder):
-    """On the machine of the cluster that embeds first, no process can ever write anything.
+    """On the machine of the cluster that embeds first, no process can ever write anything."""
 
-    Args:
-        folder: in which that machine is named.
-    """
-
-    def __init__(self, folder: str, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.folder = folder
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.mark = Path(folder) / "sick"  # names the machine
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        import ray
-
-        node = ray.get_runtime_context().get_node_id()
-        with suppress(FileExistsError), (Path(self.folder) / "sick").open("x") as file:
-            file.write(node)
-        if (Path(self.folder) / "sick").read_text() in (node, ""):
+        with suppress(FileExistsError), self.mark.open("x") as file:
+            file.write(_this_node())
+        if self.mark.read_text() in (_this_node(), ""):
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         return super()._embed(read, should_stop)
 
 
 class BrokenEmbedder(OrderEmbedder):
-    """Texts with one phrase have a vector that is no number, those with another meet an error.
-
-    Args:
-        without_number, with_error: the phrases; the empty one is in every text.
-    """
+    """Texts with one phrase have a vector that is no number, those with another meet an error."""
 
     def __init__(self, without_number: str, with_error: str, **settings: Any) -> None:
         super().__init__(**settings)
@@ -158,3 +90,9 @@ class BrokenEmbedder(OrderEmbedder):
             if self.without_number in text:
                 vectors[place] = np.nan
         return vectors, loss
+
+
+def _this_node() -> str:
+    import ray
+
+    return ray.get_runtime_context().get_node_id()

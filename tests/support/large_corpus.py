@@ -1,11 +1,10 @@
-"""A corpus of made-up texts, vectors and points on a map, however many: written block by block."""
+"""A corpus of made-up texts, vectors and points on a map, however many."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
@@ -13,10 +12,10 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.map_points import group_rows
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
-from neuralviz.store.corpora import Column, corpus_rows
+from neuralviz.reading.texts import ReadTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
@@ -49,20 +48,12 @@ def keep_large(
 ) -> tuple[Corpus, KeptMap]:
     """A corpus of texts, each of its own, with a topic or none and a score, on a made-up map."""
     topics = topics_of(n)
-    names = np.array([*(f"topic {i}" for i in range(TOPICS)), None], dtype=object)
+    names = np.array([*(f"topic {i}" for i in range(TOPICS)), ""], dtype=object)
     score = np.random.default_rng(SEED + 2).normal(size=n).round(3)
 
-    def blocks() -> Iterator[pa.Table]:
-        for start in range(0, n, BLOCK):
-            rows = np.arange(start, min(n, start + BLOCK))
-            label = np.where(rows % 50 == 7, TOPICS, topics[rows])
-            yield corpus_rows(
-                [text(row) for row in rows.tolist()],
-                [pa.array(names[label], pa.large_string()), pa.array(score[rows])],
-            )
-
-    columns = [Column("topic", "text"), Column("score", "number")]
-    corpus = store.add_blocks("large", columns, blocks())
+    label = np.where(np.arange(n) % 50 == 7, TOPICS, topics)
+    labels = {"topic": tuple(names[label]), "score": tuple(map(str, score.tolist()))}
+    corpus = store.add("large", ReadTexts(tuple(map(text, range(n))), labels=labels))
     draw = np.random.default_rng(SEED + 3)
     centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
     spec = embedder_spec("mean", defaults=FOR_CORPORA)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -50,18 +50,15 @@ class Pair(ConcatenatedEmbedder):
 
 
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])
-def test_events_bring_every_text_once(kind: type, store: VectorStore) -> None:
-    events = list(embed(TEXTS, kind(), store, batch_size=16))
-    n = len(set(TEXTS))
+def test_events_bring_every_text_once_and_what_is_kept_at_once(
+    kind: type, store: VectorStore
+) -> None:
+    events = list(embed(TEXTS[:60], kind(), store, batch_size=16))
+    n = len(set(TEXTS[:60]))
     assert [event.done for event in events] == [0, *range(16, n, 16), n]
     assert {(event.total, event.found, event.n_rose) for event in events} == {(n, 0, 0)}
     assert [event.is_complete for event in events] == [False] * (len(events) - 1) + [True]
-    same(fold(events, len(TEXTS)), kind().encode(TEXTS))
-
-
-@pytest.mark.parametrize("kind", [HashEmbedder, Pair])
-def test_what_is_kept_comes_at_once(kind: type, store: VectorStore) -> None:
-    list(embed(TEXTS[:60], kind(), store, batch_size=16))
+    same(fold(events, 60), kind().encode(TEXTS[:60]))
     embedder = kind()
     first, *rest = embed(TEXTS, embedder, store, batch_size=16)
     assert first.found == first.done == len(set(TEXTS[:60]))
@@ -158,7 +155,11 @@ def test_losses_come_with_kept_vectors_too(store: VectorStore) -> None:
     assert last.n_rose == 1
 
 
-def test_the_longest_come_first_in_batches_of_the_texts_alone(store: VectorStore) -> None:
+def test_more_texts_than_are_in_memory_at_once(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BLOCK", 20)
+    monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
     whole, resumed = HashEmbedder(), HashEmbedder()
     list(embed(TEXTS, whole, MemoryVectors(), batch_size=8))
     lengths = [len(text) for call in whole.calls for text in call]
@@ -169,18 +170,9 @@ def test_the_longest_come_first_in_batches_of_the_texts_alone(store: VectorStore
             run.close()
     list(embed(TEXTS, resumed, store, batch_size=8))
     assert resumed.calls == whole.calls
-
-
-def test_more_texts_than_are_in_memory_at_once(
-    store: VectorStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedding, "BLOCK", 20)
-    monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
-    list(embed(TEXTS[:70], HashEmbedder(), store, batch_size=8))
-    events = list(embed(TEXTS, Pair(), store, batch_size=8))
-    same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
-    again = list(embed(TEXTS, Pair(), store, batch_size=8))
-    same(fold(again, len(TEXTS)), Pair().encode(TEXTS))
+    for _ in range(2):
+        events = list(embed(TEXTS, Pair(), store, batch_size=8))
+        same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
 
 
 def test_a_spec_is_made_and_written_down(store: VectorStore, tiny: LanguageModel) -> None:
@@ -219,11 +211,8 @@ def test_threads_share_a_small_store() -> None:
             if not np.allclose(np.roll(fold(events, len(texts)), shift, axis=0), expected):
                 failed.append(shift)
 
-    threads = [threading.Thread(target=run, args=(shift,)) for shift in (0, 17, 40, 80)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, (0, 17, 40, 80)))
     assert failed == []
     assert 0 < store._bytes <= store.max_bytes
     assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())

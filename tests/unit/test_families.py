@@ -176,30 +176,6 @@ class TestFamily:
             for kind, text in TEXTS.items():
                 assert_alike(tuned(model, [text], layers), 0, plain(family, choice, kind))
 
-    def test_a_text_as_long_as_the_positions_allow(
-        self, family: str, small_model, tmp_path
-    ) -> None:
-        """Without a limit in the tokenizer the window comes from the model's positions."""
-        import json
-        import shutil
-        from pathlib import Path
-
-        from neuralviz.models import load_model
-
-        shutil.copytree(Path(small_model(family).id), tmp_path, dirs_exist_ok=True)
-        settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-        settings.pop("model_max_length")
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-        model = load_model(tmp_path, device="cpu")
-        behind_padding = {"roberta": 2, "mpnet": 2}
-        assert model.window == 64 - behind_padding.get(family, 0)
-        text = " ".join(["the dog"] * 60)
-        assert len(tokenize(model, [text])[0].chunks[0].indices(10**6)) == 3
-        result = tuned(model, [text], model.last_block_layers, predict_unmasked=True)
-        chunks = [tokens.stop - tokens.start for tokens in result.texts[0].chunks]
-        assert max(chunks) == model.room
-        assert np.isfinite(result.loss).all()
-
 
 BUNDLED_CHOICES = {
     "head": "head",

@@ -191,10 +191,6 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
             "Before, the model's best guess was “money” (12%); after X it is “river” (41%).",
         ),
         (
-            [blank(("river", 0.12, 0.41))],
-            "Before, the model's best guess was “river” (12%); after X it is still “river” (41%).",
-        ),
-        (
             [blank(("a", 0.5, 0.0), ("b", 0.00001, 0.9999)), blank(("c", 0.005, 0.02))],
             "Blank 1: before, the model's best guess was “a” (50%); after X it is “b” "
             "(99.9%). Blank 2: before, the model's best guess was “c” (0.5%); after X it is still "

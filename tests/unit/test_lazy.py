@@ -14,8 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from neuralviz.lazy import Lazy, frozen
-from neuralviz.locks import NamedLocks
+from neuralviz.lazy import Lazy, NamedLocks, frozen
 from neuralviz.maps import projection as map_settings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore

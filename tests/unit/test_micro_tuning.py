@@ -231,7 +231,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     ("settings", "sentence"),
     [
         ({"epochs": 0}, "whole number from 1 to 1000, not 0"),
-        ({"epochs": 1001}, "whole number from 1 to 1000"),
         ({"epochs": "10"}, "whole number"),
         ({"learning_rate": 0}, "must be above 0, not 0"),
         ({"learning_rate": math.nan}, "learning rate must be a number"),
@@ -240,8 +239,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
         ({"layers": ["no.such.bias"]}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
         ({"layers": []}, "at least one layer"),
         ({"blueprints": []}, "Enter 1 to 32 blueprints"),
-        ({"blueprints": [(0, 3)]}, "keep at least 1 token"),
-        ({"blueprints": [3]}, "pair of whole numbers"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: LanguageModel) -> None:

@@ -16,6 +16,7 @@ import transformers
 from safetensors import safe_open
 
 from neuralviz.errors import ModelError
+from neuralviz.lazy import Lazy
 from neuralviz.models import LanguageModel, export, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.bundled import network as bundled_network
@@ -148,7 +149,7 @@ def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
 ) -> None:
     configure(folder, architectures=["BertForPreTraining"])
     name = str(folder)
-    monkeypatch.setattr(shared, "_models", {})
+    monkeypatch.setattr(shared, "_models", Lazy(freeze=False))
     for_vectors = shared.shared_text_model(name)
     assert shared.held_model("text", name) is for_vectors
     assert not isinstance(for_vectors, LanguageModel)

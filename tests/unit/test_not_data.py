@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -18,36 +19,30 @@ from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
-from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import read_files, read_folder, read_texts
 from neuralviz.reading.vectors import read_vectors
 
 POINTER = b"""version https://git-lfs.github.com/spec/v1
 oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
 size 12345
 """
-ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "xlsx", "txt", "md")
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in</body></html>"
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet", "xlsx", "txt"])
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (POINTER, "a pointer of Git LFS.*git lfs pull"),
-        (POINTER.replace(b"\n", b"\r\n"), "a pointer of Git LFS"),
         (b"../../.git/annex/objects/Xx/4k/MD5E-s1--ab.csv/MD5E-s1--ab.csv\n", "git annex get"),
-        (b"/annex/objects/SHA256E-s12--0a1b.csv\n", "git annex get"),
         (b"outs:\n- md5: a304afb96060aad90176268345e10355\n  path: t.csv\n", "dvc pull"),
         (PAGE, "is a web page"),
         (b"\n <html>\n<body>404</body></html>", "is a web page"),
         (b"<!-- saved -->\n<HTML lang=en><body>", "is a web page"),
         (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "is XML"),
         (b"404: Not Found", "a server's message, not data: “404: Not Found”"),
-        (b"Entry not found\n", "a server's message"),
-        (b"Invalid username or password.", "a server's message"),
         (b"502 Bad Gateway", "a server's message"),
         (b'{"error":"Repository not found"}', "a server's message"),
         (b'{"message": "Not Found", "documentation_url": "https://x.org"}', "a server's message"),
@@ -59,7 +54,6 @@ PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in
         (b"version https://xethub.com/spec/v1\nhash 0a\n", "a pointer of Git-Xet"),
         (b"# xet version 0\nfilesize = 12\nhash = '0a'\n", "a pointer of Git-Xet"),
         (b"<Error><Code>AccessDenied</Code></Error>", "is XML"),
-        (b"<html>404 Not Found</html>\n", "is a web page"),
     ],
 )
 def test_what_stands_for_another_file_is_named(ending: str, content: bytes, says: str) -> None:
@@ -71,13 +65,9 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
     with pytest.raises(TextError, match="a pointer of Git LFS"):
         read_vectors(Source("t.npy", POINTER))
     (tmp_path / "t.csv").write_bytes(POINTER)
-    with pytest.raises(TextError, match="a pointer of Git LFS"):
-        find_parts([str(tmp_path)])
     (tmp_path / "u.csv").write_bytes(b"text\nOne\n")
-    assert any("Git LFS" in note for note in find_parts([str(tmp_path)]).notes)
-    read = read_folder(tmp_path)
-    assert read.texts == ("One",)
-    assert any("Git LFS" in note for note in read.notes)
+    for notes in (find_parts([str(tmp_path)]).notes, read_folder(tmp_path).notes):
+        assert any("Git LFS" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +92,8 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
         b'{"detail": ["Great room", "Cold soup"]}\n',
     ],
 )
-@pytest.mark.parametrize("ending", ["txt", "jsonl", "csv"])
-def test_texts_on_such_things_are_texts(ending: str, content: bytes) -> None:
-    if (ending == "jsonl") == content.startswith(b"{"):
+def test_texts_on_such_things_are_texts(content: bytes) -> None:
+    for ending in ("jsonl",) if content.startswith(b"{") else ("txt", "csv"):
         assert read_texts(Source(f"t.{ending}", content)).texts
 
 
@@ -167,7 +156,7 @@ REFUSED = [
     ("t.xlsx", b"a,b\n1,2\n", "damaged, or not an Excel workbook"),
     *(
         (f"t.{ending}", content, f"looks like .*{says}")
-        for ending in ("txt", "csv", "tsv", "jsonl", "json", "md")
+        for ending in ("txt", "csv", "json")
         for content, says in (
             (b"{\\rtf1\\ansi One}", "RTF"),
             (pickle.dumps(["The river rose.", "Bread needs salt."]), "Python pickle"),
@@ -261,6 +250,15 @@ def test_feather_files_are_read_as_arrow_reads_them(compression: str) -> None:
     assert len(read_table(Source("t.arrow", file.getvalue()), max_rows=2)) == 2
 
 
+def write_arrow(
+    columns: dict[str, pa.Array], compression: str | None = None, new: Any = pa.ipc.new_stream
+) -> bytes:
+    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
+    with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
 def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) -> None:
     many = pa.array([0] * 300)
@@ -270,15 +268,11 @@ def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) 
         "copies": pa.array(["x" * 1_000_000]).take(many),
     }
     for titles, is_read in ((["blob", "text"], True), (["text", "copies"], False)):
-        batch = pa.RecordBatch.from_pydict({title: columns[title] for title in titles})
-        file = io.BytesIO()
-        with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-            writer.write_batch(batch)
-        del batch
+        content = write_arrow({title: columns[title] for title in titles}, "zstd", new)
         before = pa.total_allocated_bytes()
         table, error = None, ""
         try:
-            table = read_table(Source("t.arrow", file.getvalue()))
+            table = read_table(Source("t.arrow", content))
         except TextError as raised:
             error = str(raised)
         assert pa.total_allocated_bytes() - before < 1 << 20
@@ -287,25 +281,11 @@ def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) 
 
 
 def test_damaged_arrow_files_are_refused() -> None:
-    file = io.BytesIO()
-    feather.write_feather(pa.table({"text": ["One"] * 100}), file)
-    content = file.getvalue()
-    for broken in (
-        content[:50],
-        content[: len(content) // 2],
-        b"ARROW1" + b"\0" * 200,
-        b"no Arrow at all",
-    ):
+    content = write_arrow({"text": pa.array(["One"] * 100)}, new=pa.ipc.new_file)
+    cut = (content[:50], content[: len(content) // 2])
+    for broken in (*cut, b"ARROW1" + b"\0" * 200, b"no Arrow at all"):
         with pytest.raises(TextError, match=r"damaged, or not an Arrow file"):
             read_table(Source("t.arrow", broken))
-
-
-def as_stream(columns: dict[str, pa.Array], compression: str | None = None) -> bytes:
-    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(file, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("as_dictionary", [False, True])
@@ -317,7 +297,7 @@ def test_views_of_one_long_text_are_refused(as_dictionary: bool) -> None:
     views = pa.Array.from_buffers(pa.string_view(), n_rows, buffers)
     if as_dictionary:
         views = pa.DictionaryArray.from_arrays(pa.array([0] * 4000, pa.int32()), views)
-    content = as_stream({"text": views})
+    content = write_arrow({"text": views})
     assert len(content) < 1 << 21
     with pytest.raises(TextError, match="more than 2,147,483,648 characters"):
         read_table(Source("t.arrow", content))
@@ -333,7 +313,7 @@ def test_columns_of_kinds_that_are_not_read_are_named() -> None:
         "views": pa.array([["a"], ["b"]], pa.list_view(pa.string())),
         "length": pa.array([86_400_000_000_001, 60_000_000_000], pa.duration("ns")),
     }
-    table = read_table(Source("t.arrow", as_stream(columns)))
+    table = read_table(Source("t.arrow", write_arrow(columns)))
     assert table.columns == ("text", "length")
     assert table.column("length") == ["24:00:00.000000001", "00:01:00"]
     assert table.notes == (
@@ -363,11 +343,9 @@ def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
     assert (list(read.texts), read.column) == (expected["text"][:], "text")
     assert read.labels["label"] == ("0", "1", "0", "1")
     assert set(read.columns) == {"text", "label"}
-    table = read_table(Source.from_path(saved / "plain"))
-    assert (
-        table.column("text"),
-        len(read_table(Source.from_path(saved / "plain"), max_rows=3)),
-    ) == (TEXTS, 3)
+    source = Source.from_path(saved / "plain")
+    assert read_table(source).column("text") == TEXTS
+    assert len(read_table(source, max_rows=3)) == 3
     splits = read_folder(saved / "splits")
     assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
     assert splits.labels["folder"] == ("test", "test", *["train"] * 4)
@@ -461,10 +439,11 @@ def test_the_text_of_nested_values_is_read(form: str, value: object, text: str) 
     assert "Took the text out of 2 nested values in the column “text”" in read.notes[0]
 
 
-@pytest.mark.parametrize("vector", [", ".join(["2e-05"] * 50), "  -2.5\n".join(["1.e-05"] * 50)])
-def test_vectors_and_objects_are_not_taken_for_the_texts(vector: str) -> None:
+def test_vectors_and_objects_are_not_taken_for_the_texts() -> None:
     meta = json.dumps({"source": "a long description of where it came from", "n": 3})
-    cell = f"[{vector}]"
-    rows = [("said", "vector", "meta"), ("Hello.", cell, meta), ("Bye.", cell, meta)]
-    content = "\n".join(json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:])
-    assert read_texts(Source("t.jsonl", content.encode())).column == "said"
+    for vector in (", ".join(["2e-05"] * 50), "  -2.5\n".join(["1.e-05"] * 50)):
+        rows = [
+            {"said": said, "vector": f"[{vector}]", "meta": meta} for said in ("Hello.", "Bye.")
+        ]
+        content = "\n".join(map(json.dumps, rows))
+        assert read_texts(Source("t.jsonl", content.encode())).column == "said"

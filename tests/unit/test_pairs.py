@@ -21,9 +21,8 @@ def test_columns_go_by_their_names(header: str):
 
 
 def test_columns_may_stand_anywhere_and_kinds_and_topics_come_along():
-    content = "score\tkind\tsentence2\tid\tTopic\tsentence1\n" + "".join(
-        f"{i}\tk{i}\tb{i}\t{i}\tt{i}\ta{i}\n" for i in range(4)
-    )
+    rows = [f"{i}\tk{i}\tb{i}\t{i}\tt{i}\ta{i}" for i in range(4)]
+    content = "\n".join(["score\tkind\tsentence2\tid\tTopic\tsentence1", *rows])
     pairs = read_pairs(Source("p.tsv", content.encode())).first(2)
     assert (pairs.sentences1, pairs.sentences2) == (("a0", "a1"), ("b0", "b1"))
     assert dict(pairs.labels) == {"kind": ("k0", "k1"), "topic": ("t0", "t1")}
@@ -49,9 +48,8 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
 
 def test_a_text_that_is_cut_at_a_blank_is_too_long() -> None:
     long = "x" * MAX_CHARACTERS + " more words"
-    pairs = read_pairs(
-        Source("p.csv", f"sentence1,sentence2,score\n{long},B,1\nA,B,2\nC,D,3\nE,F,4\n".encode())
-    )
+    content = f"sentence1,sentence2,score\n{long},B,1\nA,B,2\nC,D,3\nE,F,4\n"
+    pairs = read_pairs(Source("p.csv", content.encode()))
     assert pairs.scores.tolist() == [2, 3, 4]
     assert "has more than 1,000,000 characters (line 2)" in pairs.notes[0]
 
@@ -92,15 +90,14 @@ def test_what_is_no_table_of_pairs_is_refused_with_a_sentence(content: bytes, sa
         read_pairs(Source("p.csv", content))
 
 
-def test_pairs_may_be_in_any_table(tmp_path):
+def test_pairs_may_be_in_any_table():
     rows = [{"sentence1": f"a{i}", "sentence2": f"b{i}", "score": i / 2} for i in range(4)]
     rows[1]["score"] = None
-    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for name, content, unit in (
-        ("p.json", json.dumps(rows).encode(), "row"),
-        ("p.jsonl", tmp_path / "p.jsonl", "line"),
-    ):
-        pairs = read_pairs(Source(name, content))
-        assert pairs.scores.tolist() == [0, 1, 1.5]
-        assert pairs.sentences1 == ("a0", "a2", "a3")
+    lines = "\n".join(map(json.dumps, rows))
+    for name, content, unit in (("p.json", json.dumps(rows), "row"), ("p.jsonl", lines, "line")):
+        pairs = read_pairs(Source(name, content.encode()))
+        assert (pairs.scores.tolist(), pairs.sentences1) == ([0, 1, 1.5], ("a0", "a2", "a3"))
         assert pairs.notes == (f"Skipped 1 row: “score” is not a number ({unit} 2).",)
+    some = read_pairs(Source("p.json", json.dumps(rows).encode()), needs_scores=False)
+    assert some.scores[1] != some.scores[1]
+    assert (len(some), some.notes) == (4, ())

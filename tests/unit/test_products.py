@@ -116,17 +116,3 @@ def pretend(
 def test_processors(monkeypatch: pytest.MonkeyPatch, processor: dict, native: bool) -> None:
     pretend(monkeypatch, **processor)
     assert has_native_bf16("cpu") is native
-
-
-@pytest.mark.parametrize(("there", "native"), [(True, True), (True, False), (False, True)])
-def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bool) -> None:
-    asked: dict[str, bool] = {}
-
-    def is_supported(**how: bool) -> bool:
-        asked.update(how)
-        return native
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_supported)
-    assert has_native_bf16("cuda:0") is (there and native)
-    assert asked == ({"including_emulation": False} if there else {})

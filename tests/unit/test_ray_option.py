@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -10,12 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from neuralviz import cli
 from neuralviz.cli import options
 from neuralviz.cli.options import give_ray_a_value
 from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
+TOPICS = ROOT / "sample_data" / "topics.csv"
 
 
 @pytest.mark.parametrize(
@@ -25,13 +27,11 @@ ROOT = Path(__file__).parents[2]
         (["--ray", "a.csv"], ["--ray=local", "a.csv"]),
         (["--ray", "s3://bucket/a"], ["--ray=local", "s3://bucket/a"]),
         (["--ray", "auto", "a.csv"], ["--ray=auto", "a.csv"]),
-        (["--ray", "10.0.0.1:6379", "a"], ["--ray=10.0.0.1:6379", "a"]),
         (["--ray", "[::1]:6379"], ["--ray=[::1]:6379"]),
         (["--ray=head:6379", "a"], ["--ray=head:6379", "a"]),
         (["--ray", "--method", "mean", "a"], ["--ray=local", "--method", "mean", "a"]),
         (["--ray", "10.0.0.1", "a"], ["--ray=10.0.0.1", "a"]),
         (["--ray", "head:port", "a"], ["--ray=head:port", "a"]),
-        (["--ray", "localhost", "a"], ["--ray=localhost", "a"]),
         (["--ray", "ray://head", "a"], ["--ray=ray://head", "a"]),
         (["--ray", "1.5.csv"], ["--ray=local", "1.5.csv"]),
         (["--", "--ray"], ["--", "--ray"]),
@@ -52,24 +52,20 @@ def test_a_file_that_is_there_is_no_malformed_address(
     )
 
 
-def run(*arguments: str, **env: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "neuralviz", "corpus", *arguments]
-    env = {**os.environ, **env}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, env=env)
-    return done.returncode, done.stderr
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, ["corpus", *arguments])
+    return result.exit_code, result.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_named", [True, False])
-def test_an_address_where_something_else_answers(is_named: bool):
+def test_an_address_where_something_else_answers(monkeypatch):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        env = {} if is_named else {"RAY_ADDRESS": address}
-        option = address if is_named else "auto"
-        code, message = run("add", "sample_data/topics.csv", "--ray", option, **env)
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        code, message = run("add", str(TOPICS), "--ray", "auto")
     assert (code, f"No Ray cluster answers at {address}." in message) == (2, True)
 
 
@@ -108,10 +104,10 @@ def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch):
 
 
 def test_several_files_need_it():
-    code, said = run("add", "sample_data/topics.csv", "sample_data/topics.csv")
+    code, said = run("add", str(TOPICS), str(TOPICS))
     assert code == 2
     assert "need --ray" in said
-    code, said = run("add", "--paragraphs", "sample_data/topics.csv", "--ray")
+    code, said = run("add", "--paragraphs", str(TOPICS), "--ray")
     assert code == 2
     assert "--paragraphs does not work with --ray" in said
 

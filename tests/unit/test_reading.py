@@ -14,10 +14,9 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
-from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
+from neuralviz.reading.texts import join_pasted, read_files, read_folder, read_texts, split_pasted
 
 
 @pytest.mark.parametrize(
@@ -178,13 +177,6 @@ def test_a_few_control_characters_make_no_binary(line: str, name: str) -> None:
     assert texts[-2].endswith("and so on")
 
 
-@pytest.mark.parametrize("n_bytes", [200, 100_000])
-def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
-    drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
-    with pytest.raises(TextError, match="is not a text file"):
-        read_texts(Source("a.txt", drawn))
-
-
 SRT = """1\r
 00:00:01,000 --> 00:00:04,000\r
 Hello there,\r
@@ -206,24 +198,21 @@ second
 01:00:05.000 --> 01:00:07.000
 1984
 """
-TITLED = VTT.replace("NOTE", "STYLE\n::cue {\n  color: red\n}\n\nNOTE")
+SUBTITLES = ("Hello there, my friend.", "1984")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "texts", "says"),
     [
-        ("a.srt", SRT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.vtt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.txt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.vtt", TITLED, ("Hello there, my friend.", "1984"), "holds subtitles"),
-        ("a.srt", SRT.replace(".\r\n\r", ".\r"), ("Hello there, my friend.", "1984"),
-         "holds subtitles"),
-        ("a.vtt", VTT.replace("\n\nsecond", ""), ("Hello there, my friend.", "1984"),
-         "holds subtitles"),
+        ("a.srt", SRT, SUBTITLES, "holds subtitles"),
+        ("a.srt", SRT.replace(".\r\n\r", ".\r"), SUBTITLES, "holds subtitles"),
+        ("a.vtt", VTT, SUBTITLES, "holds subtitles"),
+        ("a.txt", VTT.replace("NOTE", "STYLE\n::cue {\n}\n\nNOTE"), SUBTITLES, "holds subtitles"),
+        ("a.vtt", VTT.replace("\n\nsecond", ""), SUBTITLES, "holds subtitles"),
         ("a.txt", "One, two\nThree --> four\n", ("One, two", "Three --> four"), ""),
         ("a.txt", "{One}\n[Two]\n\tThree\tand\n", ("{One}", "[Two]", "Three\tand"), ""),
     ],
-)  # fmt: skip
+)
 def test_plain_text_of_another_kind_is_named(
     name: str, content: str, texts: tuple[str, ...], says: str
 ) -> None:
@@ -316,17 +305,10 @@ def write(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 
 def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path,
-        {
-            "b/two.txt": "Two\n\nin two paragraphs.\n",
-            "a/one.md": "One",
-            "a/deep/er.txt": "Deeper",
-            "zero": "Without an ending",
-        },
-    )
+    files = {"b/two.txt": "Two\n\nin two paragraphs.\n", "a/one.md": "One", "zero": "No ending"}
+    folder = write(tmp_path, {**files, "a/deep/er.txt": "Deeper"})
     read = read_folder(folder)
-    assert read.texts == ("Deeper", "One", "Two\n\nin two paragraphs.", "Without an ending")
+    assert read.texts == ("Deeper", "One", "Two\n\nin two paragraphs.", "No ending")
     assert read.labels == {
         "file": ("a/deep/er.txt", "a/one.md", "b/two.txt", "zero"),
         "folder": ("a/deep", "a", "b", ""),
@@ -337,14 +319,9 @@ def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
 
 
 def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path,
-        {
-            "1.csv": "id,text,file\n1,One,theirs\n2,Two,theirs\n",
-            "2.jsonl": '{"sentence": "Three", "tone": "calm", "id": 1}\n',
-            "3.txt": "Four",
-        },
-    )
+    table = "id,text,file\n1,One,theirs\n2,Two,theirs\n"
+    rows = '{"sentence": "Three", "tone": "calm", "id": 1}\n'
+    folder = write(tmp_path, {"1.csv": table, "2.jsonl": rows, "3.txt": "Four"})
     read = read_folder(folder)
     assert read.texts == ("One", "Two", "Three", "Four")
     assert read.columns == ("id", "text", "file", "sentence", "tone")
@@ -369,17 +346,9 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     outside = write(tmp_path / "outside", {"secret.txt": "Secret"})
-    folder = write(
-        tmp_path / "inside",
-        {
-            "text.txt": "A text",
-            ".hidden.txt": "Hidden",
-            ".git/config": "Hidden",
-            "picture.png": b"\x89PNG",
-            "binary.csv": bytes(range(256)) * 9,
-            "empty.txt": b"",
-        },
-    )
+    hidden = {".hidden.txt": "Hidden", ".git/config": "Hidden", "picture.png": b"\x89PNG"}
+    broken = {"binary.csv": bytes(range(256)) * 9, "empty.txt": b""}
+    folder = write(tmp_path / "inside", {"text.txt": "A text", **hidden, **broken})
     (folder / "link.txt").symlink_to(outside / "secret.txt")
     (folder / "links").symlink_to(outside)
     (folder / "circle.txt").symlink_to(folder / "circle.txt")

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
+from neuralviz.lazy import Lazy
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import LOADERS
 
@@ -25,7 +26,8 @@ def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(f"neuralviz.models.{name}", lambda _: tiny)
     for kind in ("masked", "text"):
         monkeypatch.setitem(LOADERS, kind, lambda _: tiny)
-    monkeypatch.setattr("neuralviz.models.shared._models", {})  # those that other tests loaded
+    # those that other tests loaded
+    monkeypatch.setattr("neuralviz.models.shared._models", Lazy(freeze=False))
     # it could be micro-tuned, which the sentence encoder that it stands in for cannot
     monkeypatch.setattr("neuralviz.evaluation.ladder.MOST_TUNED_ON", 0)
 

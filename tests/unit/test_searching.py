@@ -73,14 +73,16 @@ def store(tmp_path: Path) -> CorpusStore:
     return CorpusStore(tmp_path / "corpora")
 
 
-@pytest.mark.sweep(1)
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
-def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore, dim: int):
-    vectors = in_groups(1500, dim=dim)
-    corpus, embedder = add(store, "a", names("text", 1500), vectors)
+def test_the_index_finds_what_is_near_and_says_how_much_of_it(
+    store: CorpusStore, dim: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(indexing, "QUERIES", 50)
+    vectors = in_groups(1000, dim=dim)
+    corpus, embedder = add(store, "a", names("text", 1000), vectors)
     index = indexed(store.database, embedder)
     assert index is not None and index == read_index(store.database, embedder)
-    assert index.n_rows == 1500 and index.recall >= indexing.GOOD_RECALL
+    assert index.n_rows == 1000 and index.recall >= indexing.GOOD_RECALL
     queries = in_groups(100, seed=1, dim=dim)
     found = nearest_in_corpus(store, corpus, embedder, queries, 10)
     exact = nearest(vectors, queries, 10)
@@ -90,36 +92,15 @@ def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore
     assert (np.diff(found.distances, axis=1) >= 0).all()
 
 
-def test_a_poor_index_says_so(store: CorpusStore, monkeypatch: pytest.MonkeyPatch):
-    vectors = in_groups(1200)
-    _, embedder = add(store, "a", names("a", 1200), vectors)
-    monkeypatch.setattr(indexing, "EFFORTS", ((1, 1),))
-    index = indexed(store.database, embedder)
-    assert index is not None and index.probes == 1
-    table = store.database.open(vectors_table(embedder))
-    rows = {key: row for row, key in enumerate(text_keys(names("a", 1200)).tolist())}
-    exact = nearest(vectors, vectors[:300], 11).indices[:, 1:]
-    shares = []
-    for own, real in enumerate(exact.tolist()):
-        keys, _ = indexing.nearest_keys(table, index, vectors[own], 11)
-        found = [rows[key] for key in keys.tolist() if rows[key] != own][:10]
-        shares.append(len(set(found) & set(real)) / 10)
-    assert index.recall == pytest.approx(np.mean(shares), abs=0.05)
-
-
 def test_without_an_index_or_with_another_distance_search_is_exact(store: CorpusStore):
     vectors = in_groups(1200)
     corpus, embedder = add(store, "a", names("a", 1200), vectors)
     queries = in_groups(5, seed=1)
-    for _ in range(2):
-        for metric in ("cosine", "euclidean", "manhattan"):
-            if metric == "cosine" and read_index(store.database, embedder) is not None:
-                continue
-            found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
-            exact = nearest(vectors, queries, 7, metric)
-            np.testing.assert_array_equal(found.indices, exact.indices)
-            np.testing.assert_array_equal(found.distances, exact.distances)
-            assert found.metric == metric
+    for metric in ("cosine", "euclidean", "manhattan"):
+        found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
+        exact = nearest(vectors, queries, 7, metric)
+        np.testing.assert_array_equal(found.indices, exact.indices)
+        np.testing.assert_array_equal(found.distances, exact.distances)
         indexed(store.database, embedder)
 
 
@@ -199,21 +180,6 @@ def test_more_than_there_are_and_what_is_no_query(full: tuple):
         nearest_in_corpus(store, small, embedder, queries, 3, should_stop=lambda: True)
 
 
-@pytest.mark.parametrize("n", [1, 20, 3000])
-def test_rows_are_found_by_keys_as_by_a_scan(full: tuple, n: int):
-    store, _, large, small = full
-    texts = [f"text {row}" for row in np.random.default_rng(n).permutation(N)[:n]]
-    keys = text_keys([*texts, "small 7", "nowhere"])
-    for corpus in (large, small):
-        stored = store.keys(corpus)
-        expected = [
-            (at, row) for at, key in enumerate(keys) for row in np.flatnonzero(stored == key)
-        ]
-        places, rows = rows_of_keys(store, corpus, keys)
-        assert list(zip(places.tolist(), rows.tolist(), strict=True)) == expected
-    assert [len(found) for found in rows_of_keys(store, large, keys[:0])] == [0, 0]
-
-
 def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusStore):
     texts = names("text", 600)
     corpus = store.add("some", ReadTexts(tuple(texts)))
@@ -225,6 +191,7 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
         np.testing.assert_array_equal(store.keys(corpus, rows), keys[::50][places])
 
     check(corpus)
+    assert [len(found) for found in rows_of_keys(store, corpus, keys[:0])] == [0, 0]
     corpus = store.leave_out(corpus, store.keys(corpus, [3, 100, 101, 402, *range(500, 599)]))
     check(corpus)
     assert len(rows_of_keys(store, corpus, keys)[1]) == 497
@@ -293,17 +260,3 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
     assert recall(found, nearest(vectors, queries, 5)) >= 0.95
-
-
-def test_a_deleted_corpus_is_a_sentence(store: CorpusStore):
-    corpus, embedder = add(store, "gone", names("g", 600), in_groups(600))
-    add(store, "stays", names("s", 600), in_groups(600, 1))
-    indexed(store.database, embedder)
-    store.delete(corpus)
-    for ask in (
-        lambda: nearest_in_corpus(store, corpus, embedder, in_groups(1), 3),
-        lambda: rows_of_keys(store, corpus, text_keys(["1"])),
-        lambda: index_texts(store, corpus, smallest=FEW),
-    ):
-        with pytest.raises(StoreError, match="“gone” was deleted in the meantime"):
-            ask()

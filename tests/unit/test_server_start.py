@@ -9,7 +9,7 @@ import pytest
 
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.workers import Workers
-from neuralviz.ui import server
+from neuralviz.ui import pace, server
 from neuralviz.ui.pace import DrawingTracker
 from tests.support.tasks import SaysWhere, submit
 
@@ -23,31 +23,25 @@ class SaysWhenStarted(Workers):
         self.started = time.monotonic()
 
 
-def seconds_until_start() -> float:
-    workers, began = SaysWhenStarted(), time.monotonic()
-    server._start_workers(workers)
-    return workers.started - began
-
-
-def test_workers_start_when_a_browser_has_drawn_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    calm = DrawingTracker()
+def test_workers_start_when_no_page_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    calm, workers = DrawingTracker(), SaysWhenStarted()
     monkeypatch.setattr(server, "CALM", calm)
-    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", SECONDS)
-    monkeypatch.setattr(server, "BROWSER_SECONDS", 0.2)
-    with calm.drawing():
-        pass
-    assert 0.15 < seconds_until_start() < SECONDS / 2
-
-
-def test_workers_start_when_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CALM", DrawingTracker())
     monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.1)
-    monkeypatch.setattr(server, "BROWSER_SECONDS", SECONDS)
-    assert 0.05 < seconds_until_start() < SECONDS / 2
+    monkeypatch.setattr(pace, "CALM_SECONDS", 0.1)
+    began = time.monotonic()
+    server._start_workers(workers)  # nobody has come
+    assert 0.05 < workers.started - began < SECONDS / 2
+    with calm.drawing():
+        start = threading.Thread(target=server._start_workers, args=(workers,))
+        start.start()
+        time.sleep(0.5)
+        drawn = time.monotonic()
+    start.join()
+    assert drawn < workers.started < drawn + SECONDS / 2
 
 
 def test_a_run_that_comes_sooner_starts_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CALM", DrawingTracker())
+    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.5)
     workers = Workers(1)
     queue = RunQueue(workers=workers)
     start = threading.Thread(target=server._start_workers, args=(workers,))
@@ -57,6 +51,4 @@ def test_a_run_that_comes_sooner_starts_a_worker(monkeypatch: pytest.MonkeyPatch
     start.join()
     assert (run.status, [run.result]) == ("done", workers.processes())
     queue.close()
-    assert workers.n_started == 1
-    server._start_workers(workers)  # the server has ended
     assert workers.n_started == 1

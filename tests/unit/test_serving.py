@@ -39,8 +39,8 @@ from neuralviz.store.files import why_not_writable
 from neuralviz.training.kept import hold_training
 from neuralviz.ui import limits, server
 from neuralviz.ui.limits import effective_settings
-from tests.support.cluster import wait_for
 from tests.support.tasks import submit
+from tests.support.waiting import wait_until
 
 SECRET = "the text that somebody typed"
 
@@ -198,14 +198,14 @@ def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(capl
     queue, kept = RunQueue(), []
     queue.at_every_end(log_run)
     run = submit(queue, Hangs(), at_end=lambda run: kept.append(run.status))
-    wait_for(lambda: run.result)
+    wait_until(lambda: run.result)
     assert not queue.close(seconds=0.1)
     assert (run.status, run.result, kept) == ("stopped", "something", ["stopped"])
     said = [record.getMessage() for record in caplog.records]
     assert said[0] == "The server ends: 1 run stopped in the middle."
     assert said[1].startswith("A run is over: Hangs, stopped after ")
     GO_ON.set()
-    wait_for(lambda: not queue.n_unfinished())
+    wait_until(lambda: not queue.n_unfinished())
     assert kept == ["stopped"]  # the work's own end comes too late
     assert len(caplog.records) == 2
 

@@ -140,16 +140,6 @@ def test_pytorch_without_cuda_from_its_own_index(checkout: Checkout) -> None:
     assert "from PyTorch's own index" in printed
 
 
-def test_an_index_without_the_build(checkout: Checkout) -> None:
-    code, printed, asked = checkout.set_up("app", CPU_INDEX_HAS="9.9.9+cpu")
-    assert code == 0
-    assert [line for line in asked if line.startswith("install")] == [
-        "install --quiet -c constraints.txt -e ."
-    ]
-    assert "either in pip's configured sources or at" in printed
-    assert "gigabytes of CUDA" in printed
-
-
 def test_an_index_that_hangs(monkeypatch, checkout: Checkout) -> None:
     script = loaded_script()
     monkeypatch.setattr(script, "CPU_INDEX_SECONDS", 0.5)
@@ -190,14 +180,6 @@ def test_a_gpu_decides_unless_told_otherwise(
     assert ("index versions torch" in asked) == looks
 
 
-def test_pytorch_is_not_looked_for_on_a_mac(monkeypatch) -> None:
-    script = loaded_script()
-    monkeypatch.setattr(script.platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(script, "has_nvidia_gpu", lambda: False)
-    assert not script.wants_cpu_build(None)
-    assert not script.wants_cpu_build("cpu")
-
-
 def test_pytorch_that_is_installed_is_not_looked_for(checkout: Checkout) -> None:
     _, printed, asked = checkout.set_up("app", TORCH_IS_INSTALLED="1")
     assert asked == ["install --quiet -c constraints.txt -e ."]
@@ -213,18 +195,6 @@ def test_nothing_is_done_twice(checkout: Checkout) -> None:
     assert checkout.set_up("app") == (0, "", [])  # the tests need all that the app does
     constraints = checkout.folder / "constraints.txt"
     constraints.write_text(constraints.read_text() + "# another version\n")
-    assert checkout.set_up("app")[2]
-
-
-def test_the_app_needs_less_than_the_tests(checkout: Checkout) -> None:
-    assert checkout.set_up("app")[0] == 0
-    assert checkout.set_up("test")[2][-1].endswith("-e .[test,dev]")
-
-
-def test_a_checkout_that_was_moved(checkout: Checkout) -> None:
-    """Programs of a virtual environment begin with its path."""
-    assert checkout.set_up("app")[0] == 0
-    checkout.folder = checkout.folder.rename(checkout.folder.with_name("moved"))
     assert checkout.set_up("app")[2]
 
 

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation.training_lab import RowProgress, fill_table
+from neuralviz.evaluation.training_lab import fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
+    RowProgress,
     TrainingCell,
     TrainingRow,
     training_frame,

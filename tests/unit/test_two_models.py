@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from neuralviz.embedders.specs import (
     short_labels,
 )
 from neuralviz.errors import SettingsError
-from neuralviz.plots.theme import method_colour, method_colours
+from neuralviz.plots.theme import method_colours
 from tests.support.models import SENTENCES as TEXTS
 from tests.support.models import save_family
 
@@ -170,35 +169,6 @@ def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
     assert list(part_names(spec)) == ["mean (x/m)", "mean (y/m)", "cls"]
     (in_full,) = full_method_labels([spec])
     assert in_full.startswith("mean (model x/m, layer last, special_tokens yes) + mean (model y/m,")
-
-
-def test_every_namesake_has_a_colour_that_can_be_told_from_all_others() -> None:
-    labels = method_labels(embedder_specs(["mean", "neural", "mean@a", "mean@b", "neural@a"]))
-    colours = method_colours(labels)
-    assert list(colours) == list(labels)
-    assert colours[labels[0]] == method_colour("mean")
-    assert colours[labels[1]] == method_colour("neural")
-    others = {method_colour(name) for name in ("mean", "neural", "sbert-wk", "tf-idf", "a+b")}
-    others |= {method_colour(name) for name in ("sentence-transformer", "gradient", "file: x")}
-    new = [colours[label] for label in labels[2:]]
-    assert not others & set(new)
-    for one, other in combinations({*others, *new}, 2):
-        if {one, other} & set(new):
-            assert abs(rgb(one) - rgb(other)).sum() > 90
-    for ground in ("#FFFFFF", "#14171A"):
-        assert all(contrast(one, ground) >= 3 for one in new)
-
-
-def rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
-
-
-def contrast(one: str, other: str) -> float:
-    """As of the Web Content Accessibility Guidelines 2.1."""
-    values = (rgb(one) / 255, rgb(other) / 255)
-    linear = [np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4) for v in values]
-    low, high = sorted(float(v @ [0.2126, 0.7152, 0.0722]) for v in linear)
-    return (high + 0.05) / (low + 0.05)
 
 
 # --- what is measured, compared, kept ------------------------------------------------------------

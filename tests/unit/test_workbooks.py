@@ -23,22 +23,7 @@ from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 from tests.support.table_files import rows_of
 
-OFFICE = "http://schemas.openxmlformats.org"
-MAIN = f"{OFFICE}/spreadsheetml/2006/main"
-TYPES = f"""<Types xmlns="{OFFICE}/package/2006/content-types">
-<Default Extension="rels"
- ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
-<Default Extension="xml" ContentType="application/xml"/>%s</Types>"""
-OVERRIDE = (
-    '<Override PartName="/xl/%s.xml" ContentType="application/'
-    'vnd.openxmlformats-officedocument.spreadsheetml.%s+xml"/>'
-)
-RELATIONS = f'<Relationships xmlns="{OFFICE}/package/2006/relationships">%s</Relationships>'
-RELATED = f"{OFFICE}/officeDocument/2006/relationships"
-RELATION = f'<Relationship Id="%s" Type="{RELATED}/%s" Target="%s"/>'
-WORKBOOK = f"""<workbook xmlns="{MAIN}" xmlns:r="{RELATED}">
-<sheets>%s</sheets></workbook>"""
-
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 READ = """
 import resource, sys
 from pathlib import Path
@@ -69,26 +54,18 @@ def row(number: int, *cells: str) -> str:
     return f'<row r="{number}">{"".join(cells)}</row>'
 
 
-def workbook(*sheets: str, **more: str) -> bytes:
+def workbook(*sheets: str, **parts: str) -> bytes:
     """A workbook of the XML of its sheets, and other parts by their names in ``xl/``."""
-    file = io.BytesIO()
-    numbers = range(1, len(sheets) + 1)
-    names = "".join(f'<sheet name="s{i}" sheetId="{i}" r:id="r{i}"/>' for i in numbers)
-    targets = "".join(RELATION % (f"r{i}", "worksheet", f"worksheets/s{i}.xml") for i in numbers)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        kinds = [OVERRIDE % ("workbook", "sheet.main")]
-        kinds += [OVERRIDE % (f"worksheets/s{i}", "worksheet") for i in numbers]
-        kinds += [OVERRIDE % (name, name) for name in more if name in ("sharedStrings", "styles")]
-        archive.writestr("[Content_Types].xml", TYPES % "".join(kinds))
-        first = RELATION % ("r1", "officeDocument", "xl/workbook.xml")
-        archive.writestr("_rels/.rels", RELATIONS % first)
-        archive.writestr("xl/workbook.xml", WORKBOOK % names)
-        archive.writestr("xl/_rels/workbook.xml.rels", RELATIONS % targets)
-        for number, content in enumerate(sheets, 1):
-            archive.writestr(f"xl/worksheets/s{number}.xml", content)
-        for name, content in more.items():
-            archive.writestr(f"xl/{name}.xml", content)
-    return file.getvalue()
+    book, file, packed = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+    for _ in sheets[1:]:
+        book.create_sheet()
+    book.save(file)
+    contents = {f"xl/worksheets/sheet{n}.xml": xml for n, xml in enumerate(sheets, 1)}
+    contents |= {f"xl/{name}.xml": xml for name, xml in parts.items()}
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in dict.fromkeys([*old.namelist(), *contents]):
+            new.writestr(name, contents[name] if name in contents else old.read(name))
+    return packed.getvalue()
 
 
 def shared(*strings: str) -> str:
@@ -102,11 +79,7 @@ COPIES = [
     row(number, *[f'<c r="{letter}{number}" t="s"><v>0</v></c>' for letter in "ABCDEFGH"])
     for number in range(1, 9000)
 ]
-
-
 ONE = "('text',) [['One']] [2]"
-
-
 FAR = "has a cell in row 1,048,576 and column 16,384. Delete stray cells far from the table"
 DAMAGED = "damaged, or not an Excel workbook (.xlsx)"
 BEYOND = sheet(HEAD, BODY, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
@@ -116,17 +89,13 @@ LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001"
 def cases() -> list[tuple[bytes, str]]:
     """Workbooks and what comes of them; made when asked for, since some are large."""
     return [
-        (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “s1” of t.xlsx {FAR}, or save it as"),
-        (workbook(sheet(), sheet(HEAD, LAST)), f"The sheet “s2” of t.xlsx {FAR}, or save it"),
+        (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “Sheet” of t.xlsx {FAR}, or save it as"),
         (workbook(sheet(*COPIES), sharedStrings=shared("a" * 30_000)), "more than 1,073,741,824"),
         (workbook(sheet(HEAD, row(2, cell("1A", "One")))), DAMAGED),
-        (workbook(f" no XML {sheet(HEAD, BODY, LAST)}"), DAMAGED),
         # what is sound
         (workbook(BEYOND), ONE),  # no program shows the cells of such a row
         (workbook(sheet(HEAD, BODY, before='<dimension ref="A1:XFD1048576"/>')), ONE),
         (workbook(sheet(HEAD, BODY, row(1_048_576, '<c r="XFD1048576" s="0"/>'))), ONE),
-        (workbook(sheet(HEAD, BODY), sheet(HEAD, LAST)), ONE),
-        (workbook(sheet(HEAD, BODY), WORKBOOK=""), ONE),
         (workbook(LOW), "('text',) [['One']] [900001]"),
     ]
 
@@ -149,7 +118,7 @@ def claimed_size() -> bytes:
     """A workbook that says that a part is small."""
     content = workbook(sheet(HEAD, BODY + " " * 100_000))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        size = archive.getinfo("xl/worksheets/s1.xml").file_size
+        size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
     return content.replace(size.to_bytes(4, "little"), (100).to_bytes(4, "little"))
 
 
@@ -223,8 +192,8 @@ def test_the_first_sheet_with_cells_is_read() -> None:
 
 
 def test_a_cell_merged_over_rows_is_the_value_of_each() -> None:
-    rows = [["Rooms", None, None], ["label", "text", "n"], ["good", "Warm.", 1], [None, "Dry.", 2]]
-    rows += [[None, None, None], [None, "Clean.", None], ["bad", "Cold.", None], [None, "Wet.", 3]]
+    rows = [["Rooms"], ["label", "text", "n"], ["good", "Warm.", 1], [None, "Dry.", 2]]
+    rows += [[], [None, "Clean."], ["bad", "Cold."], [None, "Wet.", 3]]
     book = make_book(*rows)
     for reference in ("A1:C1", "A3:A6", "C6:C7"):
         book.active.merge_cells(reference)
@@ -252,8 +221,7 @@ def test_durations_and_dates_of_a_workbook() -> None:
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "mm:ss", "h:mm AM/PM")),
-        *((code, "30:00:00") for code in ("[HH]:MM:SS;@", "[$-F400]h:mm:ss\\ AM/PM")),
+        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "[$-F400]h:mm:ss\\ AM/PM")),
         *(
             (code, "1900-01-01 06:00:00")
             for code in ("yyyy-mm-dd;@", "d.m.yy h:mm", "[$-409]d/m/yy")

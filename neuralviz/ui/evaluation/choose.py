@@ -276,7 +276,7 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
     """Imported vectors, by label, of this browser's corpora that cover all the texts."""
     try:
         store = corpus_store()
-        imported = imported_specs(store.vectors, text_keys(data.texts))
+        imported = imported_specs(store.vectors, lambda: text_keys(data.texts))
         if not imported:
             return {}
         visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}

@@ -305,8 +305,9 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         if not is_answered:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
-        deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
-        run = BLANKS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
+        deltas = tuple(record.text_delta(source) for _, source in scaled)
+        task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
+        run = BLANKS.start(task, again=pressed)
         show_run_panel(
             BLANKS,
             run,

@@ -10,7 +10,6 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
@@ -31,7 +30,7 @@ from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
 from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
-from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
@@ -39,7 +38,7 @@ from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import name_texts, number
 
 KEY = "micro-tuning"
-RUNS = SessionRuns(KEY, at_once=4, kept=8)
+RUNS = SessionRuns(KEY, kept=8, stops_former=False)
 HEIGHT = 390  # px: both figures are seen on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
@@ -124,13 +123,10 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         return settings
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
-        try:
-            with one_history_entry():
-                if st.session_state[f"{KEY}-source"] in USER_SOURCES:
-                    put_texts_in_address(KEY, texts)
-                RUNS.start(task, again=True, view=result_view_id(KEY))
-        except NeuralvizError as error:
-            show_error(error)
+        with one_history_entry():
+            if st.session_state[f"{KEY}-source"] in USER_SOURCES:
+                put_texts_in_address(KEY, texts)
+            RUNS.start(task, again=True, view=result_view_id(KEY))
     if not _restore(task) and _is_tour_example(model_id):
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
@@ -324,7 +320,7 @@ def _show_record(
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
 
     def draw_losses() -> go.Figure:
-        pale = None if earlier is None else _select_curves(earlier, text)
+        pale = None if earlier is None else earlier.loss_curve(text)
         return plots.loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
 
     def draw_norms() -> go.Figure:
