@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.frozen_features.show import show
+from neuralviz.ui.frozen_features import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

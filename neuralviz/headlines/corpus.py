@@ -20,8 +20,7 @@ def describe_labels(
     hits: Mapping[str, Sequence[np.ndarray]],  # by column, method: [text] is the vote right?
     baselines: Mapping[str, float],  # by column: accuracy of always saying the most frequent label
     k: int,
-    texts: str = "",  # what is counted, such as “all 480 texts”
-    origin: str = "",  # else follows the number of texts, such as “ drawn at random”
+    origin: str = "",  # follows the number of texts, such as “ drawn at random”
 ) -> str:
     """By which method the nearest texts find the labels best, one sentence per column of labels."""
     names = [f"**{method}**" for method in methods]
@@ -29,7 +28,7 @@ def describe_labels(
     for label, by_method in hits.items():
         guess = f"{baselines[label]:.1%}"
         guessing = f"always guessing the most frequent {label} reaches {guess}"
-        sample = texts or many(len(by_method[0]), "text") + origin
+        sample = many(len(by_method[0]), "text") + origin
         clause = f"{voters(k)} for the right {label} of"
         headline = rank_hits(Measured(clause, sample, "of", True, guessing), names, by_method)
         sentences.append(headline.write_sentence())
@@ -38,9 +37,7 @@ def describe_labels(
     return " ".join(sentences)
 
 
-def describe_agreement(
-    methods: Sequence[str], share: float, k: int, texts: str = "these texts"
-) -> str:
+def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
     """How far two methods agree: the mean share, 0 … 1, of ``k`` nearest texts in common."""
     first, second = methods
     manner = "in much the same way" if share >= ALIKE else "differently"
@@ -72,9 +69,7 @@ def describe_landing(
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
         if n > next_n and n >= REAL * k:
-            share = f"{counted(n)} of its {_nearest(k)}"
-            if n == k:
-                share = "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
+            share = f"{counted(n)} of its {_nearest(k)}" if k > 1 else "its nearest text"
             near.append(f"{name} **{label}** by {method} ({share})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.marks import MarkGrid
-    from neuralviz.layers.words import WordGroup
 
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word
@@ -113,10 +112,9 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
     )
 
 
-def describe_corpus(groups: Sequence[WordGroup]) -> str:
-    """Which words change in jumps between layers; ``groups`` start with the steadiest words."""
-    words = [word for group in groups for word in group.words]
-    if not groups[-1].variance[-1] > groups[0].variance[0]:
+def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
+    """Which words change in jumps between layers; the steadiest words come first."""
+    if not variance[-1] > variance[0]:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
     n = min(NAMED, len(words) // 2)
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz import evaluation, training
+from neuralviz.arrays import RecordFormat
 from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.training_tables import TrainingCell, read_cell, training_table
+from neuralviz.evaluation.training_tables import RowProgress, TrainingCell, training_table
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projecting import lay_out_snapshots
 from neuralviz.models import BUNDLED
@@ -38,12 +39,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.training_lab import RowProgress
     from neuralviz.models import TextModel
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import PairKind
 
-TABLE_FORMAT = 2  # version of stored tables
 LOOKS_FIRST = "Measuring the texts before training …"
 
 
@@ -230,8 +229,10 @@ class FilledTable:
 
 
 @dataclass(frozen=True)
-class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
+class FillTrainingTable(KeptTask[RowProgress | TrainingCell, FilledTable]):
     """Fill a table with a training for every row and seed; finished ones are reused."""
+
+    format = RecordFormat("a table", version=3, classes=(FilledTable, RowProgress, TrainingCell))
 
     table: str  # name
     model: ModelRef  # to start from
@@ -276,10 +277,4 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
         return Progress(row.cell + share, row.cells, doing=doing, is_last=is_last)
 
     def cache_key(self) -> str:
-        return json.dumps([TABLE_FORMAT, asdict(self)])
-
-    def pack(self, result: FilledTable) -> bytes:
-        return json.dumps([asdict(cell) for cell in result.cells]).encode()
-
-    def unpack(self, content: bytes) -> FilledTable:
-        return FilledTable(tuple(map(read_cell, json.loads(content))))
+        return json.dumps([self.format.version, asdict(self)])

@@ -34,7 +34,7 @@ PARTS = {
     "last": "Mean of the last layer",
 }
 
-WIDEST_WINDOW = 6  # layer window that is offered
+WIDEST_WINDOW, MOST_WINDOW = 6, 1000  # layer windows: offered, possible
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 
 
@@ -83,25 +83,20 @@ def check_sbert_wk(
     window: int = 2,
     omega: float = 0.5,
 ) -> SbertWkSettings:
-    """Check the settings; by default layers start at a third of the blocks.
-
-    Raises:
-        SettingsError: a value is invalid for the model.
-    """
+    """Check the settings, which raises SettingsError; layers start at a third of the blocks."""
     if variant not in VARIANTS:
         raise SettingsError(f"The variant must be {' or '.join(VARIANTS)}.")
     if layer_start is None:
         layer_start = round(model.n_blocks * LAYER_START_SHARE)
-    for name, value in (("first layer", layer_start), ("window", window)):
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise SettingsError(f"The {name} must be a whole number, not {value!r}.")
-    if not 0 <= layer_start <= model.n_blocks:
-        raise SettingsError(
-            f"The model “{model.id}” has layers 0 to {model.n_blocks}; the first layer cannot "
-            f"be {layer_start}."
-        )
-    if window < 1:
-        raise SettingsError("The layer window must be at least 1.")
-    if isinstance(omega, bool) or not isinstance(omega, Real) or not 0 <= omega <= 1:
-        raise SettingsError(f"Omega must be a number from 0 to 1, not {omega!r}.")
+    for name, value, kind, low, high in (
+        ("first layer", layer_start, Integral, 0, model.n_blocks),
+        ("layer window", window, Integral, 1, MOST_WINDOW),
+        ("omega", omega, Real, 0, 1),
+    ):
+        if not isinstance(value, kind) or isinstance(value, bool) or not low <= value <= high:
+            unit = "a whole number" if kind is Integral else "a number"
+            raise SettingsError(
+                f"For the model “{model.id}”, the {name} must be {unit} from {low} to {high}, not "
+                f"{value!r}."
+            )
     return SbertWkSettings(int(layer_start), variant, int(window), float(omega))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
@@ -22,16 +23,6 @@ GROUPS = ("low", "middle", "high")
 PAPERS_COUNT = 51  # the paper uses words that occur more than 50 times
 WANTED_WORDS = 60  # twenty per group
 TOKENS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class WordGroup:
-    """Words of similar variance, lowest first."""
-
-    name: str  # ``low``, ``middle`` or ``high``
-    words: tuple[str, ...]  # in lower case
-    variance: np.ndarray  # [word] mean over occurrences
-    occurrences: np.ndarray  # [word] in the corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +48,26 @@ class WordVariances:
         most_frequent = np.sort(self.occurrences)[::-1]
         return int(min(PAPERS_COUNT, most_frequent[min(WANTED_WORDS, len(self.words)) - 1]))
 
-    def groups(self, min_count: int) -> tuple[WordGroup, ...]:
-        """Three groups of words that occur so often (Table I); `SettingsError` if under three."""
+    def rank(self, min_count: int) -> pd.DataFrame:
+        """A row for every word that occurs so often, the steadiest first: ``word``, ``group``,
+        ``variance`` and ``occurrences``.
+
+        The three groups are of equal size (Table I); raises `SettingsError` for under three words.
+        """
         frequent = np.flatnonzero(self.occurrences >= min_count)
-        if len(frequent) < len(GROUPS):
+        n = len(frequent)
+        if n < len(GROUPS):
             raise SettingsError(
                 f"Three groups need at least 3 words that occur {min_count:,} times or more; this "
-                f"corpus has {len(frequent)}. Lower this minimum, or add texts."
+                f"corpus has {n}. Lower this minimum, or add texts."
             )
-        cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
-        return tuple(
-            WordGroup(
-                name,
-                tuple(self.words[i] for i in frequent[start:end]),
-                self.variance[frequent[start:end]],
-                self.occurrences[frequent[start:end]],
-            )
-            for name, start, end in zip(GROUPS, cuts, cuts[1:], strict=False)
+        return pd.DataFrame(
+            {
+                "word": [self.words[place] for place in frequent],
+                "group": np.array(GROUPS)[np.digitize(np.arange(n), [n // 3, 2 * n // 3])],
+                "variance": self.variance[frequent],
+                "occurrences": self.occurrences[frequent],
+            }
         )
 
 

@@ -36,7 +36,7 @@ _RELEVANT = {
     "tsne": ("reducer", "dimensions", "perplexity", "metric", "seed"),
     "pca": ("reducer", "dimensions", "metric"),
 }
-_LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {  # type, minimum, maximum
+LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {  # type, minimum, maximum
     "dimensions": (int, 2, 3),
     "n_neighbors": (int, 2, MOST_NEIGHBORS),
     "min_dist": (float, 0, 0.99),
@@ -68,7 +68,7 @@ class ProjectionSettings:
     def __post_init__(self) -> None:
         _check_choice("projection", self.reducer, REDUCERS)
         _check_choice("metric", self.metric, METRICS)
-        for name, (kind, low, high) in _LIMITS.items():
+        for name, (kind, low, high) in LIMITS.items():
             value = getattr(self, name)
             is_kind = isinstance(value, Integral if kind is int else Real)
             if not is_kind or isinstance(value, bool) or not low <= value <= high:

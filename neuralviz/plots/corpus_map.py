@@ -378,14 +378,16 @@ def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class PointColumns:
-    """Points in drawing order, and the density of all."""
+class LargePoints:
+    """Some points of a large map in drawing order, and the density of all."""
 
     x: np.ndarray  # [point] float32
     y: np.ndarray  # [point] float32
     rows: np.ndarray  # [point] int32 row numbers in the corpus
     values: np.ndarray | None  # [point] float32 for colours; None for categories
     density: np.ndarray  # [up, across] uint8, from the bottom
+    traces: go.Figure  # density and groups of points, without data
+    colour: PointColour | None  # of the points
 
     @cached_property
     def content(self) -> bytes:
@@ -406,15 +408,6 @@ class PointColumns:
     @cached_property
     def digest(self) -> str:
         return hashlib.blake2b(self.content, digest_size=16).hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class LargePoints:
-    """Points and density of a large map, without highlights."""
-
-    columns: PointColumns  # the points, and the density
-    traces: go.Figure  # density and groups of points, without data
-    colour: PointColour | None  # colour of the points
 
 
 def large_points(
@@ -447,9 +440,8 @@ def large_points(
     values = None
     if colour is not None and colour.values is not None:
         values = colour.values[order]
-    points = coordinates[order]
-    columns = PointColumns(points[:, 0], points[:, 1], rows[order], values, levels(counts))
-    return LargePoints(columns, figure, colour)
+    x, y = coordinates[order].T
+    return LargePoints(x, y, rows[order], values, levels(counts), figure, colour)
 
 
 def levels(counts: np.ndarray) -> np.ndarray:
@@ -471,7 +463,7 @@ def large_map_figure(
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,
 ) -> go.Figure:
-    """A map without its points, which are in ``drawn.columns``."""
+    """A map without its points, which ``drawn`` has."""
     x_min, x_max, y_min, y_max = bounds
     corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
     x, y = corners.T.tolist()

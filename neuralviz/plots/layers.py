@@ -28,6 +28,7 @@ from neuralviz.plots.parts import (
     line,
     name_axis,
     number_axis,
+    widen,
 )
 from neuralviz.plots.theme import (
     BLUE,
@@ -242,18 +243,11 @@ def _scale_places(
 
 def _variance_axis(limits: tuple[float, float], is_logarithmic: bool) -> dict[str, Any]:
     axis = {"title": "variance", "zeroline": False, "nticks": 4}
-    if not is_logarithmic:
-        room = 0.06 * (limits[1] - limits[0]) or 0.5 * limits[1] or 1.0
-        return axis | {"range": [limits[0] - room, limits[1] + room], "tickformat": ".2~g"}
-    low, high = np.log10(limits)
-    room = 0.06 * (high - low)
-    ticks = [
-        digit * 10.0**power
-        for power in range(int(np.floor(low)), int(np.ceil(high)) + 1)
-        for digit in ((1, 2, 5) if high - low < 2 else (1,))
-    ]
-    written = {"tickvals": ticks, "ticktext": [f"{tick:.4g}" for tick in ticks]}
-    return axis | {"type": "log", "range": [low - room, high + room], **written}
+    if is_logarithmic:
+        ends = widen(np.log10(limits).tolist(), 0.06)
+        return axis | {"type": "log", "range": ends, "tickformat": ".4~g"}
+    room = 0.06 * (limits[1] - limits[0]) or 0.5 * limits[1] or 1.0
+    return axis | {"range": [limits[0] - room, limits[1] + room], "tickformat": ".2~g"}
 
 
 # --- scored pairs of sentences ------------------------------------------------------------------

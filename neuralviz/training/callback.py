@@ -15,7 +15,7 @@ import torch
 from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
-from neuralviz.errors import NeuralvizError, TextError, never
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.learner import TOGETHER
@@ -33,9 +33,8 @@ from neuralviz.training.snapshots import MOST_TEXTS, Watch
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
-    from transformers import TrainerControl, TrainerState, TrainingArguments
+    from transformers import TrainerState
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.training.settings import PairKind
 
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
@@ -75,59 +74,46 @@ class SnapshotCallback(TrainerCallback):
         self._asked, self._every = every_steps, 1
         self._is_warned = False
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
         """Take the first snapshot; `NeuralvizError` if the folder holds another training."""
         if not state.is_world_process_zero:
             return
         encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         settings = self._recorded.lesson.settings
-        lesson = Lesson(settings, steps=state.max_steps, first=step)
+        lesson = Lesson(settings, steps=state.max_steps)
         if has_snapshots(self.folder):
-            lesson = self._go_on(lesson)
+            lesson = self._go_on(lesson, step)
         card = getattr(encoder, "model_card_data", None)
         name = str(getattr(card, "base_model", None) or "")
         self._recorded = replace(self._recorded, lesson=lesson, model=name)
         self._add_loss(step)  # earlier losses are unknown, or the folder lacks the last ones
         self._look(encoder, step)
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
         """Record the loss, averaged over the steps since the last log."""
         logs = context.get("logs")
         if state.is_world_process_zero and logs and "loss" in logs:
             self._add_loss(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
-    ) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
         if state.is_world_process_zero and state.global_step % self._every == 0:
             self._look(_plain(context["model"]), state.global_step)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **context: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
         if state.is_world_process_zero:
             self._change(is_over=True)
             self._look(_plain(context["model"]), state.global_step)
 
-    def _go_on(self, lesson: Lesson) -> Lesson:
+    def _go_on(self, lesson: Lesson, step: int) -> Lesson:
         """What the folder holds of this training, up to the checkpoint's step."""
-        recorded, step = read_folder(self.folder), lesson.first
+        recorded = read_folder(self.folder)
         if not step or recorded.watched != self._recorded.watched:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
-        snapshots = (taken for taken in recorded.lesson.snapshots if taken.step <= step)
-        return replace(
-            lesson,
-            first=recorded.lesson.first,
-            curves=recorded.lesson.curves[:step],
-            snapshots=tuple(snapshots),
-        )
+        snapshots = tuple(taken for taken in recorded.lesson.snapshots if taken.step <= step)
+        return replace(lesson, curves=recorded.lesson.curves[:step], snapshots=snapshots)
 
     def _change(self, **values: Any) -> None:
         self._recorded = replace(self._recorded, lesson=replace(self._recorded.lesson, **values))
@@ -170,9 +156,7 @@ class _Layers:
         self.encoder = encoder
 
     @torch.no_grad()
-    def of_layers(
-        self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
-    ) -> list[np.ndarray]:
+    def of_layers(self, texts: Sequence[str], *_: Any, **__: Any) -> list[np.ndarray]:
         """[text, dim] float32 vectors per layer, without dropout."""
         order = np.argsort([-len(text) for text in texts], kind="stable")
         was_training = self.encoder.training

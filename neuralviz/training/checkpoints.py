@@ -1,11 +1,9 @@
-"""The state of a training and its checkpoints, files of numbers and strings only."""
+"""The state of a training and its checkpoints, safetensors files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.store.files import folder_error
@@ -33,7 +31,8 @@ STEPS_BETWEEN = 10  # steps; also the window of the averaged loss
 MARGIN = 0.25  # nats, and share of the first loss; more than batches vary
 CHECKPOINT_SECONDS = 5.0  # minimum between two checkpoints
 CHECKPOINT_SHARE = 0.05  # maximum share of time spent on checkpoints
-_FORMAT = 3  # checkpoint version; others are not read
+UNFINISHED = ".unfinished"  # the checkpoint being written
+_FORMAT = 4  # checkpoint version; others are not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
@@ -106,69 +105,63 @@ class TrainingState:
         if self.folder is None or len(self.loss) == self._n_kept:
             return
         target = self.folder / f"{STEP}{len(self.loss)}"
-        unfinished_copy = self.folder / f".{target.name}.{os.getpid()}"
         older = list_checkpoints(self.folder).values()
+        moments = {
+            f"{place}.{name}": value  # ``3.exp_avg``, ``3.step``, …
+            for place, state in self.adam.state_dict()["state"].items()
+            for name, value in state.items()
+        }
+        parts = {"weights": self.learner.state_dict(), "adam": moments, "best": self._best}
+        arrays = {
+            f"{part}.{name}": tensor.detach().cpu().contiguous().numpy()
+            for part, tensors in parts.items()
+            for name, tensor in tensors.items()
+        }
+        header = {"training": self._training, "loss": self.loss, "best": self._best_loss}
         try:
-            for unfinished in self.folder.glob(f".{STEP}*"):  # left by a killed process
-                shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished_copy.mkdir(parents=True)
-            moments = {
-                f"{place}.{name}": value  # ``3.exp_avg``, ``3.step``, …
-                for place, state in self.adam.state_dict()["state"].items()
-                for name, value in state.items()
-            }
-            weights = self.learner.state_dict()
-            for name, tensors in (("weights", weights), ("adam", moments), ("best", self._best)):
-                own = {
-                    key: tensor.detach().cpu().contiguous().clone()
-                    for key, tensor in tensors.items()
-                }
-                save_file(own, unfinished_copy / f"{name}.safetensors")
-            header = {"training": self._training, "loss": self.loss, "best": self._best_loss}
-            (unfinished_copy / "about.json").write_text(json.dumps(header), "utf-8")
-            if not target.exists():
-                unfinished_copy.rename(target)
+            unfinished = self.folder / UNFINISHED
+            save_file(arrays, unfinished, {"about": json.dumps(header)})
+            unfinished.replace(target)
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or error
             sentence = f"Could not save the training to {self.folder}: {reason}."
             raise folder_error(sentence) from error
-        finally:
-            shutil.rmtree(unfinished_copy, ignore_errors=True)
         for path in older:
             if path != target:
-                shutil.rmtree(path, ignore_errors=True)
+                path.unlink(missing_ok=True)
         self._n_kept = len(self.loss)
 
     def restore(self) -> None:
         """Resume from the newest checkpoint, if any.
 
-        Raises:
-            NeuralvizError: the folder belongs to another training.
-            StoreError: the checkpoint cannot be read.
+        Raises `NeuralvizError` if the folder belongs to another training, `StoreError` if the
+        checkpoint cannot be read.
         """
         self._keep_at = time.monotonic() + CHECKPOINT_SECONDS
         paths = {} if self.folder is None else list_checkpoints(self.folder)
         if not paths:
             return
-        newest = paths[max(paths)]
         try:
-            header = json.loads((newest / "about.json").read_text("utf-8"))
-            if header["training"] != self._training:
-                raise NeuralvizError(
-                    f"{self.folder} holds a training of another model, other texts or other "
-                    "settings. Choose another folder, or delete this one."
-                )
-            weights, moments, best = (
-                load_file(newest / f"{name}.safetensors") for name in ("weights", "adam", "best")
-            )
+            with safe_open(paths[max(paths)], "pt") as file:
+                header = json.loads(file.metadata()["about"])
+                if header["training"] != self._training:
+                    raise NeuralvizError(
+                        f"{self.folder} holds a training of another model, other texts or other "
+                        "settings. Choose another folder, or delete this one."
+                    )
+                parts: dict[str, dict[str, Tensor]] = {"weights": {}, "adam": {}, "best": {}}
+                for key in file.keys():  # noqa: SIM118
+                    part, _, name = key.partition(".")
+                    parts[part][name] = file.get_tensor(key)
             loss = [float(value) for value in header["loss"]]
             self._best_loss = float(header["best"])
-            self.learner.load_state_dict(weights)
+            self.learner.load_state_dict(parts["weights"])
             state: dict[int, dict[str, Tensor]] = {}
-            for key, value in moments.items():
+            for key, value in parts["adam"].items():
                 place, _, name = key.partition(".")
                 state.setdefault(int(place), {})[name] = value
             self.adam.load_state_dict({**self.adam.state_dict(), "state": state})
+            best = parts["best"]
             self._best = {key: best[key].to(old.device) for key, old in self._best.items()}
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             sentence = f"Could not read the training in {self.folder}. Delete it to start again."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
 KEPT_DAYS = 30  # since a training's last step
-STEP = "step-"  # prefix of checkpoint folders, followed by the step
+STEP = "step-"  # prefix of checkpoints, followed by the step
 _LOCK = "training.lock"
 _TABLES = "tables"
 

@@ -274,20 +274,20 @@ def measure_untrained(
 
 
 class _LastLayer:
+    """The last layer of a model, read by `Watch.look`; zeros for a text without tokens."""
+
     def __init__(self, model: TextModel, store: VectorStore) -> None:
         self._model, self._store = model, store
 
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
     ) -> list[np.ndarray]:
-        """[text, dim]; zeros for a text without tokens."""
         encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
-        has_tokens = [bool(encoding.ids) for encoding in encoded]
-        readable = np.flatnonzero(has_tokens & np.array([bool(text.strip()) for text in texts]))
+        readable = [i for i, text in enumerate(texts) if encoded[i].ids and text.strip()]
         embedder = PooledEmbedder(self._model, "mean")
         vectors = np.zeros((len(texts), embedder.dim), np.float32)
-        read = [texts[i] for i in readable.tolist()]
+        read = [texts[i] for i in readable]
         for event in embed(read, embedder, self._store, should_stop=should_stop):
             if event.vectors is not None:
-                vectors[readable[event.at]] = event.vectors
+                vectors[np.array(readable)[event.at]] = event.vectors
         return [vectors]

@@ -47,23 +47,17 @@ def train(
 ) -> Generator[TrainingEvent]:
     """Train a copy of an encoder on pairs of the texts' chunks.
 
-    Args:
-        settings: the paper's by default: crops of two sentences, one epoch. ``options`` such as
-            ``pairs="dropout"`` override single values.
-        watch: takes snapshots: at the end, every ``watch_every`` steps unless that is None, and at
-            the start if ``watch_before``.
-        folder: for checkpoints, every few seconds and at the end. The same training resumes from
-            there with the same result, bit for bit on a CPU with the same number of threads.
-        should_stop: checked after every step, which then becomes the last, and during snapshots.
+    Settings are the paper's by default: crops of two sentences, one epoch; ``options`` such as
+    ``pairs="dropout"`` override single values. ``watch`` takes snapshots: at the end, every
+    ``watch_every`` steps unless that is None, and at the start if ``watch_before``. ``folder``
+    gets checkpoints, every few seconds and at the end: the same training resumes from there with
+    the same result, bit for bit on a CPU with the same number of threads. ``should_stop`` is
+    checked after every step, which then becomes the last, and during snapshots.
 
-    Yields:
-        An event at the start, one per step, and one at the end with the result.
-
-    Raises:
-        NeuralvizError: too few texts give pairs, the folder belongs to another training or is in
-            use, or a checkpoint cannot be written.
-        SettingsError, ModelError: the model cannot be trained with these settings.
-        Stopped: ``should_stop`` returned true during a snapshot; the folder holds all steps made.
+    Yields an event at the start, one per step, and one at the end with the result. Raises
+    `NeuralvizError` if too few texts give pairs, the folder belongs to another training or is in
+    use, or a checkpoint cannot be written; `SettingsError` or `ModelError` if the model cannot be
+    trained with these settings; `Stopped` in a snapshot (the folder holds all steps made).
     """
     settings = replace(settings or TrainingSettings(), **options)
     with hold_training(folder) if folder else nullcontext():

@@ -97,10 +97,8 @@ def make_change(event: TrainingEvent) -> LessonChange:
         return change | {"diverged": event.result.diverged, "is_over": True}
     before = np.full((event.step, len(CURVES)), np.nan)
     before[:, 0] = event.loss
-    names = ("skipped", "measured", "steps")
-    return change | {name: getattr(event, name) for name in names} | {
-        "first": event.step, "curves": before,
-    }  # fmt: skip
+    values = {name: getattr(event, name) for name in ("skipped", "measured", "steps")}
+    return change | values | {"curves": before}
 
 
 def _no_steps() -> np.ndarray:
@@ -114,7 +112,6 @@ class Lesson:
     settings: TrainingSettings
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
-    first: int = 0  # steps made before; only their loss is known
     steps: int = 0
     curves: np.ndarray = field(default_factory=_no_steps)  # [step, curve]; NaN where unknown
     snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
@@ -217,7 +214,7 @@ def _is_recording(recorded: RecordedTraining) -> bool:
         isinstance(lesson.settings, TrainingSettings)
         and isinstance(recorded.model, str)
         and isinstance(recorded.watched, str)
-        and all(type(count) is int and count >= 0 for count in (lesson.first, lesson.steps, *steps))
+        and all(type(count) is int and count >= 0 for count in (lesson.steps, *steps))
         and lesson.untrained is None
         and lesson.measured == ""
         and lesson.curves.shape == (lesson.step, len(CURVES))

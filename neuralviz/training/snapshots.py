@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,31 +38,15 @@ class Snapshot:
     vectors: np.ndarray | None = None
 
 
-class Layered(Protocol):
-    """Gives texts a vector at every layer, for example a `Learner`."""
-
-    def of_layers(
-        self, texts: Sequence[str], should_stop: ShouldStop = ..., *, is_whole: bool = ...
-    ) -> Iterable[np.ndarray]:
-        """[text, dim] float32 vectors of each layer, the embedding output first."""
-        ...
-
-
 class Watch:
-    """Takes snapshots of an encoder on a fixed sample of texts.
+    """Takes snapshots of an encoder on a fixed sample of texts, of labelled ones if any.
 
-    Duplicate labelled texts are watched once: they would vote for each other. ``characters`` bounds
-    the sample; if `FEWEST_TEXTS` texts exceed it, only their beginnings are read.
-
-    Args:
-        labels: one per text, ``""`` for unlabelled; fewer than two distinct ones count as none.
-        n_texts: sample size, drawn from the labelled texts if any.
-        characters: limit for the whole sample; None for no limit.
-        is_whole: read texts beyond the window in chunks; false cuts them off.
-        k: number of neighbours that vote.
-
-    Raises:
-        NeuralvizError: labels and texts differ in number, or no two texts share a label.
+    Labels are one per text, ``""`` for unlabelled; fewer than two distinct ones count as none.
+    Duplicate labelled texts are watched once: they would vote for each other. At most ``n_texts``
+    of together ``characters`` (None: no limit) are watched; if `FEWEST_TEXTS` texts exceed that,
+    their beginnings are read. Texts beyond the window are read in chunks, or cut off unless
+    ``is_whole``; ``k`` neighbours vote. `NeuralvizError` if labels and texts differ in number, or
+    no two texts share a label.
     """
 
     def __init__(
@@ -110,8 +94,11 @@ class Watch:
     def has_labels(self) -> bool:
         return self._labels is not None and len(set(self._labels)) > 1
 
-    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
-        """Take a snapshot; raises `Stopped` on request, `TextError` if the vectors are unusable."""
+    def look(self, learner: Any, step: int, should_stop: ShouldStop = never) -> Snapshot:
+        """Take a snapshot of what has `Learner.of_layers`.
+
+        Raises `Stopped` on request, `TextError` if the vectors are unusable.
+        """
         layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None

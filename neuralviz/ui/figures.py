@@ -21,7 +21,7 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.corpus_map import PointColumns
+from neuralviz.plots.corpus_map import LargePoints
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
@@ -104,7 +104,7 @@ def draw_live_figure(
     alt: str = "",  # for screen readers; the figure's title if empty
     name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
     footer: str = "",  # below the pictures: how they were made
-    columns: PointColumns | None = None,  # points that traces refer to; sent when they change
+    columns: LargePoints | None = None,  # points that traces refer to; sent when they change
     window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
 ) -> None:
     """Draw ``figure``, or update the one drawn under ``key``.
@@ -187,7 +187,7 @@ def show_figure(
     handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    columns: PointColumns | None = None,  # with these, ``page`` is required
+    columns: LargePoints | None = None,  # with these, ``page`` is required
     window: tuple[float, ...] | None = None,
 ) -> None:
     """Draw a live figure with its downloads below it; see `draw_live_figure`."""

@@ -47,12 +47,25 @@ def show_card(title: str) -> bool:
     return _show_tour_card(title) or _show_question_card(title)
 
 
+def _read_number(parameter: str, cards: Sequence[Card]) -> int | None:
+    typed = st.query_params.get(parameter, "")
+    return int(typed) if typed in map(str, range(1, len(cards) + 1)) else None
+
+
 # --- the tour ------------------------------------------------------------------------------------
+
+
+def _find_stop(title: str) -> int | None:
+    """The number of the stop at the page with this title; None outside the tour."""
+    # any stop's number will do: after the browser's *Back*, a page has that of the next stop
+    if _read_number(_STOP, STOPS) is None:
+        return None
+    return next((number for number, stop in enumerate(STOPS, 1) if stop.page == title), None)
 
 
 def _show_tour_card(title: str) -> bool:
     """Show the tour's card, with *Back* and *Next*, if the page is one of its stops."""
-    number = _number(title)
+    number = _find_stop(title)
     if number is None:
         return False
     stop = STOPS[number - 1]
@@ -78,7 +91,7 @@ def _show_tour_card(title: str) -> bool:
 
 
 def is_tour_at(title: str) -> bool:
-    number = _number(title)
+    number = _find_stop(title)
     return number is not None and st.query_params.get(_STOP) == str(number)
 
 
@@ -101,27 +114,15 @@ def _prepare(number: int) -> dict[str, str]:
     stop = STOPS[number - 1]
     st.session_state.update(stop.session)
     address = dict(stop.address)
-    if stop.page == "Corpus map" and (example := _example_corpus()):
-        address["corpus"] = example
+    if stop.page == "Corpus map":
+        # imported here: every page asks for its stop, and the database loads slowly
+        from neuralviz.maps.example import NAME
+        from neuralviz.store.corpora import CorpusStore
+
+        for corpus in CorpusStore().corpora():
+            if corpus.name == NAME:
+                address["corpus"] = corpus.id
     return address
-
-
-def _example_corpus() -> str:
-    """The id of the example corpus on this machine; empty before it exists."""
-    # imported here: every page asks for its stop, and the database loads slowly
-    from neuralviz.maps.example import NAME
-    from neuralviz.store.corpora import CorpusStore
-
-    return next((corpus.id for corpus in CorpusStore().corpora() if corpus.name == NAME), "")
-
-
-def _number(title: str) -> int | None:
-    """The number of the stop at the page with this title; None outside the tour."""
-    # any stop's number will do: after the browser's *Back*, a page has that of the next stop
-    numbers = {str(number): stop.page for number, stop in enumerate(STOPS, 1)}
-    if st.query_params.get(_STOP) not in numbers:
-        return None
-    return next((int(number) for number, page in numbers.items() if page == title), None)
 
 
 # --- the questions -------------------------------------------------------------------------------
@@ -129,31 +130,34 @@ def _number(title: str) -> int | None:
 
 def show_questions() -> None:
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
-        for number, question in enumerate(QUESTIONS, 1):
-            if st.button(
-                f"**{question.question}**",
-                type="tertiary",
-                on_click=_close_list,
-                help=question.text,
-            ):
-                _open_answer(number, question)
+        for number, card in enumerate(QUESTIONS, 1):
+            title = f"**{card.question}**"
+            if st.button(title, type="tertiary", on_click=_set_list, args=(False,), help=card.text):
+                if card.page == _HOW_IT_WORKS:  # the list is on this page
+                    st.query_params[_QUESTION] = str(number)
+                    st.rerun()
+                address = {_QUESTION: str(number), **card.address}
+                st.switch_page(find_page(card.page), query_params=address)
+
+
+def _set_list(is_open: bool) -> None:
+    st.session_state[_LIST] = is_open
 
 
 def _show_question_card(title: str) -> bool:
     """Show the question that the address names if this page has its answer, and point to it."""
-    typed = st.query_params.get(_QUESTION, "")
-    number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
+    number = _read_number(_QUESTION, QUESTIONS)
     if number is None or QUESTIONS[number - 1].page != title:
         st.session_state.pop(_QUESTION, None)
         return False
-    question = QUESTIONS[number - 1]
+    card = QUESTIONS[number - 1]
     if st.session_state.get(_QUESTION) != number:
         st.session_state[_QUESTION] = number
-        st.session_state.update(question.session)
+        st.session_state.update(card.session)
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{question.question}** {question.text}")
+        st.markdown(f"**{card.question}** {card.text}")
         if st.button("All questions", type="tertiary", key="asked-list"):
-            st.session_state[_LIST] = True
+            _set_list(True)
             if title != _HOW_IT_WORKS:
                 st.switch_page(find_page(_HOW_IT_WORKS))
             del st.query_params[_QUESTION]
@@ -161,17 +165,5 @@ def _show_question_card(title: str) -> bool:
         if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
             del st.query_params[_QUESTION]
             st.rerun()
-    _pointer(key="pointer", data={"at": list(question.selectors)})
+    _pointer(key="pointer", data={"at": list(card.selectors)})
     return True
-
-
-def _open_answer(number: int, question: Card) -> None:
-    if question.page == _HOW_IT_WORKS:  # the list is on this page
-        st.query_params[_QUESTION] = str(number)
-        st.rerun()
-    address = {_QUESTION: str(number), **question.address}
-    st.switch_page(find_page(question.page), query_params=address)
-
-
-def _close_list() -> None:
-    st.session_state[_LIST] = False

@@ -74,7 +74,7 @@ def maps_of_columns() -> None:
                 large_map_figure(drawn, title="", bounds=(-4, 4, -4, 4), selected=selected),
                 key=f"columns-{place}",
                 alt=f"map {place}",
-                columns=drawn.columns,
+                columns=drawn,
             )
     time.sleep(1)  # while the page goes on, what is not on it any more is still there
 

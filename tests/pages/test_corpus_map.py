@@ -307,7 +307,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
     assert "**mean** is ahead of **neural** by" in read_page(page)
-    assert "of all 480 texts" in read_page(page)
+    assert "of 480 texts" in read_page(page)
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48

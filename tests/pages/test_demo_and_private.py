@@ -109,7 +109,7 @@ def test_where_an_uploaded_file_goes(
         import streamlit as st
 
         from neuralviz.ui.evaluation.choose import choose_upload
-        from neuralviz.ui.frozen_features.choose import choose_scored_pairs
+        from neuralviz.ui.frozen_features import choose_scored_pairs
         from neuralviz.ui.layers import pairs
         from neuralviz.ui.texts import ask_texts
 

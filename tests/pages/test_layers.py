@@ -93,7 +93,7 @@ def test_the_sample_sentences_are_ranked_in_three_groups(bundled: object) -> Non
     page = finish_run(open_view(layers_view="A corpus").run(), "layers-words")
     assert not page.exception
     assert not page.error
-    assert count_figures(page) == 4
+    assert count_figures(page) == 1
     run = last_run(page, "layers-words")
     assert run.result.n_read == run.result.total > 600
     words = page.dataframe[0].value
@@ -125,7 +125,7 @@ def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence
         assert opened.text_area[0].value == text
         assert [error.value for error in opened.error] == [] or sentence
         assert sentence in " ".join(error.value for error in opened.error)
-        assert count_figures(opened) == (0 if sentence else 4)
+        assert count_figures(opened) == (not sentence)
 
 
 # --- scored pairs --------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.jobs.mapping import MapChoice
@@ -54,10 +53,6 @@ def home(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     _open_map.clear()
 
 
-def options(page: AppTest, key: str) -> list[str]:
-    return page.selectbox(key=key).options
-
-
 def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
     page = page_at(
         "compare", m1="mean", m1_mean_model=MINE, m2="sentence-transformer",
@@ -70,26 +65,26 @@ def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
 
 def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
     page = page_at("corpus_map", map_b="none").run()
-    assert MINE in options(page, "map-a-mean-model")
+    assert MINE in page.selectbox(key="map-a-mean-model").options
     page = page_at("evaluation").run()
-    assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
+    assert page.selectbox(key="evaluation-model").options == [
+        "bundled",
+        "all-MiniLM-L6-v2",
+        MINE,
+        TABLE,
+    ]
 
 
-def test_a_table_has_no_layers_which_is_said() -> None:
+def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> None:
     page = page_at("layers", 180, layers_model=TABLE).run()
     assert "table of token embeddings without a transformer" in read_page(page)
-    assert not page.exception
-
-
-@pytest.mark.parametrize("name", [MINE, TABLE])
-def test_one_that_was_deleted_is_missed_in_a_sentence(name: str) -> None:
-    delete_encoder(name)
-    page = page_at("layers", 180, layers_model=name).run()
-    assert f"The model “{name}” is not loaded yet." in read_page(page)
+    delete_encoder(MINE)
+    page = page_at("layers", 180, layers_model=MINE).run()
+    assert f"The model “{MINE}” is not loaded yet." in read_page(page)
     press(page, "Load")
     assert "No encoder that was trained here has this name." in read_page(page)
     assert not page.exception
-    page = page_at("compare", m1="mean", m1_mean_model=name, m2="cls", m3="none").run()
+    page = page_at("compare", m1="mean", m1_mean_model=MINE, m2="cls", m3="none").run()
     press(page, "Compare")
     assert "No encoder that was trained here has this name." in read_page(
         finish_run(page, "compare")

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 ARGUMENTS = ["--json", "--epochs", "3", "--batch-size", "4", "--learning-rate", "0.001"]
@@ -63,10 +64,8 @@ def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> 
     from neuralviz.cli import app
     from neuralviz.training import checkpoints
 
-    checkpoints.CHECKPOINT_SECONDS, checkpoints.CHECKPOINT_SHARE = (
-        -1.0,
-        float("inf"),
-    )  # after every step
+    checkpoints.CHECKPOINT_SECONDS = -1.0  # after every step
+    checkpoints.CHECKPOINT_SHARE = float("inf")
     prepare()
     words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS, *CHUNKS]
     try:
@@ -78,22 +77,18 @@ def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> 
 
 
 def main() -> None:
+    import lance_namespace  # noqa: F401  # seconds of every child that opens a corpus
+
     import neuralviz.cli.train
     from neuralviz.training import checkpoints, saving
 
     # what a child meets, how it ends, and after how many of the nine steps it began
     moments: dict[str, tuple[Callable[[], None], int, int]] = {
-        "before the first checkpoint": (partial(at_call, checkpoints, "save_file", 2), KILLED, 0),
         "after a step": (partial(at_call, neuralviz.cli.train, "event_json", 5), KILLED, 0),
-        "in a checkpoint": (partial(at_call, checkpoints, "save_file", 4), KILLED, 4),
-        "before the old one goes": (partial(at_call, checkpoints.shutil, "rmtree", 3), KILLED, 5),
-        "no room": (partial(at_call, checkpoints, "save_file", 2, fill_the_disk), REFUSED, 6),
+        "in a checkpoint": (partial(at_call, Path, "replace", 2), KILLED, 4),
+        "before the old one goes": (partial(at_call, Path, "unlink", 1), KILLED, 5),
+        "no room": (partial(at_call, checkpoints, "save_file", 1, fill_the_disk), REFUSED, 6),
         "while it is saved": (partial(at_call, saving, "asdict", 1), KILLED, 6),
-        "no room to save": (
-            partial(at_call, saving, "SentenceTransformer", 1, fill_the_disk),
-            2,
-            9,
-        ),
         "nothing": (lambda: None, 0, 9),
     }
     model = sys.argv[1]

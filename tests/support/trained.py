@@ -15,13 +15,20 @@ CORPUS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice.
 SHORT_SENTENCES: dict[str, Any] = {"sentences": 1, "shortest": 5, "longest": 400}
 
 
-def save_trained(name: str, model: TextModel, **options: Any) -> Trained:
-    """Train a model for two steps and save the encoder under a name; what is left behind."""
-    from neuralviz.training import save_encoder, train
-    from neuralviz.training.record import TrainingEnded
+def train_briefly(model: TextModel, **options: Any) -> Trained:
+    """What two steps give."""
+    from neuralviz.training import TrainingEnded, train
 
     given = {"batch_size": 4, "max_steps": 2, "learning_rate": 0.01} | SHORT_SENTENCES | options
     (*_, ended) = train(model, CORPUS, **given)
     assert isinstance(ended, TrainingEnded)
-    save_encoder(ended.result, model, encoders_folder() / name)
     return ended.result
+
+
+def save_trained(name: str, model: TextModel, **options: Any) -> Trained:
+    """Train a model briefly and save the encoder under a name."""
+    from neuralviz.training import save_encoder
+
+    trained = train_briefly(model, **options)
+    save_encoder(trained, model, encoders_folder() / name)
+    return trained

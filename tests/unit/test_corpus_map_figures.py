@@ -198,23 +198,18 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & <!-- \u2028 “x”"
 
 
-def a_page(n: int = 30) -> tuple[str, dict]:
-    """A page with two maps, flat and in space, and the data in it."""
-    texts = [f"text {i} {HOSTILE}" for i in range(n)]
+def test_a_page_with_both_maps_runs_nothing_of_a_text_and_needs_no_network() -> None:
+    texts = [f"text {i} {HOSTILE}" for i in range(30)]
     colours = {
-        HOSTILE: colour_by_category(HOSTILE, [HOSTILE, "b", None] * (n // 3)),
-        "length": colour_by_number("length", [np.nan, *range(1, n)]),
+        HOSTILE: colour_by_category(HOSTILE, [HOSTILE, "b", None] * 10),
+        "length": colour_by_number("length", [np.nan, *range(1, 30)]),
     }
     maps = [
-        PageMap(f"{HOSTILE} {d}", points(n, d), colours, [(HOSTILE, np.zeros(d))]) for d in (2, 3)
+        PageMap(f"{HOSTILE} {d}", points(30, d), colours, [(HOSTILE, np.zeros(d))]) for d in (2, 3)
     ]
     page = map_page(maps, texts, About(HOSTILE, {"corpus": HOSTILE}))
-    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
-    return page, json.loads(data[1])
-
-
-def test_a_page_with_both_maps_runs_nothing_of_a_text_and_needs_no_network() -> None:
-    page, data = a_page()
+    match = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    data = json.loads(match[1])
     assert data["texts"][3] == f"text 3 {HOSTILE}"  # whole, to be searched
     assert [len(one["points"]) for one in data["maps"]] == [2, 3]
     assert "alert(1)</script>" not in page

@@ -40,8 +40,8 @@ def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
         trace.name: trace.meta["points"] for trace in made.traces.data if "points" in trace.meta
     }
     assert parts == {"no value": [0, 1], "a": [1, 4], "b": [4, 5]}
-    assert made.columns.rows.tolist() == [20, 10, 11, 99, 4]
-    about, content = made.columns.content.split(b"\n", 1)
+    assert made.rows.tolist() == [20, 10, 11, 99, 4]
+    about, content = made.content.split(b"\n", 1)
     assert json.loads(about) == {"n": 5, "values": False, "density": [2, 4]}
     np.testing.assert_array_equal(np.frombuffer(content, "<f4", 5), [3, 1, 2, 4, 0])
     np.testing.assert_array_equal(np.frombuffer(content, "<f4", 5, 20), [11, 11, 12, 10, 10])
@@ -56,8 +56,8 @@ def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
 def test_numbers_are_columns_and_their_scale_is_that_of_all() -> None:
     colour = colour_by_number("score", [1.0, 2.0, np.nan, 4.0, 5.0])
     made = drawn(PointColour(**{**vars(colour), "ends": (0.0, 50.0)}))
-    assert made.columns.values is not None
-    np.testing.assert_array_equal(made.columns.values, [np.nan, 1, 2, 4, 5])
+    assert made.values is not None
+    np.testing.assert_array_equal(made.values, [np.nan, 1, 2, 4, 5])
     trace = made.traces.data[-1]
     assert (trace.marker.cmin, trace.marker.cmax) == (0, 50)
     assert trace.meta == {"points": [1, 5], "values": True}

@@ -23,12 +23,11 @@ from transformers import (
 
 from neuralviz.errors import SettingsError, StoreError
 from neuralviz.models import TextModel, load_text_model
-from neuralviz.training import check_family_can_be_saved, save_encoder, train
-from neuralviz.training.record import Trained, TrainingEnded
+from neuralviz.training import check_family_can_be_saved, save_encoder
 from neuralviz.training.settings import TrainingSettings
 from tests.support.families import save_family
 from tests.support.models import BERT_SPECIALS, SENTENCES, byte_level, draw_weights, word_piece
-from tests.support.trained import CORPUS, SHORT_SENTENCES
+from tests.support.trained import train_briefly
 
 END = "<|endoftext|>"
 LEFT = {"padding_side": "left", "truncation_side": "left"}
@@ -93,13 +92,6 @@ KINDS = {
 }
 
 
-def trained_on(model: TextModel, **options: Any) -> Trained:
-    given = {"batch_size": 4, "max_steps": 2, "learning_rate": 0.01} | SHORT_SENTENCES | options
-    (*_, ended) = train(model, CORPUS, **given)
-    assert isinstance(ended, TrainingEnded)
-    return ended.result
-
-
 def loaded(kind: str, folder: Path) -> TextModel:
     tokenizer, network = KINDS[kind]()
     draw_weights(network, 1)
@@ -130,7 +122,7 @@ def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
 ) -> None:
     model = loaded(kind, tmp_path / "model")
     assert model.window == 40
-    result = trained_on(model)
+    result = train_briefly(model)
     save_encoder(result, model, tmp_path / "mine")
     encoder = SentenceTransformer(str(tmp_path / "mine"), device="cpu")
     found = encoder.encode(TEXTS, batch_size=4)
@@ -148,7 +140,7 @@ def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
 @pytest.mark.parametrize("kind", ["no padding token", "left", "no token around a text", "cased"])
 def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
     model = loaded(kind, tmp_path / "model")
-    result = trained_on(model, part="table")
+    result = train_briefly(model, part="table")
     save_encoder(result, model, tmp_path / "mine")
     found = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(TEXTS)
     weights = result.learner.state_dict()["table.weight"].numpy()
@@ -174,7 +166,7 @@ def test_a_family_that_reads_more_than_texts_is_refused_before_training(
 def test_an_encoder_that_is_read_again_as_another_is_refused(tmp_path: Path, monkeypatch) -> None:
     """As of a family whose stored weights are not those that it computes with."""
     model = loaded("left", tmp_path / "model")
-    result = trained_on(model)
+    result = train_briefly(model)
     whole = BertModel.save_pretrained
 
     def save_altered(self: BertModel, *arguments: Any, **named: Any) -> None:

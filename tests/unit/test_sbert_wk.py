@@ -178,10 +178,10 @@ def test_a_batch_gives_what_each_text_gives_alone(tiny: TextModel, variant: Vari
     ("wrong", "says"),
     [
         ({"variant": "mine"}, "must be authors or paper"),
-        ({"layer_start": 4}, "has layers 0 to 3; the first layer cannot be 4"),
-        ({"layer_start": -1}, "the first layer cannot be -1"),
+        ({"layer_start": 4}, "the first layer must be a whole number from 0 to 3, not 4"),
+        ({"layer_start": -1}, "not -1"),
         ({"layer_start": 1.5}, "first layer must be a whole number"),
-        ({"window": 0}, "layer window must be at least 1"),
+        ({"window": 0}, "layer window must be a whole number from 1"),
         ({"window": "two"}, "window must be a whole number"),
         ({"omega": 1.01}, "number from 0 to 1"),
         ({"omega": float("nan")}, "number from 0 to 1"),

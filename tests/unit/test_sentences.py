@@ -49,7 +49,6 @@ from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.layers.marks import MarkGrid
-from neuralviz.layers.words import WordGroup
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
@@ -186,17 +185,17 @@ def right(*shares: float, n: int = 100) -> list[np.ndarray]:
 def corpora() -> Iterator[tuple[str, str]]:
     base = {"topic": 0.25, "form": 0.2}
 
-    def labelled(methods: Sequence[str], texts: str = "", **hits: list[np.ndarray]) -> str:
-        return corpus.describe_labels(methods, hits, base, 10, texts)
+    def labelled(methods: Sequence[str], **hits: list[np.ndarray]) -> str:
+        return corpus.describe_labels(methods, hits, base, 10)
 
     yield "one map", labelled(["mean"], topic=right(0.8))
     two = {"topic": right(0.9, 0.6), "form": right(0.5, 0.8)}
     yield "two maps, two labels", labelled(["mean", "cls"], **two)
-    yield "two maps not decided", labelled(["mean", "cls"], "all 480 texts", topic=right(0.52, 0.5))
+    yield "two maps not decided", labelled(["mean", "cls"], topic=right(0.52, 0.5))
     yield "three methods", labelled(["mean", "cls", "sep"], topic=right(0.9, 0.6, 0.3))
     yield "no better than guessing", labelled(["mean", "cls"], topic=right(0.25, 0.1))
-    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10)
-    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "all 480 texts")
+    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts")
+    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts")
     yield "clusters", corpus.describe_clusters("mean", ["trains", "money"], [30, 20], 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
@@ -279,9 +278,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "map", layers.describe_map(cosines, "“cat”")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
-    thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
-              for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
-    yield "words of a corpus", layers.describe_corpus(thirds)
+    yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance)
     kinds = ("output.dense.bias", "output.LayerNorm.weight")
     grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
     norms = np.array([0.2, 0.4, 0.1, 0.2])

@@ -65,7 +65,7 @@ def driven(callback: SnapshotCallback, model: Any, *, first: int = 0, steps: int
 
 @pytest.mark.parametrize(
     ("part", "pooling", "n_layers"),
-    [("model", "mean", 4), ("model", "cls", 4), ("model", "sep", 4), ("table", "mean", 1)],
+    [("model", "mean", 4), ("model", "sep", 4), ("table", "mean", 1)],
 )
 def test_layers_are_those_of_our_own_snapshots_and_the_last_is_the_encoders(
     tiny: LanguageModel, home: Path, part: str, pooling: str, n_layers: int
@@ -88,6 +88,9 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
         home / "runs" / "one", CORPUS, LABELS, every_steps=2, n_texts=10, pairs="dropout"
     )
     callback.on_train_begin(arguments(), state(0), None, model=model)
+    other = state(4)
+    other.is_world_process_zero = False
+    callback.on_train_end(arguments(), other, None, model=None)  # of another process
     begun = read_folder(home / "runs" / "one")
     assert (begun.lesson.step, begun.lesson.steps, begun.lesson.is_over) == (0, 6, False)
     assert len(begun.lesson.snapshots[0].nearest) == 10
@@ -126,15 +129,12 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6, 8]
     driven(SnapshotCallback(home / "other", CORPUS), model, first=4)
     lesson = read_folder(home / "other").lesson
-    assert (lesson.first, np.isnan(lesson.loss).tolist()) == (4, [True] * 4 + [False] * 2)
+    assert np.isnan(lesson.loss).tolist() == [True] * 4 + [False] * 2
     np.testing.assert_allclose(smooth(lesson.loss)[4:], 1 / 6)
-    for wrong in (CORPUS, CORPUS[:5], [text.upper() for text in CORPUS]):
+    upper = [text.upper() for text in CORPUS]
+    for texts, labels, first in ((CORPUS, LABELS, 0), (upper, LABELS, 4), (CORPUS, None, 4)):
         with pytest.raises(NeuralvizError, match="snapshots of another training"):
-            first = 0 if wrong is CORPUS else 4
-            driven(SnapshotCallback(home / "run", wrong, LABELS[: len(wrong)]), model, first=first)
-    for labels in (None, LABELS[::-1]):
-        with pytest.raises(NeuralvizError, match="snapshots of another training"):
-            driven(SnapshotCallback(home / "run", CORPUS, labels), model, first=4)
+            driven(SnapshotCallback(home / "run", texts, labels), model, first=first)
     assert read_folder(home / "run").lesson.step == 8
 
 
@@ -149,9 +149,7 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, 
     ("texts", "labels", "said"),
     [
         (CORPUS, LABELS[:5], "5 labels for 12 texts"),
-        (CORPUS, [*LABELS, "odd"], "13 labels for 12 texts"),
         (CORPUS[:1], None, "at least two texts"),
-        ([], None, "at least two texts"),
     ],
 )
 def test_what_cannot_be_watched_is_refused_before_the_training(
@@ -177,15 +175,6 @@ def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
     assert len([one for one in said if "goes on" in str(one.message)]) == 1
     lesson = read_folder(home / "run").lesson
     assert (lesson.is_over, [one.step for one in lesson.snapshots]) == (True, [0])
-
-
-def test_other_processes_of_a_training_record_nothing(tiny: LanguageModel, home: Path) -> None:
-    other = state(0)
-    other.is_world_process_zero = False
-    callback = SnapshotCallback(home / "run", CORPUS)
-    callback.on_train_begin(arguments(), other, None, model=None)
-    callback.on_train_end(arguments(), other, None, model=None)
-    assert not (home / "run").exists()
 
 
 def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
 from neuralviz.cli.corpus import find_corpus, open_store
+from neuralviz.errors import ShouldStop, Stopped
 from neuralviz.jobs.training import first_settings
 from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
@@ -180,13 +182,13 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     assert not any((home / "trainings").iterdir())
 
 
-def interrupt_at(monkeypatch, number: int) -> None:
-    """Ctrl-C while the so manieth event is shown."""
+def at_event(monkeypatch, number: int, act: Callable[[], object]) -> None:
+    """Have something done while the so manieth event is shown."""
     shown, calls = train_cli.event_json, iter(range(1, 100))
 
     def show(*event: Any) -> dict[str, Any]:
         if next(calls) == number:
-            signal.raise_signal(signal.SIGINT)
+            act()
         return shown(*event)
 
     monkeypatch.setattr(train_cli, "event_json", show)
@@ -195,7 +197,7 @@ def interrupt_at(monkeypatch, number: int) -> None:
 def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
     corpus: str, monkeypatch
 ) -> None:
-    interrupt_at(monkeypatch, 3)
+    at_event(monkeypatch, 3, lambda: signal.raise_signal(signal.SIGINT))
     result = train("--json")
     assert result.exit_code == 130
     assert "Stopped after 3 steps of 6. Run the same command again to resume." in result.stderr
@@ -206,47 +208,29 @@ def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
 
 
 def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch) -> None:
-    def look(*_: object, **options: Any) -> None:
+    def look(*_: object, should_stop: ShouldStop, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
-        raise snapshots_stopped(options)
-
-    def snapshots_stopped(options: dict[str, Any]) -> Exception:
-        from neuralviz.errors import Stopped
-
-        return Stopped() if options["should_stop"]() else AssertionError("nobody asks")
+        assert should_stop()
+        raise Stopped
 
     monkeypatch.setattr(snapshots, "find_neighbours", look)
     result = train("--labels", "kind")
     assert (result.exit_code, result.stderr.strip()) == (130, "Stopped before the first step.")
 
 
-def test_the_same_training_twice_at_once_is_refused(corpus: str, monkeypatch) -> None:
-    second: list[Result] = []
-    shown = train_cli.event_json
-
-    def show(*event: Any) -> dict[str, Any]:
-        if not second:
-            second.append(run("train", "crops", "mine", "-o", "other", *FEW))
-        return shown(*event)
-
-    monkeypatch.setattr(train_cli, "event_json", show)
-    assert train("--json").exit_code == 0
-    assert "under way already, in another tab or program" in refused(second[0])
-    assert [one.name for one in trained_encoders()] == ["my-encoder"]
-
-
-def test_two_trainings_of_one_name_are_both_kept(corpus: str, monkeypatch) -> None:
+def test_another_training_meanwhile_is_refused_if_it_is_the_same_or_has_the_same_name(
+    corpus: str, monkeypatch
+) -> None:
     others: list[Result] = []
-    shown = train_cli.event_json
 
-    def show(*event: Any) -> dict[str, Any]:
-        if not others:
-            others.append(run("train", "crops", "mine", "-o", "my-encoder", *FEW, "--seed", "7"))
-        return shown(*event)
+    def train_others() -> None:
+        others.append(train(name="other"))
+        others.append(train("--seed", "7"))
 
-    monkeypatch.setattr(train_cli, "event_json", show)
+    at_event(monkeypatch, 1, train_others)
     first = train("--json")
-    assert others[0].exit_code == 0
+    assert "under way already, in another tab or program" in refused(others[0])
+    assert others[1].exit_code == 0
     assert "The training is kept: run the command again with a free --output" in refused(first)
     start, *steps, end = events_of(train("--json", name="another"))
     assert (start["step"], steps, end["step"]) == (6, [], 6)
@@ -282,27 +266,12 @@ def test_a_name_that_is_taken_or_is_none_is_refused_before_anything_is_trained(
 
 
 @pytest.mark.parametrize(
-    ("texts", "says"),
-    [
-        (["Too short.", "So is this."], "No text of 2 is long enough for a pair"),
-        ([CORPUS[0]], "Training needs at least two texts"),
-        ([CORPUS[0], "Short."], "Only one text of 2 is long enough for a pair"),
-    ],
-)
-def test_too_little_text_is_said_with_what_would_help(texts: list[str], says: str) -> None:
-    CorpusStore().add("mine", ReadTexts(tuple(texts)))
-    assert says in refused(train())
-    assert trained_encoders() == []
-
-
-@pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--learning-rate", "0"], "at 0 nothing would be learnt"),
+        (["--longest", "6"], "No text of 12 is long enough for a pair"),
         (["--frozen-blocks", "3"], "nothing is left to train"),
         (["--labels", "none"], "none"),
         (["--pooling", "seventh"], "cannot be saved"),
-        (["--part", "table", "--pooling", "cls"], "no pooling but mean"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], says: str) -> None:
@@ -343,9 +312,8 @@ def test_a_loss_that_is_no_number_is_null_in_json() -> None:
 def test_old_trainings_make_room_and_one_under_way_stays(home: Path, monkeypatch) -> None:
     def training(name: str, days: float) -> Path:
         folder = home / "trainings" / name
-        (folder / "step-3").mkdir(parents=True)
-        for path in (folder / "step-3" / "weights.safetensors",):
-            path.write_bytes(b"x" * 1000)
+        folder.mkdir(parents=True)
+        (folder / "step-3").write_bytes(b"x" * 1000)
         then = time.time() - days * 86400
         for path in (*folder.rglob("*"), folder):
             os.utime(path, (then, then))

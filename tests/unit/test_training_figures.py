@@ -1,4 +1,4 @@
-"""Axes of a training's figures."""
+"""Axes of a training's figures, and texts with other neighbours than before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.plots.training import accuracy_by_layer_figure, accuracy_by_step_figure
-from neuralviz.training.record import Lesson
+from neuralviz.training.record import Lesson, kept_neighbours, new_neighbours
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 
@@ -46,3 +46,19 @@ def test_no_accuracy_yet_is_an_axis_in_the_middle() -> None:
     ):
         assert not figure.data
         assert figure.layout.yaxis.range == pytest.approx((0.45, 0.55))
+
+
+def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -> None:
+    near = (np.arange(200)[:, None] + np.arange(1, 11)) % 200  # the ten that follow
+    far, moved = (near + 100) % 200, near.copy()
+    moved[7] = far[7]
+
+    def after(nearest: np.ndarray) -> Lesson:
+        seen = (Snapshot(0, None, None, near), Snapshot(12, None, None, nearest))
+        return Lesson(TrainingSettings(), snapshots=seen)
+
+    (one,) = new_neighbours(after(moved), 5)
+    assert (one.text, one.kept, one.before, one.after) == (7, 0, 8, 108)
+    assert not kept_neighbours(after(far)).any()
+    assert len(new_neighbours(after(far), 5)) == 5
+    assert new_neighbours(after(near), 5) == []

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation.training_lab import RowProgress, fill_table
+from neuralviz.evaluation.training_lab import fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
+    RowProgress,
     TrainingCell,
     TrainingRow,
     training_frame,
@@ -125,7 +126,7 @@ def test_a_stopped_table_goes_on_where_it_was_and_ends_alike(
 def test_a_broken_file_is_made_anew(tiny: LanguageModel, tmp_path: Path) -> None:
     rows = (TrainingRow("before", FEW, is_trained=False),)
     (first,) = cells_of(tiny, tmp_path, rows=rows)
-    (path,) = tmp_path.glob("*.json")
+    (path,) = tmp_path.glob("*.npz")
     for content in ("", "[]", '{"row": 1}'):
         path.write_text(content)
         (again,) = cells_of(tiny, tmp_path, rows=rows)

@@ -140,19 +140,17 @@ def test_vectors_that_are_not_finite_are_refused(tiny, monkeypatch):
 
 def test_three_groups_of_equal_size():
     result = made([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], [9, 9, 1, 9, 9, 9, 9, 9])
-    low, middle, high = result.groups(2)
-    assert [group.name for group in (low, middle, high)] == ["low", "middle", "high"]
-    assert low.words == ("w0", "w1")
-    assert middle.words == ("w3", "w4")
-    assert high.words == ("w5", "w6", "w7")
-    assert high.variance.tolist() == [0.6, 0.7, 0.8]
-    assert [len(group.words) for group in result.groups(1)] == [2, 3, 3]
+    words = result.rank(2)
+    assert words["word"].tolist() == ["w0", "w1", "w3", "w4", "w5", "w6", "w7"]
+    assert words["group"].tolist() == ["low"] * 2 + ["middle"] * 2 + ["high"] * 3
+    assert words["variance"].tolist()[-3:] == [0.6, 0.7, 0.8]
+    assert result.rank(1)["group"].value_counts().to_dict() == {"low": 2, "middle": 3, "high": 3}
 
 
 @pytest.mark.parametrize("occurrences", [[], [3], [3, 3], [1, 1, 1, 5]])
 def test_fewer_than_three_words_make_no_groups(occurrences):
     with pytest.raises(SettingsError, match="Three groups need at least 3"):
-        made([0.1] * len(occurrences), occurrences).groups(3)
+        made([0.1] * len(occurrences), occurrences).rank(3)
 
 
 def test_the_default_count_is_the_papers_or_leaves_sixty_words():

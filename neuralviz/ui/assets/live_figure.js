@@ -4,6 +4,7 @@
 const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
 const ZOOMS_AFTER = 100 // ms without another zoom
+const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
 
 function loadPlotly(path) {
   // Pages lie one level below the app's base path, as do Streamlit's own scripts.
@@ -216,10 +217,17 @@ function plain(value) {
   return ArrayBuffer.isView(value) ? Array.from(value) : (value ?? null)
 }
 
+// Whether the page is at something, or may not have begun with what it was sent: what is sent then
+// takes its place.
+function isBusy(node) {
+  const app = document.querySelector("[data-testid=stApp]")
+  const isWaiting = performance.now() - node.sentAt < BEGINS_WITHIN
+  return isWaiting || app?.dataset.testScriptState === "running"
+}
+
 // A hover waits until the page has done what it is at: there is never more than one on its way.
 function tellHover(node, row) {
-  const app = document.querySelector("[data-testid=stApp]")
-  if (app?.dataset.testScriptState === "running") {
+  if (isBusy(node)) {
     node.resting = setTimeout(tellHover, RESTS_AFTER, node, row)
   } else {
     node.send("hover", row)
@@ -236,8 +244,7 @@ function windowOf(node) {
 // on its way.
 function tellWindow(node) {
   if (!node.isConnected) return
-  const app = document.querySelector("[data-testid=stApp]")
-  if (node.held || node.drawing || app?.dataset.testScriptState === "running") {
+  if (node.held || node.drawing || isBusy(node)) {
     node.zooming = setTimeout(tellWindow, RESTS_AFTER, node)
     return
   }
@@ -399,7 +406,10 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const end = data.indexOf(10) // the first line says what about the figure behind it
   const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes))
   node.spec = read(data.subarray(0, end))
-  node.send = setTriggerValue
+  node.send = (name, value) => {
+    if (name !== "hover") node.sentAt = performance.now()
+    setTriggerValue(name, value)
+  }
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
   node.setAttribute("aria-label", node.spec.alt)
   if (node.spec.digest !== node.digest) {

@@ -176,9 +176,12 @@ def _read_upload() -> _NewCorpus:
             "A .npy file holds vectors alone. Upload one together with one file of their texts, "
             "in the same order."
         )
-    if len(sources) == 1:
-        return _read_single(sources[0], arrays)
-    return _read_several(sources, f"{len(sources)} files") if sources else _NewCorpus(ReadTexts(()))
+    if len(sources) != 1:
+        return _read_several(sources, f"{len(sources)} files")
+    (source,) = sources
+    vectors = arrays[0] if arrays else source if has_vectors(source) else None
+    read = ask_texts_of_file(f"corpus-{source.digest}", source, with_ids=True)
+    return _NewCorpus(read, PurePosixPath(source.name).stem, vectors)
 
 
 def _read_folder() -> _NewCorpus:
@@ -192,9 +195,7 @@ def _read_folder() -> _NewCorpus:
         ),
     )
     sources = sorted(_copy_uploads(files), key=lambda source: source.name)
-    if not sources:
-        return _NewCorpus(ReadTexts(()))
-    return _read_several(sources, PurePosixPath(sources[0].name).parts[0])
+    return _read_several(sources, PurePosixPath(sources[0].name).parts[0] if sources else "")
 
 
 _READERS = {"Files": _read_upload, "Folder": _read_folder, "Paste": _read_pasted}
@@ -211,14 +212,10 @@ def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
     return list(sources.values())
 
 
-def _read_single(source: Source, arrays: Sequence[Source]) -> _NewCorpus:
-    vectors = arrays[0] if arrays else source if has_vectors(source) else None
-    read = ask_texts_of_file(f"corpus-{source.digest}", source, with_ids=True)
-    return _NewCorpus(read, PurePosixPath(source.name).stem, vectors)
-
-
 def _read_several(sources: Sequence[Source], name: str) -> _NewCorpus:
     """The texts of several files; one choice of header applies to all tables."""
+    if not sources:
+        return _NewCorpus(ReadTexts(()))
     tables = [source for source in sources if source.ending in WITHOUT_NAMES]
     key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
     header = choose_header(tables[0], key).header if tables else None

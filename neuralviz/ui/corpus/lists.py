@@ -100,22 +100,19 @@ def describe_maps(view: MapView) -> str:
     samples = find_samples(methods)
     if samples is None:
         return _describe_themes(view.maps[0])
-    everything = "" if view.within is None else f"all {many(corpus.n_texts, 'text')}"
     names = _list_labels(corpus, samples[0], IN_SENTENCE)
     if names:
-        if everything and any((corpus.codes(name)[0] < 0).any() for name in names):
-            everything = "all texts with a label"  # the others do not count
-        scores = _score_labels(methods, names)
-        if corpus.is_large:
-            return _describe_scores(methods, scores, origin=" drawn at random")
-        return _describe_scores(methods, scores, everything)
+        return _describe_scores(methods, _score_labels(methods, names))
     shared = share_neighbours(view) if len(methods) > 1 else None
     if shared is None:
         return _describe_themes(view.maps[0])
-    texts = everything or "these texts"
-    if corpus.is_large:
-        texts = f"{many(len(shared.rows), 'text')} drawn at random"
+    texts = many(len(shared.rows), "text") + _describe_origin(corpus)
     return describe_agreement(name_methods(methods), float(shared.shares.mean()), shared.k, texts)
+
+
+def _describe_origin(corpus: OpenCorpus) -> str:
+    """What follows the number of texts that were measured."""
+    return " drawn at random" if corpus.is_large else ""
 
 
 def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> list[str]:
@@ -143,13 +140,12 @@ def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
     return _Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
 
 
-def _describe_scores(
-    methods: Sequence[OpenMap], scores: _Scores, texts: str = "", origin: str = ""
-) -> str:
+def _describe_scores(methods: Sequence[OpenMap], scores: _Scores) -> str:
     """The headline on the first columns; see `describe_labels`."""
     hits = {plain(name): scores.hits[name] for name in list(scores.hits)[:IN_SENTENCE]}
     baselines = {plain(name): share for name, share in scores.baselines.items()}
-    return describe_labels(name_methods(methods), hits, baselines, scores.k, texts, origin)
+    origin = _describe_origin(methods[0].corpus)
+    return describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
 
 
 def show_accuracy(view: MapView) -> None:
@@ -159,19 +155,10 @@ def show_accuracy(view: MapView) -> None:
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
     if samples is None or not names:
         return
-    counted = "All methods with a map of this corpus are shown, those of the maps above first."
-    if corpus.is_large:
-        counted = (
-            f"Measured on {many(len(samples[0].rows), 'text')} drawn at random, with approximate "
-            "neighbours among all texts. The methods of the maps above are shown."
-        )
-    else:
+    if not corpus.is_large:
         methods = methods + open_other_maps(corpus.corpus, methods)
     scores = _score_labels(methods, names)
     labels = method_labels([open_map.spec for open_map in methods])
-    if not any(right.any() for by_method in scores.hits.values() for right in by_method):
-        st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
-        return
     table = pd.DataFrame(
         {
             "label": name,
@@ -207,10 +194,11 @@ def show_accuracy(view: MapView) -> None:
             key="corpus-accuracy",
             height=ACCURACY_HEIGHT,
         )
+        sample = f"Measured on {many(len(samples[0].rows), 'text')} drawn at random."
         st.caption(
             "Share of texts whose label is the most frequent one among their "
             f"{many(scores.k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
-            f"higher is better. {counted}"
+            f"higher is better. {sample * corpus.is_large}"
         )
 
 

@@ -21,13 +21,7 @@ from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
-from neuralviz.maps.projection import (
-    LARGEST_PERPLEXITY,
-    MOST_NEIGHBORS,
-    REDUCERS,
-    SEEDS,
-    ProjectionSettings,
-)
+from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -60,21 +54,13 @@ from neuralviz.words import many
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
 _LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
 COLOUR_WIDTH = 150  # px
-# Settings of projections: label, lowest, highest, step, help.
-_NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
-    "n_neighbors": (
-        "Number of neighbours", 2, MOST_NEIGHBORS, 1,
-        "Low values show local detail, high values the overall structure.",
-    ),
-    "min_dist": (
-        "Minimum distance", 0.0, 0.99, 0.05, "How close together points may be placed."
-    ),
-    "perplexity": (
-        "Perplexity", 1.0, float(LARGEST_PERPLEXITY), 5.0,
-        "Roughly the number of neighbours that count for each text.",
-    ),
-    "seed": ("Seed", 0, SEEDS - 1, 1, "The same seed gives the same map."),
-}  # fmt: skip
+# step and help of the numbers among a projection's settings
+_NUMBERS: dict[str, tuple[Any, str]] = {
+    "n_neighbors": (1, "Low values show local detail, high values the overall structure."),
+    "min_dist": (0.05, "How close together points may be placed."),
+    "perplexity": (5.0, "Roughly the number of neighbours that count for each text."),
+    "seed": (1, "The same seed gives the same map."),
+}
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
 _LOST = {
     "requested": "The work on this corpus was cut off, or another server is still at it.",
@@ -256,18 +242,19 @@ def _choose_projection(place: str) -> ProjectionSettings:
         values["metric"] = st.selectbox(
             "Distance", METRICS, key=f"{key}-metric", bind="query-params"
         )
-        for name, (label, low, high, step, help_) in _NUMBER_BOXES.items():
-            if name in values:
-                values[name] = st.number_input(
-                    label,
-                    low,
-                    high,
-                    values[name],
-                    step,
-                    key=f"{key}-{name}",
-                    bind="query-params",
-                    help=help_,
-                )
+        for name in filter(values.__contains__, _NUMBERS):
+            kind, low, high = LIMITS[name]
+            step, help_ = _NUMBERS[name]
+            values[name] = st.number_input(
+                SETTING_NAMES.get(name, name).capitalize(),
+                kind(low),
+                kind(high),
+                values[name],
+                step,
+                key=f"{key}-{name}",
+                bind="query-params",
+                help=help_,
+            )
     return ProjectionSettings.from_dict(values)
 
 

@@ -118,8 +118,8 @@ def choose_row(row: int, *, show: bool = True) -> None:
 
 
 def hover_row(row: int) -> None:
-    """Show the text under the pointer, unless it is the chosen one."""
-    if row != st.session_state.get(ROW):
+    """Show the text under the pointer, unless it is the chosen one or a selection is listed."""
+    if row != st.session_state.get(ROW) and st.session_state.get(LIST) != SELECTION:
         st.session_state[HOVERED] = int(row)
         st.session_state[LIST] = CHOSEN_TEXT
 

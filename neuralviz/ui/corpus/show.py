@@ -22,7 +22,6 @@ from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
     LargePoints,
-    PointColumns,
     Standout,
     drawn_rows,
     even_out,
@@ -116,7 +115,7 @@ class _Drawing:
     figure: go.Figure
     rows: np.ndarray  # of its points
     # of a large map, which is drawn by parts:
-    columns: PointColumns | None = None  # a sample of the points in a window
+    points: LargePoints | None = None  # a sample of the points in a window
     n: int = 0  # number of all points in the window that the filter shows
     window: Window | None = None  # None for the whole map
 
@@ -209,7 +208,7 @@ def _draw_large(
 
     passed = None if view.within is None else Selection.from_mask(view.within).digest
     points, n = open_map.recent.get((window, option, passed), make)
-    rows, undrawn, chosen = points.columns.rows, None, view.selection
+    rows, undrawn, chosen = points.rows, None, view.selection
     if chosen is not None and len(chosen) <= MOST_BESIDE:
         missing = np.setdiff1d(chosen.rows(), rows)
         undrawn = missing, open_map.coordinates[missing]
@@ -225,7 +224,7 @@ def _draw_large(
         axes=open_map.axes,
         uirevision=open_map.kept.id,
     )
-    return _Drawing(figure, rows, points.columns, n, window)
+    return _Drawing(figure, rows, points, n, window)
 
 
 def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
@@ -264,7 +263,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
-    if drawing.columns is not None:
+    if drawing.points is not None:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
     downloads = [
@@ -282,7 +281,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         handlers=handlers,
         page=lambda: _make_page(view, drawing.rows),
         downloads=() if corpus.is_large else downloads,
-        columns=drawing.columns,
+        columns=drawing.points,
         window=None if drawing.window is None else astuple(drawing.window),
     )
     if corpus.is_large:
@@ -319,7 +318,7 @@ def _describe_fit(open_map: OpenMap) -> str:
 
 def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
-    if drawing.columns is None:
+    if drawing.points is None:
         return (
             f"Points: a random sample of {len(drawing.rows):,} of the {n_texts:,} texts. Lists and "
             "searches cover all of them."

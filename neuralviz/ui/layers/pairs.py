@@ -78,19 +78,10 @@ def _choose_pairs() -> ScoredPairs | None:
     chosen = choose_pairs(KEY, _read_example)
     if chosen is None:
         return None
-    name, pairs, is_example = chosen
+    name, pairs, _ = chosen
     limit, n_pairs = row_limit(MAX_PAIRS, texts_in_row=2), many(len(pairs), "pair")
-    notes = [*pairs.notes]
-    if len(pairs) > limit:
-        notes.append(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}.")
-    elif is_example:
-        notes.append(
-            f"{n_pairs} written for neuralviz and scored from 0 to 5. Many are deliberately hard: "
-            "the same words with a different meaning, a negation, a different number."
-        )
-    else:
-        notes.append(f"{n_pairs} from {name}.")
-    st.caption(plain(" ".join(notes)))
+    counted = n_pairs if len(pairs) <= limit else f"Using the first {limit:,} of {n_pairs}"
+    st.caption(plain(" ".join([*pairs.notes, f"{counted} from {name}."])))
     return pairs.first(limit)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -22,7 +19,6 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -32,14 +28,12 @@ from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.layers.words import WordGroup, WordVariances
+    from neuralviz.layers.words import WordVariances
 
 KEY = "layers-words"
 RUNS = SessionRuns(KEY)
 MAX_TEXTS = 5000
 NAMED_WORDS = 7  # of the most uneven words, and of the least uneven
-DRAWN_WORDS = 25  # of a group
-GROUPS = {"low": "Low: steady change", "middle": "Middle", "high": "High: uneven change"}
 
 
 def show() -> None:
@@ -68,9 +62,6 @@ def show() -> None:
         )
     with output:
         show_run_panel(RUNS, run, partial(_show_extremes, least))
-    if result is not None and least is not None and ask_more_figures():
-        with suppress(SettingsError):  # shown in place of the first figure
-            _show_groups(result.groups(least), _describe_run(result, least))
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -101,20 +92,19 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     least = least or result.default_min_count()
     try:
-        groups = result.groups(least)
+        words = result.rank(least)
     except SettingsError as error:
         if not live:
             show_error(error)
         return
-    words = _list_words(groups)
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    with slide(KEY, plain(describe_corpus(groups))):
+    with slide(KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))):
         figure = words_figure(
             drawn["word"].tolist(),
             drawn["variance"].to_numpy(),
             drawn["occurrences"].to_numpy(),
-            _find_limits(words),
+            (float(words["variance"].min()), float(words["variance"].max())),
             "Most and least uneven words",
             gap=n,
         )
@@ -125,55 +115,9 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         st.caption(
             f"{many(len(words), 'word')} with {occurrences} in {many(result.n_read, 'text')}. Each "
             "dot is a word, placed at its variance: that of the cosines between its vectors at "
-            "consecutive layers, mean over its occurrences. Larger dots are more frequent words."
+            "consecutive layers, mean over its occurrences. Larger dots are more frequent words. "
+            "Special tokens and punctuation are excluded, and case is ignored."
         )
-
-
-def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
-    """Draw all words in three groups of equal size, as in the paper's Table I."""
-    words = _list_words(groups)
-    with slide(f"{KEY}-groups"):
-        for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
-            with column:
-                _show_group(group, _find_limits(words), provenance)
-    st.caption(
-        "Special tokens and punctuation are excluded. Words split into several tokens are "
-        "averaged, and case is ignored. The tokenizer decides what a word is: *don't* becomes "
-        "*don* and *t*."
-    )
-    with st.expander("All words"):
-        variance = st.column_config.NumberColumn(format="%.5f")
-        st.dataframe(words, hide_index=True, column_config={"variance": variance})
-
-
-def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About) -> None:
-    n, title = len(group.words), GROUPS[group.name]
-    surplus = max(0, n - DRAWN_WORDS)
-    start = {"low": 0, "middle": surplus // 2, "high": surplus}[group.name]
-    drawn = slice(start, start + DRAWN_WORDS)
-    words, variance, occurrences = group.words, group.variance, group.occurrences
-    show_figure(
-        words_figure(words[drawn], variance[drawn], occurrences[drawn], limits, title),
-        f"words-{group.name}",
-        _list_words([group]),
-        provenance,
-        alt=f"{title}: {', '.join(words[drawn])}",
-    )
-    if surplus:
-        st.caption(f"Showing {DRAWN_WORDS} of {n:,} words in this group.")
-
-
-def _find_limits(words: pd.DataFrame) -> tuple[float, float]:
-    return float(words["variance"].min()), float(words["variance"].max())
-
-
-def _list_words(groups: Sequence[WordGroup]) -> pd.DataFrame:
-    """A row for every word, the steadiest first."""
-    return pd.DataFrame(
-        {
-            "word": [word for group in groups for word in group.words],
-            "group": np.repeat([group.name for group in groups], [len(g.words) for g in groups]),
-            "variance": np.concatenate([group.variance for group in groups]),
-            "occurrences": np.concatenate([group.occurrences for group in groups]),
-        }
-    )
+        with st.expander("All words, in three groups of equal size"):
+            variance = st.column_config.NumberColumn(format="%.5f")
+            st.dataframe(words, hide_index=True, column_config={"variance": variance})

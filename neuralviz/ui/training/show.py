@@ -26,7 +26,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
+from neuralviz.training.example import NAME, add_textbooks_once, textbooks
 from neuralviz.training.record import (
     CURVES,
     Lesson,
@@ -70,7 +70,7 @@ def show() -> None:
         show_error(error)
         return
     if not saved_corpora:
-        _offer_example(store)
+        st.info("No corpora yet. Add one on the page *Corpus map*.")
         return
     corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != NAME)  # the example first
     task, pressed = choose_training(corpora)
@@ -91,17 +91,6 @@ def show() -> None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
             _show_experiments(task, names[task.corpus])
-
-
-def _offer_example(store: CorpusStore) -> None:
-    st.info("No corpora yet. Add one on the page *Corpus map*, or open the example.")
-    if st.button("Open the example", type="primary"):
-        try:
-            add_textbooks(store)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.rerun()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -175,7 +164,7 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            st.caption(plain(_describe_measuring(measured)))
+            st.caption(plain(measured[0].measured))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
     if not (has_layers and looked_at):
         return
@@ -187,17 +176,6 @@ def _show_lessons(
             with column:
                 figure = plots.accuracy_map_figure(lesson, lessons)
                 draw(figure, name, numbers, key=f"{key}-steps-{number}")
-
-
-def _describe_measuring(measured: Sequence[Lesson]) -> str:
-    """How much of the texts was measured, and from which step on."""
-    sentences = [measured[0].measured]
-    if first := max(lesson.first for lesson in measured):
-        sentences.append(
-            f"The training went on after step {first:,}. Accuracy between the start and that step "
-            "was not saved, so curves and maps have no values there."
-        )
-    return " ".join(filter(None, sentences))
 
 
 def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
@@ -338,11 +316,6 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     )  # fmt: skip
     if name:
         _offer_maps(task, settings, name)
-    else:
-        st.caption(
-            "A saved encoder is a model like any other: choose it by its name on every page, or "
-            "load its folder with sentence-transformers."
-        )
 
 
 def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:

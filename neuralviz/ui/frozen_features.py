@@ -11,23 +11,34 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.errors import SettingsError
 from neuralviz.evaluation import ladder_results as ladders
-from neuralviz.evaluation.ladder_results import Ladder, LadderLine, RungResult
+from neuralviz.evaluation.ladder_results import (
+    DEFAULT_SEED,
+    Ladder,
+    LadderLine,
+    LadderSettings,
+    RungResult,
+)
 from neuralviz.headlines import ladder as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.ladder import LOOKED_AT, ScoreTwoTexts, TwoScores, make_similarity_models
+from neuralviz.jobs import ladder as jobs
+from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoScores
+from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
+from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
+from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path
-from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
 from neuralviz.ui.choices import choose_one, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
-from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.page import dim_old_results, plain, wide_columns
+from neuralviz.ui.model_choice import choose_text_model, may_load
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
@@ -36,12 +47,19 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
-from neuralviz.ui.tables import put_upload_in_address
+from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.similarity import SimilarityModel
 
+KEY = "frozen"
+LOOKS = SessionRuns(f"{KEY}-layers")
+SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
+_MODEL_HELP = (
+    "It stays as it is. You can choose a sentence encoder, a masked language model or a model that "
+    "predicts the next token, by its Hub ID or its folder."
+)
 Draw = Callable[..., object]
 
 RUNS = SessionRuns(KEY)
@@ -75,6 +93,109 @@ def _drawing(model_id: str, **settings: str) -> Draw:
     """`show_figure` with the settings that all figures of a model name."""
     provenance = About("Frozen features", {"model": model_id, **settings}, (model_id,))
     return partial(show_figure, provenance=provenance, height=HEIGHT)
+
+
+# --- what is trained -----------------------------------------------------------------------------
+
+
+def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
+    """Ask for a ladder; returns it, the run over its layers, and whether *Train* was pressed."""
+    left_column, right_column = wide_columns(2, f"{KEY}-given")
+    with left_column:
+        pairs = choose_scored_pairs()
+    with right_column:
+        model_place, pooling_place = st.columns(2)
+        with model_place:
+            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP)
+        if pairs is None or not may_load(model_id):
+            return None, None, False
+        model = ModelRef.from_id(model_id)
+        looking = _look_at_layers(model, pairs)
+        with pooling_place:
+            pooling = _choose_pooling(list(looking.result.layers))
+        row = st.container(horizontal=True, vertical_alignment="center")
+        pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+        try:
+            with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
+                settings = _choose_settings(pooling)
+        except SettingsError as error:
+            show_error(error)
+            return None, looking, pressed
+    return ClimbLadder(model, pairs, settings), looking, pressed
+
+
+def choose_scored_pairs() -> ScoredPairs | None:
+    """Ask for pairs, the example's or a table's; None, with a message, without any."""
+    choice = choose_pairs(KEY, _load_example)
+    if choice is None:
+        return None
+    name, pairs, is_example = choice
+    if is_example:
+        st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
+    else:
+        st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
+    return pairs
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _load_example() -> tuple[str, ScoredPairs]:
+    return jobs.EXAMPLE, jobs.example_pairs()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def load_recorded_run() -> Run[Ladder] | None:
+    """The recorded ladder as a finished run, the same one for all sessions."""
+    ladder = jobs.recorded_ladder()
+    return None if ladder is None else Run.from_result(jobs.example_ladder(), ladder)
+
+
+def _look_at_layers(model: ModelRef, pairs: ScoredPairs) -> Run[Ladder]:
+    """A run over the layers: the recorded one where it is of these pairs."""
+    recorded = load_recorded_run()
+    if recorded is not None and (recorded.task.model, recorded.task.pairs) == (model, pairs):
+        return recorded
+    return LOOKS.start(LookAtLayers(model, pairs))
+
+
+def _choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
+    """Ask for a pooling, at first the model's default; all are offered while it is not loaded."""
+    options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
+    default = next((name for name in model_poolings[:1] if name in options), options[0])
+    chosen = st.selectbox(
+        "Pooling",
+        options,
+        index=options.index(default),
+        format_func=POOLING_NAMES.__getitem__,
+        key=f"{KEY}-pooling-{default}",  # a model with other poolings resets it
+        bind="query-params",
+        help="How the vectors of a text's tokens become one vector at each layer.",
+    )
+    return chosen or default
+
+
+def _choose_settings(pooling: PoolingName) -> LadderSettings:
+    rungs = st.pills(
+        "Rungs",
+        RUNGS,
+        default=list(RUNGS),
+        selection_mode="multi",
+        format_func=RUNG_NAMES.__getitem__,
+        key=f"{KEY}-rungs",
+        bind="query-params",
+    )
+    for rung in RUNGS:
+        st.caption(f"**{RUNG_NAMES[rung]}**: {RUNG_MEANS[rung]}")
+    seeds = choose_one(
+        st.segmented_control,
+        "Seeds",
+        list(SEEDS),
+        key=f"{KEY}-seeds",
+        default="One",
+        help="With three, each rung is trained three times, and its mean is shown.",
+    )
+    return LadderSettings(
+        pooling=pooling, rungs=tuple(rung for rung in RUNGS if rung in rungs), seeds=SEEDS[seeds]
+    )
 
 
 # --- the ladder and the layers -----------------------------------------------------------------
@@ -113,8 +234,8 @@ def _show_layers(looking: Run[Ladder]) -> None:
         draw_layers(looking.result, live=False)
         return
     show_run_panel(LOOKS, looking, draw_layers, sentences=_SILENT)
-    if any(len(layers.scores) == LOOKED_AT for layers in looking.result.layers.values()):
-        st.caption(f"The first {many(LOOKED_AT, 'train pair')}.")
+    if any(len(layers.scores) == jobs.LOOKED_AT for layers in looking.result.layers.values()):
+        st.caption(f"The first {many(jobs.LOOKED_AT, 'train pair')}.")
 
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
@@ -242,9 +363,6 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
             draw(plots.residual_figure(result.rung, errors), "errors", table)
         with right_column:
             draw(plots.qq_figure(result.rung, errors), "q-q", table)
-    st.caption(
-        "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
-    )
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
@@ -291,7 +409,7 @@ def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
     """A ladder's similarity models, the same ones as long as it is shown."""
     shown_id, models = st.session_state.get(f"{KEY}-models", ("", ()))
     if shown_id != run.id:
-        models = make_similarity_models(run.task.model, run.result)
+        models = jobs.make_similarity_models(run.task.model, run.result)
         st.session_state[f"{KEY}-models"] = run.id, models
     return models
 
