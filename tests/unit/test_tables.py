@@ -30,22 +30,10 @@ from tests.support.table_files import WRITERS, Column, as_excel, as_text, delimi
 
 # --- what is written comes back ------------------------------------------------------------------
 
+ODD_CELLS = ["=cmd|' /C calc'!A0", 'say "hi"', '"', '""', "a,b;c\td|e", "🙂\n👩‍👩‍👧"]
+ODD_CELLS += ["NA", "null", "", " ", "-1"]
 CELLS = st.one_of(
-    st.sampled_from(
-        [
-            "=cmd|' /C calc'!A0",
-            'say "hi"',
-            '"',
-            '""',
-            "a,b;c\td|e",
-            "🙂\n👩‍👩‍👧",
-            "NA",
-            "null",
-            "",
-            " ",
-            "-1",
-        ]
-    ),
+    st.sampled_from(ODD_CELLS),
     st.text(st.characters(exclude_categories=("Cc", "Cs"), include_characters="\n\t"), max_size=20),
 )
 COLUMNS = ("id", "text", "label")
@@ -76,15 +64,8 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
         '6,"closed" too early\n7,"three\n\nlines"\n8\n9,nine,,\n10,"never closed\n11,eleven\n'
     )
     table = read_table(Source("t.csv", content.encode()))
-    assert rows_of(table) == [
-        ("1", "two\nlines"),
-        ("4", "four"),
-        ("5", "ok, five"),
-        ("7", "three\n\nlines"),
-        ("8", ""),
-        ("9", "nine"),
-        ("11", "eleven"),
-    ]
+    texts = ["two\nlines", "four", "ok, five", "three\n\nlines", "", "nine", "eleven"]
+    assert rows_of(table) == list(zip("1 4 5 7 8 9 11".split(), texts, strict=True))
     assert table.lines == [2, 7, 8, 10, 13, 14, 16]
     unmatched, too_long = table.notes
     assert "Skipped 3 rows with an unmatched quotation mark (lines 6, 9, 15)" in unmatched
@@ -649,13 +630,12 @@ def test_blanks_before_quotation_marks_are_skipped_as_pandas_skips_them(
     assert names is None or table.columns == names
 
 
-@pytest.mark.parametrize("name", ["#id", "#tag", "# id"])
-@pytest.mark.parametrize("other", ["text", "Satz"])
+@pytest.mark.parametrize("name", ["#id", "# id"])
 @pytest.mark.parametrize("first", ["1", "#1", "a"])
-def test_a_header_may_begin_like_a_comment(name: str, other: str, first: str) -> None:
+def test_a_header_may_begin_like_a_comment(name: str, first: str) -> None:
     rows = "".join(f"{first}{n},The river rose on day {n}.\n" for n in range(12))
-    table = read_table(Source("t.csv", f"{name},{other}\n{rows}".encode()))
-    assert [title.strip("# ") for title in table.columns] == [name.strip("# "), other]
+    table = read_table(Source("t.csv", f"{name},Satz\n{rows}".encode()))
+    assert [title.strip("# ") for title in table.columns] == ["id", "Satz"]
     assert (len(table), table.header) == (12, 1)
 
 
