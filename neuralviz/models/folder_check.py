@@ -165,6 +165,7 @@ def check_files(files: ModelFiles) -> None:
     for part in files.parts:
         _check_weights(part)
         _check_tokenizer(part)
+        _check_lengths(part)
 
 
 def check_modules(files: ModelFiles) -> None:
@@ -337,6 +338,15 @@ def _check_tokenizer(files: ModelFiles) -> None:
                 "sentencepiece with `pip install sentencepiece`, or use a model that has "
                 "tokenizer.json."
             )
+
+
+def _check_lengths(files: ModelFiles) -> None:
+    """Refuse a maximum length that is not a number; the libraries accept anything."""
+    keys = {path.name: "max_seq_length" for path in files.folder.glob("sentence_*_config.json")}
+    for file, key in {"tokenizer_config.json": "model_max_length", **keys}.items():
+        value = files.read(file).get(key)
+        if value is not None and not isinstance(value, int | float):
+            raise files.error(f"has a {key} in its {file} that is no number: {value!r:.40}.")
 
 
 def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:

@@ -225,10 +225,8 @@ def load_network(
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
-        raise _NoHeadError(
-            f"{model_id} is missing weights, for example {missing[0]}. For micro-tuning it needs a "
-            "prediction head, too."
-        )
+        addition = " Micro-tuning needs a prediction head, too." * (kind == "AutoModelForMaskedLM")
+        raise _NoHeadError(f"{model_id} is missing weights, for example {missing[0]}.{addition}")
     return network, tokenizer
 
 

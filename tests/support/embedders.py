@@ -15,13 +15,7 @@ from neuralviz.errors import ShouldStop, Stopped
 
 
 class HashEmbedder(Embedder):
-    """Vectors drawn from a generator that the text seeds.
-
-    Args:
-        dim: values of a vector.
-        seconds: that a batch takes.
-        name: part of the cache key.
-    """
+    """Vectors drawn from a generator that the text seeds; a batch takes so many ``seconds``."""
 
     def __init__(self, dim: int = 8, seconds: float = 0.0, name: str = "hash") -> None:
         self.name = name

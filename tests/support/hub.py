@@ -21,12 +21,10 @@ SILENCE = 30.0  # seconds
 def hub(
     models: Mapping[str, Path], *, refuses: int | None = None, silent_on: str = "\0"
 ) -> Iterator[str]:
-    """Serve ``models`` (id to folder) and give the address.
+    """Serve ``models`` (id to folder) and give the address; other paths are answered with 404.
 
-    Args:
-        models: everything else is answered with 404.
-        refuses: the HTTP status that every file is answered with, instead of the file.
-        silent_on: requests whose path contains it are never answered.
+    ``refuses`` is the status that every file is answered with; requests whose path contains
+    ``silent_on`` are never answered.
     """
     over = threading.Event()
 

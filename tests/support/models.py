@@ -205,31 +205,22 @@ def save_family(family: str, folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def save_causal(folder: Path) -> Path:
-    """Write a small GPT-2, which predicts the next token."""
-    from transformers import GPT2Config, GPT2LMHeadModel
+def save_causal(folder: Path, *, has_specials: bool = True) -> Path:
+    """Write a small GPT-2, whose tokenizer may put nothing around a text."""
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
     config = GPT2Config(
         vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, n_positions=64
     )
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    save_tokenizer(tokenizer, folder, ROBERTA_SPECIALS)
-    return folder
-
-
-def save_plain_gpt2(folder: Path) -> Path:
-    """A small GPT-2 whose tokenizer puts nothing around a text."""
-    from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
-
-    tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
-    config = GPT2Config(
-        vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, n_positions=64
-    )
-    network = GPT2Model(config)
+    network = GPT2LMHeadModel(config)
     draw_weights(network, 0)
     network.save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=40).save_pretrained(folder)
+    if has_specials:
+        fast_tokenizer(tokenizer, ROBERTA_SPECIALS).save_pretrained(folder)
+    else:
+        plain = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=40)
+        plain.save_pretrained(folder)
     return folder
 
 
@@ -258,6 +249,23 @@ def save_sentence_transformer(folder: Path, seed: int = 0, family: str = "bert")
     return folder
 
 
+def split_weights(folder: Path) -> tuple[Path, Path, Path]:
+    """The weights of a folder as two shards; these and their index."""
+    import json
+
+    from safetensors.torch import load_file, save_file
+
+    weights = sorted(load_file(folder / "model.safetensors").items())
+    (folder / "model.safetensors").unlink()
+    files = [folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    for file, some in zip(files, (weights[:20], weights[20:]), strict=True):
+        save_file(dict(some), file, metadata={"format": "pt"})
+    places = {name: files[place >= 20].name for place, (name, _) in enumerate(weights)}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return files[0], files[1], index
+
+
 _FOR_RANDOM = {"intermediate_size": 48, "max_position_embeddings": 64, "num_attention_heads": 2}
 
 
@@ -273,14 +281,7 @@ def random_model(
 ) -> LanguageModel:
     """A random model, held in memory, whose words are ``a`` and ``w0``, ``w1``, ….
 
-    Args:
-        family: of those with a config of BERT's names: bert, roberta, distilbert, mpnet, electra.
-        vocab: words of the output layer, the special tokens and ``a`` included.
-        width: values of a token's vector, even.
-        n_blocks: transformer blocks.
-        spread: of the word embeddings' values, which are those of the output layer too.
-        seed: of all weights.
-        device: where it lies.
+    ``spread`` is that of the word embeddings' values, which are those of the output layer too.
     """
     import torch
     from transformers import AutoConfig, AutoModelForMaskedLM

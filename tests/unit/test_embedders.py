@@ -47,7 +47,7 @@ from neuralviz.store.vectors import embedder_id
 from tests.support.models import (
     SENTENCES,
     TEXTS,
-    save_plain_gpt2,
+    save_causal,
     save_sentence_transformer,
 )
 from tests.support.plain_loop import (
@@ -188,7 +188,7 @@ def test_the_token_that_is_picked(tiny: LanguageModel) -> None:
 
 
 def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
-    causal = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
+    causal = load_text_model(save_causal(tmp_path, has_specials=False), device="cpu")
     assert (causal.prefix_ids, causal.suffix_ids) == ((), ())
     states = hidden(causal, SENTENCES[0])
     for pooling, place in (("cls", "before"), ("sep", "after")):

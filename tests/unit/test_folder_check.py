@@ -24,7 +24,13 @@ from neuralviz.models import LanguageModel, load_model, load_sentence_transforme
 from neuralviz.models.folder_check import describe_missing_weights
 from neuralviz.models.loading import resolve
 from neuralviz.models.shared import files_stamp
-from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
+from tests.support.models import (
+    SENTENCES,
+    save_family,
+    save_headless,
+    save_sentence_transformer,
+    split_weights,
+)
 
 SHORT = tuple(sentence[:45] for sentence in SENTENCES)
 TEXT = (load_text_model,)
@@ -131,19 +137,6 @@ def use_old_layout(folder: Path) -> Path:
     return part
 
 
-def split_weights(folder: Path) -> tuple[Path, Path, Path]:
-    """The weights of a folder as two shards; these and their index."""
-    weights = sorted(load_file(folder / "model.safetensors").items())
-    (folder / "model.safetensors").unlink()
-    files = [folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-    for file, some in zip(files, (weights[:20], weights[20:]), strict=True):
-        save_file(dict(some), file, metadata={"format": "pt"})
-    places = {name: files[place >= 20].name for place, (name, _) in enumerate(weights)}
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
-    return files[0], files[1], index
-
-
 def spoil_shards(folder: Path, kind: str) -> None:
     first, second, index = split_weights(folder)
     if kind in ("no index", "a variant"):
@@ -229,6 +222,11 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
                              "Git LFS pointer in model.safetensors", EVERY),
     "a pointer of a tokenizer": ("plain", partial(write, file="tokenizer.json", content=POINTER),
                                  "Git LFS pointer in tokenizer.json. Run `git lfs pull`", EVERY),
+    "a length in words": ("plain dense", partial(configure, file=TOKENIZER, model_max_length="40"),
+                          f"model_max_length in its {TOKENIZER}", EVERY),
+    "a list of lengths": (
+        "dense", partial(configure, file="sentence_bert_config.json", max_seq_length=[40]),
+        "max_seq_length in its sentence_bert_config.json", EVERY),
     "a module without settings": ("dense", lambda f: shutil.rmtree(f / "1_Pooling"),
                                   "is incomplete: 1_Pooling/config.json is missing.", LIBRARY),
     "a plain encoder": ("plain", lambda f: None, "modules.json is missing", LIBRARY),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import socket
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from neuralviz.errors import ModelError
 from neuralviz.models import hub, load_model, load_sentence_transformer, load_text_model
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
-from tests.support.models import save_sentence_transformer
+from tests.support.models import save_sentence_transformer, split_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,22 +67,6 @@ def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
     assert load_model(MODEL, device="cpu").fingerprint == COMMIT  # the hub is gone
 
 
-def in_two_files(folder: Path) -> list[str]:
-    """Put the weights into two files and an index; gives the names of the two."""
-    from safetensors.torch import load_file, save_file
-
-    tensors = load_file(folder / "model.safetensors")
-    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
-    where = {tensor: names[i % 2] for i, tensor in enumerate(tensors)}
-    for name in names:
-        part = {tensor: value for tensor, value in tensors.items() if where[tensor] == name}
-        save_file(part, folder / name, metadata={"format": "pt"})
-    index = {"metadata": {}, "weight_map": where}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    (folder / "model.safetensors").unlink()
-    return names
-
-
 def test_a_sentence_transformer_comes_with_its_modules(hub_at, tmp_path: Path) -> None:
     import shutil
 
@@ -112,8 +95,8 @@ def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
 ) -> None:
     from huggingface_hub import constants
 
-    shards = in_two_files(folder)
-    gone = {"tokenizer": "token*", "a shard": shards[1], "the index": "*.index.json"}[lost]
+    _, second, _ = split_weights(folder)
+    gone = {"tokenizer": "token*", "a shard": second.name, "the index": "*.index.json"}[lost]
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
         for path in hub.fetch(MODEL).glob(gone):

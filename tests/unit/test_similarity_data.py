@@ -21,7 +21,7 @@ from neuralviz.store.database import Database
 from neuralviz.store.vectors import KeptVectors, MemoryVectors
 from neuralviz.training.similarity import data
 from neuralviz.training.similarity.data import check_different, split_pairs
-from tests.support.models import SENTENCES, save_plain_gpt2
+from tests.support.models import SENTENCES, save_causal
 
 
 def pairs_of(n: int, *, shared: bool = False) -> ScoredPairs:
@@ -142,7 +142,7 @@ def test_the_starting_picture_has_every_pooling(tiny: LanguageModel) -> None:
 
 
 def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:
-    model = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
+    model = load_text_model(save_causal(tmp_path, has_specials=False), device="cpu")
     assert model_poolings(model) == ("last", "mean")
     by_layer = LayerwiseEmbedder(model, "last")
     one, other = (
