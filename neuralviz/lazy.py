@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,25 +22,18 @@ class NamedLocks:
     """One lock per name, kept while any thread holds it or waits for it."""
 
     def __init__(self) -> None:
-        self._locks: dict[Hashable, tuple[threading.Lock, int]] = {}  # with its number of users
-        self._counting = threading.Lock()
+        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
+        self._adding = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._locks)
 
     @contextmanager
     def hold(self, name: Hashable) -> Iterator[None]:
-        with self._counting:
-            lock, n_users = self._locks.get(name, (threading.Lock(), 0))
-            self._locks[name] = lock, n_users + 1
-        try:
-            with lock:
-                yield
-        finally:
-            with self._counting:
-                lock, n_users = self._locks.pop(name)
-                if n_users > 1:
-                    self._locks[name] = lock, n_users - 1
+        with self._adding:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            yield
 
 
 class Lazy:

@@ -144,8 +144,8 @@ def train_ladder(
 
     Features are found and kept in ``store``. The rungs are compared with the cosines of
     ``own_embedders``, which have names of `BASELINES`. Yields progress of the features, the train
-    pairs' layers, the test pairs, baselines, then every rung. Raises TextError (the scores of train
-    or dev pairs are all the same, or a text cannot be read. As `make_room`, `look_up` and `fit`).
+    pairs' layers, the test pairs, baselines, then every rung. Raises TextError where the scores of
+    train or dev pairs are all the same, or a text cannot be read; also as `look_up` and `fit`.
     """
     check_different(split.train.scores, "train")
     scale = Scale.from_scores(split.train.scores)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from sklearn.model_selection import train_test_split
 
 from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import (
+    CELLS_FORMAT,
     RowProgress,
     TrainingCell,
     TrainingRow,
-    read_cell,
 )
 from neuralviz.maps.neighbourhoods import K, knn_by_space
 from neuralviz.store.files import folder_error, write_bytes_beside
@@ -101,17 +101,16 @@ class _Lab:
         """Find a cell, or train and keep it; the last thing given is the cell."""
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
-        path = (self._own_folder or tables_folder()) / f"{key}.json"
-        try:
-            yield replace(read_cell(_read_json(path)), row=row.label)
-        except ValueError:  # there is none that can be read
+        path = (self._own_folder or tables_folder()) / f"{key}.npz"
+        cell = _read(path)
+        if not isinstance(cell, TrainingCell):
             # Checkpoints, and what is known after each epoch. They are large: the user's own make
             # room for others like any training's; the cells stay.
             cell_folder = self._own_folder / key if self._own_folder else training_folder(key)
             cell = yield from self._make_cell(row, seed, cell_folder)
-            _write(path, asdict(cell))
+            _write(path, cell)
             shutil.rmtree(cell_folder, ignore_errors=True)
-            yield cell
+        yield replace(cell, row=row.label)
 
     def _make_cell(
         self, row: TrainingRow, seed: int, cell_folder: Path
@@ -124,8 +123,8 @@ class _Lab:
     def _train_cell(
         self, row: TrainingRow, seed: int, cell_folder: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
-        accuracy = _read_json(cell_folder / "epochs.json")  # by step
-        accuracy["0"] = _last(self._at_start(row.settings))
+        accuracy = _read(cell_folder / "epochs.npz") or {}  # by step
+        accuracy[0] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
         n_pairs = len(PairSource(texts, row.settings))
         schedule = Schedule.from_settings(row.settings, n_pairs)
@@ -142,8 +141,8 @@ class _Lab:
             should_stop=self.should_stop,
         ):
             if event.snapshot is not None:
-                accuracy[str(event.snapshot.step)] = _last(event.snapshot)
-                _write(cell_folder / "epochs.json", accuracy)
+                accuracy[event.snapshot.step] = _last(event.snapshot)
+                _write(cell_folder / "epochs.npz", accuracy)
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
@@ -163,7 +162,7 @@ class _Lab:
             steps=result.step,
             seconds=float(np.median(took)) * result.step if took else 0.0,
             diverged=result.diverged,
-            epochs=tuple(accuracy.get(str(end)) for end in ends),
+            epochs=tuple(accuracy.get(end) for end in ends),
         )
 
     def _at_start(self, settings: TrainingSettings) -> Snapshot:
@@ -200,18 +199,17 @@ def _last(snapshot: Snapshot) -> float:
     return float(snapshot.accuracy[-1])
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    """What a file says; empty where there is none, or it is broken."""
+def _read(path: Path) -> Any:
+    """What was written; None where there is no file, or it is broken."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        return CELLS_FORMAT.unpack(path.read_bytes())
     except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return None
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _write(path: Path, content: object) -> None:
     try:
-        write_bytes_beside(path, json.dumps(content).encode())
+        write_bytes_beside(path, CELLS_FORMAT.pack(content))
     except OSError as error:
         sentence = f"Could not save to {path.parent}: {error.strerror or error}."
         raise folder_error(sentence) from error

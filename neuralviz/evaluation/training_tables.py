@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings
 from neuralviz.words import number
@@ -69,26 +70,17 @@ class TrainingCell:
 
 @dataclass(frozen=True)
 class RowProgress:
-    """Where a row is that is being trained: 0 of 0 steps while the encoder is looked at before.
-
-    ``cell`` of ``cells`` are finished.
-    """
+    """Where a row is that is being trained."""
 
     row: str
     seed: int
     step: int
-    steps: int
-    cell: int = 0
+    steps: int  # 0 while the encoder is looked at before
+    cell: int = 0  # finished ones, of ``cells``
     cells: int = 0
 
 
-def read_cell(content: Mapping[str, Any]) -> TrainingCell:
-    """The cell of a mapping by ``dataclasses.asdict``, also after JSON; ValueError for others."""
-    try:
-        values = {**content, "layers": tuple(content["layers"]), "epochs": tuple(content["epochs"])}
-        return TrainingCell(**values)
-    except (LookupError, TypeError) as error:
-        raise ValueError("This is no result of a training.") from error
+CELLS_FORMAT = RecordFormat("a table of trainings", version=4, classes=(TrainingCell,))
 
 
 def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:

@@ -41,7 +41,7 @@ def describe_lessons(
     started = [lesson for lesson in lessons if lesson.step]
     if not started:
         return ""
-    bad = [_kind(lesson) for lesson in started if lesson.diverged]
+    bad = [lesson.settings.pairs for lesson in started if lesson.diverged]
     if bad:
         return (
             f"The loss of **{joined(bad)}** diverged: the learning rate is too high. The encoder "
@@ -50,7 +50,7 @@ def describe_lessons(
     if not label or not all(len(lesson.accuracy) for lesson in started):
         return " ".join(_describe_loss(lesson, part) for lesson in started)
     entries = [
-        Entry(f"**{_kind(lesson)}**", float(lesson.accuracy[-1, -1]))
+        Entry(f"**{lesson.settings.pairs}**", float(lesson.accuracy[-1, -1]))
         for lesson in started
         if lesson.snapshots[-1].step > started[0].snapshots[0].step
     ]
@@ -91,7 +91,7 @@ def _rank_lessons(
 def _describe_loss(lesson: Lesson, part: str) -> str:
     """How far a loss has fallen, from the first step to the mean of the last ten."""
     losses = lesson.loss[np.isfinite(lesson.loss)]
-    subject = f"Training with {_kind(lesson)}" + (f" (**{part}**)" if part else "")
+    subject = f"Training with {lesson.settings.pairs}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
         return f"{subject} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
@@ -109,7 +109,7 @@ def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
     if changes[n][layer] < GAINING:
         return "No layer's accuracy has changed by a percentage point."
     return (
-        f"**Layer {layer}** changed most: {_kind(lessons[n])} took its accuracy from "
+        f"**Layer {layer}** changed most: {lessons[n].settings.pairs} took its accuracy from "
         f"{accuracy[0, layer]:.1%} to **{accuracy[-1, layer]:.1%}**."
     )
 
@@ -119,9 +119,8 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
         return "No text has a new nearest text: the training has hardly moved them."
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
-    return (
-        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average."
-    )
+    pairs = lesson.settings.pairs
+    return f"After {pairs}, **{new:.0f} of a text's {n}** nearest texts are new, on average."
 
 
 def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
@@ -148,7 +147,3 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     elif min(rows[ranked[0]]) > max(rows[ranked[1]]):
         outcome = "ahead"
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())
-
-
-def _kind(lesson: Lesson) -> str:
-    return lesson.settings.pairs

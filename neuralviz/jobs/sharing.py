@@ -51,8 +51,8 @@ def watch_with_others(
     if not go_together(model, [tokens], settings):
         yield from watch(model, texts, settings, should_stop)
         return
-    left = threading.Event()
-    member = _Member(model, tokens, settings, lambda: left.is_set() or should_stop())
+    has_left = threading.Event()
+    member = _Member(model, tokens, settings, lambda: has_left.is_set() or should_stop())
     _arrivals.put(member)
     _start_thread()
     try:
@@ -61,7 +61,7 @@ def watch_with_others(
                 raise event
             yield event
     finally:
-        left.set()
+        has_left.set()
 
 
 def _start_thread() -> None:

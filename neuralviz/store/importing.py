@@ -176,15 +176,17 @@ def _match_by_id(
         if rows is None:
             continue
         of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
-        others = {column: row_keys for column, row_keys in columns.items() if column != title}
+        other_columns = {
+            column: row_keys for column, row_keys in columns.items() if column != title
+        }
         contradicting = [
             column
-            for column, row_keys in others.items()
+            for column, row_keys in other_columns.items()
             if _normalize(column) in text_columns or _are_elsewhere(row_keys, of_rows, keys)
         ]
         if not contradicting:
             matched = f"Matched by the IDs in the column “{title[:40]}”."
-            return of_rows, matched + _describe_other_texts(of_rows, others)
+            return of_rows, matched + _describe_other_texts(of_rows, other_columns)
         if not in_order:  # equal IDs prove nothing if the texts differ
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of {name}, but the "
@@ -194,10 +196,10 @@ def _match_by_id(
     return None
 
 
-def _describe_other_texts(of_rows: np.ndarray, others: Mapping[str, np.ndarray]) -> str:
+def _describe_other_texts(of_rows: np.ndarray, other_columns: Mapping[str, np.ndarray]) -> str:
     """A sentence on texts that contradict the matched IDs; empty if none do."""
     is_wanted = of_rows != np.zeros(1, of_rows.dtype)
-    for title, row_keys in others.items():
+    for title, row_keys in other_columns.items():
         differ = is_wanted & (row_keys != of_rows)
         if differ.any() and (is_wanted & ~differ).any():  # it holds texts
             return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import shutil
-from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -159,29 +158,6 @@ def test_rows_are_fitted_to_where_texts_should_lead() -> None:
     assert np.corrcoef(found[1:], factors[1:])[0, 1] > 0.95
 
 
-def test_a_larger_dense_layer_predicts_alike_and_is_moved_less(bundled) -> None:
-    network = deepcopy(bundled.network)
-    inputs = bundled.tokenizer("She sat on the [MASK] of the river.", return_tensors="pt")
-    step = 0.01 * torch.randn(384, generator=torch.Generator().manual_seed(0)).sign()
-
-    def predicted() -> torch.Tensor:
-        with torch.no_grad():
-            return network(**inputs).logits[0, 5]
-
-    def moved() -> float:
-        before, dense = predicted(), network.cls.predictions.transform.dense
-        with torch.no_grad():
-            dense.bias += step
-            after = predicted()
-            dense.bias -= step
-        return float((after - before).norm())
-
-    before, was_moved = predicted(), moved()
-    train.scale_dense(network, 2.0)
-    assert torch.nn.functional.cosine_similarity(before, predicted(), dim=0) > 0.98
-    assert moved() == pytest.approx(was_moved / 2, rel=0.2)
-
-
 @pytest.mark.slow
 def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
     tokenizer, model = load_minilm_tokenizer(), build(None)
@@ -219,20 +195,6 @@ def test_what_cannot_be_trained_is_said_at_once(
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
-
-
-def test_a_decay_is_gone_on_from_only_as_it_was_begun(tmp_path: Path) -> None:
-    def save(name: str, **state: int) -> None:
-        torch.save(state, tmp_path / name)
-
-    assert train.last_checkpoint(tmp_path, 2, 2) is None
-    save("constant.pt", step=2)
-    save("decay.pt", step=4, steps=2, decay_steps=2)
-    assert train.last_checkpoint(tmp_path, 2, 2)["step"] == 4
-    for steps, decay_steps in ((2, 0), (2, 1), (2, 4), (3, 2)):
-        assert train.last_checkpoint(tmp_path, steps, decay_steps)["step"] == 2
-    with pytest.raises(ValueError, match="has taken 2 steps: ask for that many"):
-        train.last_checkpoint(tmp_path, 1, 2)
 
 
 @pytest.mark.slow

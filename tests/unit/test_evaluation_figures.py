@@ -1,10 +1,11 @@
-"""Figures of measured embeddings, and the report: values, escaping, and what is missing."""
+"""Figures of measured embeddings, sweeps, and the report: values, escaping, what is missing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +16,7 @@ from neuralviz import __version__
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.broken import Overlap
+from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import (
     DataSet,
     LabelledData,
@@ -25,7 +27,14 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row, method_rows
+from neuralviz.evaluation.plan import (
+    EvaluationPlan,
+    MeasureSettings,
+    Row,
+    experiment_rows,
+    find_swept_options,
+    method_rows,
+)
 from neuralviz.evaluation.results import Results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
@@ -182,6 +191,85 @@ def paraphrases(quality: str = "form") -> ParaphraseData:
         "p.csv", ("o", *"abcdef"), np.zeros(6, dtype=int), np.arange(1, 7), (quality,) * 6, values,
         np.repeat([0.2, 0.8], 3), np.full(6, 0.5),
     )  # fmt: skip
+
+
+# --- settings that are varied -------------------------------------------------------------------
+
+
+def rows_of(experiment: str) -> tuple[Row, ...]:
+    model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
+    loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
+    return experiment_rows(experiment, {}, None, loaders)
+
+
+def test_epochs_are_a_sweep_of_one_option() -> None:
+    assert find_swept_options(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
+    assert list(find_swept_options(rows_of("learning-rate"))) == ["learning_rate"]
+
+
+def test_layers_one_by_one_are_a_sweep() -> None:
+    rows = rows_of("layer-by-layer")
+    assert [row.label for row in rows] == [f"layer {n}" for n in range(7)]
+    assert {(row.spec.method, row.spec.model_id) for row in rows} == {("mean", "bundled")}
+    assert [dict(row.spec.options) for row in rows] == [{"layer": (n,)} for n in range(7)]
+    assert find_swept_options(rows) == {"layer": tuple(range(7))}
+    assert find_swept_options(method_rows(["mean", "cls", "last"], {"layer": "1,2"})) == {}
+
+
+def test_layers_and_windows_are_a_sweep_of_two() -> None:
+    rows = rows_of("sbert-wk-sweep")
+    found = find_swept_options(rows)
+    assert list(found) == ["layer_start", "window"]
+    assert set(zip(*found.values(), strict=True)) == {(a, b) for a in range(6) for b in range(1, 5)}
+    assert find_swept_options(rows[:-1]) == {}  # one combination is missing
+
+
+def test_other_tables_are_no_sweep() -> None:
+    for name in ("precision", "layers", "outputs", "concatenated", "sbert-wk-parts"):
+        assert find_swept_options(rows_of(name)) == {}
+
+
+def test_a_line_has_its_values_in_order_and_its_band() -> None:
+    chart = plots.Chart(
+        ["a", "b", "c"], [0.3, 0.1, 0.2], [(0.2, 0.4), (0.0, 0.2), (0.1, 0.3)], "T", "Spearman",
+        [(0.9, "a <b>model</b>"), None, None],
+    )  # fmt: skip
+    figure = plots.line_figure(chart, "epochs", [3, 1, 2])
+    low, high, line, theirs = figure.data
+    assert line.x == (1, 2, 3)
+    assert line.y == (0.1, 0.2, 0.3)
+    assert (low.y, high.y) == ((0.0, 0.1, 0.2), (0.2, 0.3, 0.4))
+    assert high.fill == "tonexty"
+    assert (theirs.x, theirs.y) == ((3,), (0.9,))
+    assert "a &lt;b&gt;model&lt;/b&gt;" in theirs.name
+    assert figure.layout.xaxis.type is None
+
+
+def test_a_grid_has_every_value_at_its_place() -> None:
+    chart = plots.Chart(list("abcd"), [1, 2, 3, np.nan], [None] * 4, "", "")
+    figure = plots.grid_figure(chart, {"first": [4, 0, 4, 0], "window": [1, 2, 2, 1]})
+    (heat,) = figure.data
+    assert (heat.y, heat.x) == (("0", "4"), ("1", "2"))
+    np.testing.assert_array_equal(np.array(heat.z, dtype=float), [[np.nan, 2], [1, 3]])
+    assert list(heat.text[0]) == ["", "2.00"]
+
+
+def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
+    by_name = {yardstick.name: yardstick for yardstick in YARDSTICKS}
+    learnt = filled(rows_of("epochs")[:6], few_pairs())
+    figure = plots.yardstick_figure(learnt, 0, by_name["spearman"])
+    line = next(one for one in figure.data if one.mode == "lines+markers")
+    assert list(line.x) == [1, 2, 3, 4, 5, 6]
+    assert list(line.y) == [learnt.measured(0, at).correlations.spearman for at in range(6)]
+    figure = plots.yardstick_figure(learnt, 0, by_name["triplets"])
+    expected = [100 * learnt.measured(0, at).triplets.error for at in range(6)]
+    assert list(figure.data[-1].y) == expected
+    windows = filled(rows_of("sbert-wk-sweep"), few_pairs())
+    figure = plots.yardstick_figure(windows, 0, by_name["kendall_b"])
+    assert (figure.data[0].type, figure.layout.height) == ("heatmap", 456)
+    methods = filled(method_rows(["mean", "cls", "sep"], {}), few_pairs())
+    dots = plots.yardstick_figure(methods, 0, by_name["spearman"]).data
+    assert [trace.type for trace in dots] == ["scatter"] * 3
 
 
 # --- the report --------------------------------------------------------------------------------

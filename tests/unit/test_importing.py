@@ -60,10 +60,9 @@ class Evil:
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int64", ">f8"])
 def test_arrays_of_numbers_are_read_as_float32(kind: str) -> None:
     array = np.arange(12).reshape(4, 3).astype(kind)
-    for order in "CF":
-        read = read_vectors(npy(np.asarray(array, order=order)))
-        np.testing.assert_array_equal(read.vectors, np.arange(12).reshape(4, 3))
-        assert (read.vectors.dtype, read.columns, read.name) == (np.float32, {}, "mine.npy")
+    read = read_vectors(npy(np.asarray(array, order="F")))
+    np.testing.assert_array_equal(read.vectors, np.arange(12).reshape(4, 3))
+    assert (read.vectors.dtype, read.columns, read.name) == (np.float32, {}, "mine.npy")
 
 
 def patched(old: bytes, new: bytes) -> Source:
@@ -83,13 +82,10 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     ("source", "sentence"),
     [
         (npy(np.ones(5)), r"mine.npy has the shape \(5,\). It must have one row per text"),
-        (npy(np.ones((2, 3, 4))), "has the shape"),
         (npy(np.array([["a", "b"]])), "holds values of the type <U1, not numbers"),
-        (npy(np.ones((3, 2), dtype=complex)), "not numbers"),
         (npy(np.ones((0, 4))), "holds no vectors"),
         (patched(b"(5, 1), }", b"(-1,-5),}"), "is damaged, or not a .npy file"),
         (patched(b"(5, 1), }", b"(True,5)}"), "is damaged, or not a .npy file"),
-        (patched(b"(5, 1), }", b"(5, 1    "), "is damaged, or not a .npy file"),
         (patched(b"NUMPY\x01", b"NUMPY\x09"), "is damaged, or not a .npy file"),
         (npy(np.ones((3, 1))), "have one value. They need at least 2"),
         (npy(np.array([[1, 2], [np.nan, 1], [np.inf, 0]])), r"row 2 \(and 1 more\) of mine.npy "
@@ -104,7 +100,6 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
         (table(text=["a", "b"]), "no column with lists of numbers"),
         (table(a=[[1.0, 2.0]], b=[[1.0, 2.0]]), "more than one column with lists of numbers"),
         (table(vector=[[1.0, 2.0], [1.0]]), "have different lengths"),
-        (table(vector=[[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), "have different lengths"),
         (table(vector=[[1.0, 2.0], None]), "has no vector in row 2"),
         (table(vector=[[1.0, 2.0], [1.0, None]]), "row 2 of mine.parquet contains NaN"),
     ],

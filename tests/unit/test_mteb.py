@@ -46,6 +46,8 @@ def described(name: str, kind: str, main_score: str) -> Any:
     """What MTEB has to know of a task; its data come from nowhere else than the test."""
     from mteb.abstasks.task_metadata import TaskMetadata
 
+    unknown = ("reference", "date", "domains", "task_subtypes", "license", "annotations_creators",
+               "dialect", "sample_creation", "bibtex_citation")  # fmt: skip
     return TaskMetadata(
         name=name,
         dataset={"path": "local/none", "revision": "1"},
@@ -56,15 +58,7 @@ def described(name: str, kind: str, main_score: str) -> Any:
         eval_splits=["test"],
         eval_langs=["eng-Latn"],
         main_score=main_score,
-        reference=None,
-        date=None,
-        domains=None,
-        task_subtypes=None,
-        license=None,
-        annotations_creators=None,
-        dialect=None,
-        sample_creation=None,
-        bibtex_citation=None,
+        **dict.fromkeys(unknown),
     )
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
 from neuralviz.maps.clusters import find_clusters
-from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
+from neuralviz.maps.neighbours import find_neighbours, nearest, numba_turn
 from neuralviz.maps.projecting import align_points, lay_out_snapshots, place, project
 from neuralviz.maps.projection import Projection, ProjectionEvent, ProjectionSettings
 
@@ -47,18 +47,8 @@ def extent(projection: Projection) -> float:
 
 
 def reopened(projection: Projection) -> Projection:
-    """The same map from copies of its arrays, as another process has it."""
-    return Projection(
-        projection.coordinates.copy(),
-        ProjectionSettings.from_dict(projection.settings.relevant()),
-        Neighbours(
-            projection.neighbours.indices.copy(),
-            projection.neighbours.distances.copy(),
-            projection.neighbours.metric,
-        ),
-        projection.notes,
-        {name: array.copy() for name, array in projection.fitted.items()},
-    )
+    """The same map with an array of its own, as another process has it."""
+    return replace(projection, coordinates=projection.coordinates.copy())
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_stopped_table_goes_on_where_it_was_and_ends_alike(
 def test_a_broken_file_is_made_anew(tiny: LanguageModel, tmp_path: Path) -> None:
     rows = (TrainingRow("before", FEW, is_trained=False),)
     (first,) = cells_of(tiny, tmp_path, rows=rows)
-    (path,) = tmp_path.glob("*.json")
+    (path,) = tmp_path.glob("*.npz")
     for content in ("", "[]", '{"row": 1}'):
         path.write_text(content)
         (again,) = cells_of(tiny, tmp_path, rows=rows)

@@ -102,7 +102,11 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
         try:
             with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
-                k, data = _choose_measuring(choice)
+                k, data = K, None if choice is None else choice.data
+                if data is not None and "neighbours" in data.by_default:
+                    k = _choose_k(data)
+                if isinstance(data, ScoredData):
+                    data = _choose_thresholds(data)
                 shared = _choose_shared_options(table)
             rows = _build_rows(table, names, specs, *shared)
             if data is None or choice is None or not rows:
@@ -117,10 +121,6 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
 
 
 # --- data --------------------------------------------------------------------------------------
-
-
-def _is_example() -> bool:
-    return st.session_state.get(f"{KEY}-source") == "Example"
 
 
 def _choose_data() -> DataChoice | None:
@@ -268,7 +268,8 @@ def _list_specs(table: str, choice: DataChoice | None) -> Mapping[str, EmbedderS
         return {}
     if table == SAVED_EMBEDDINGS:
         return dict(zip(method_labels(choice.kept), choice.kept, strict=True))
-    return {} if _is_example() else find_imported(choice.data)
+    is_example = st.session_state.get(f"{KEY}-source") == "Example"
+    return {} if is_example else find_imported(choice.data)
 
 
 def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
@@ -383,15 +384,6 @@ def _build_rows(
 
 
 # --- measures ----------------------------------------------------------------------------------
-
-
-def _choose_measuring(choice: DataChoice | None) -> tuple[int, DataSet | None]:
-    """Ask for the voting neighbours and what counts as similar, where the data need it."""
-    if choice is None:
-        return K, None
-    data = choice.data
-    k = _choose_k(data) if "neighbours" in data.by_default else K
-    return k, _choose_thresholds(data) if isinstance(data, ScoredData) else data
 
 
 def _choose_k(data: DataSet) -> int:

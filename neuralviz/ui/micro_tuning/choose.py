@@ -123,13 +123,13 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
 
 
 def check_choices(
-    layers: Sequence[str], epochs: int, learning_rate: float, **others: Any
+    layers: Sequence[str], epochs: int, learning_rate: float, **settings: Any
 ) -> TuningSettings:
     """The settings of a run from the widgets' values; raises SettingsError if one is not valid."""
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     if not layers:
         raise SettingsError("Choose at least one layer.")
-    return TuningSettings(tuple(layers), epochs=epochs, learning_rate=learning_rate, **others)
+    return TuningSettings(tuple(layers), epochs=epochs, learning_rate=learning_rate, **settings)
 
 
 def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:

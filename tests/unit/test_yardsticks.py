@@ -1,4 +1,4 @@
-"""What is said of the worst case: a real miss, or that there is none."""
+"""How far methods are ahead of each other, and what is said of the worst case."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import pytest
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.events import Measured
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.probing import Accuracy
 from neuralviz.evaluation.triplets import WorstTriplets
-from neuralviz.evaluation.yardsticks import worst_cases
+from neuralviz.evaluation.yardsticks import compute_leads, worst_cases, yardsticks_of
 from neuralviz.headlines.evaluation import describe_worst
 from neuralviz.maps.neighbourhoods import Outvoted
+from tests.unit.test_sentences import error, groups, pairs, results
 
 
-def pairs(scores: list[float]) -> ScoredData:
+def scored(scores: list[float]) -> ScoredData:
     sides = ([f"{side} {i}" for i in range(len(scores))] for side in ("one", "other"))
     return scored_data("pairs.csv", *sides, np.array(scores))
 
@@ -30,7 +33,7 @@ def told(share: float) -> Accuracy:
 
 def test_a_pair_that_is_right_is_not_the_worst() -> None:
     """Half of the pairs have the score 0, so all ranks of the lower half are right for them."""
-    data = pairs([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
+    data = scored([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
     right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
     assert said(data, right) == "<mean> puts no pair far from its place by people's scores."
     assert worst_cases(data, right) == []
@@ -41,7 +44,7 @@ def test_a_pair_that_is_right_is_not_the_worst() -> None:
 
 
 def test_the_worst_pair_is_told_by_its_place() -> None:
-    data = pairs([0, 0, 0, 1, 2, 3, 4, 4.5, 5])
+    data = scored([0, 0, 0, 1, 2, 3, 4, 4.5, 5])
     low = Measured(products=np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.15]))
     assert said(data, low) == (
         "<mean> is furthest from people on “one 8” and “other 8”: they give it 5, but <mean> finds "
@@ -79,3 +82,29 @@ def test_no_miss_is_said_to_be_none() -> None:
     missed = (Outvoted(1, "y", "x", 0.0),)
     found = Measured(neighbours=told(0.75), outvoted=missed)
     assert said(data, found) == "<mean> takes “b” for “x”, but it is “y”."
+
+
+# --- leads --------------------------------------------------------------------------------------
+
+
+def test_every_two_methods_are_compared_the_better_one_first() -> None:
+    found = results(groups(), *(error("triplets", share) for share in (0.3, 0.1, 0.2)))
+    (by,) = yardsticks_of(found, 0)
+    assert [(one.first, one.second) for one in compute_leads(found, 0, by)] == [
+        ("sbert-wk", "cls"), ("sbert-wk", "mean"), ("cls", "mean")
+    ]  # fmt: skip
+    assert all(one.value > 0 for one in compute_leads(found, 0, by))
+
+
+def test_the_interval_is_of_the_same_resamples() -> None:
+    data, settings = pairs(60), MeasureSettings(resamples=300)
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(len(data.texts), 8))
+    near = vectors + draw.normal(scale=0.001, size=vectors.shape)
+    one, other = (measure(data, each, settings) for each in (vectors, near))
+    found = results(data, one, other)
+    for by in yardsticks_of(found, 0):
+        (lead,) = compute_leads(found, 0, by)
+        low, high = by.interval(one)
+        assert lead.interval[1] - lead.interval[0] < (high - low) / 5
+        assert len(one.resampled[by.name]) == 300
