@@ -36,7 +36,7 @@ CELLS = st.one_of(
     st.sampled_from(ODD_CELLS),
     st.text(st.characters(exclude_categories=("Cc", "Cs"), include_characters="\n\t"), max_size=20),
 )
-COLUMNS = ("id", "text", "label")
+COLUMNS = ("key", "text", "label")  # a table of id and text may be one that neuralviz wrote
 ROWS = st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=8)
 
 
