@@ -211,11 +211,13 @@ def print_precision_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         yield
-    ours = [warning for warning in caught if issubclass(warning.category, PrecisionWarning)]
-    for warning in ours[:1]:
+    precision_warnings = [
+        warning for warning in caught if issubclass(warning.category, PrecisionWarning)
+    ]
+    for warning in precision_warnings[:1]:
         print_message(str(warning.message))
     for warning in caught:
-        if warning not in ours:
+        if warning not in precision_warnings:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )

@@ -161,11 +161,11 @@ def _draw_run(record: RunRecord) -> RenderableType:
 def _draw_curve(losses: Sequence[float]) -> RenderableType:
     """A column for the loss after 0, 1, … epochs, or for every few; gaps where it is no number."""
     width = min(len(losses), CURVE_WIDTH)
-    shown = [losses[place] for place in np.linspace(0, len(losses) - 1, width).round().astype(int)]
+    values = [losses[place] for place in np.linspace(0, len(losses) - 1, width).round().astype(int)]
     top = max((loss for loss in losses if math.isfinite(loss)), default=0.0) or 1.0
     columns = [
         _COLUMNS[round(loss / top * (len(_COLUMNS) - 1))] if math.isfinite(loss) else " "
-        for loss in shown
+        for loss in values
     ]
     return Text.assemble(("loss by epoch  ", "dim"), ("".join(columns), VERMILLION), "\n")
 

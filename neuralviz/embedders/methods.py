@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -80,16 +81,10 @@ def _read_tolerance(text: str) -> float:
     return float(text)
 
 
-def _read_window(text: str) -> int:
-    if int(text) < 1:
+def _read_number(text: str, kind: type, low: float, high: float = math.inf) -> Any:
+    if not low <= kind(text) <= high:
         raise ValueError(text)
-    return int(text)
-
-
-def _read_share(text: str) -> float:
-    if not 0 <= float(text) <= 1:
-        raise ValueError(text)
-    return float(text)
+    return kind(text)
 
 
 def _choice(name: str, line: str, choices: tuple[str, ...], default: str) -> Option:
@@ -139,11 +134,11 @@ _sbert_wk = (
     ),
     Option(
         "window", "Layers on each side to compare with", "a whole number of at least 1",
-        _read_window, "2",
+        partial(_read_number, kind=int, low=1), "2",
     ),
     Option(
         "omega", "Weight of alignment (novelty gets the rest)", "a number from 0 to 1",
-        _read_share, "0.5",
+        partial(_read_number, kind=float, low=0, high=1), "0.5",
     ),
     _choice("part", "Part of SBERT-WK to use", tuple(PARTS), "all"),
 )  # fmt: skip

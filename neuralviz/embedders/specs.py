@@ -202,8 +202,8 @@ def embedder_specs(
     out: list[EmbedderSpec] = []
     for method, parts in zip(methods, named, strict=True):
         specs = [
-            _read_single_spec(name, select_options(name, defaults or {}, typed) | own, model_id)
-            for name, own in parts
+            _read_single_spec(name, select_options(name, defaults or {}, typed) | values, model_id)
+            for name, values in parts
         ]
         out.append(concatenate_specs(specs))
         if out[-1] in out[:-1]:
@@ -264,8 +264,8 @@ def select_options(method: str, *mappings: Mapping[str, str]) -> dict[str, str]:
         for_all = {key: value for key, value in mapping.items() if "." not in key}
         by_name |= {name: value for name, value in for_all.items() if _takes(method, name)}
         start = f"{method}."
-        own = {key: value for key, value in mapping.items() if key.startswith(start)}
-        by_name |= {key.removeprefix(start): value for key, value in own.items()}
+        for_one = {key: value for key, value in mapping.items() if key.startswith(start)}
+        by_name |= {key.removeprefix(start): value for key, value in for_one.items()}
     return by_name
 
 

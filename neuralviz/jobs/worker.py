@@ -59,8 +59,8 @@ class _Worker:
             if kind == "run":
                 self._stop_asked[number] = threading.Event()
                 threading.Thread(target=self._carry_out, args=(number, task), daemon=True).start()
-            elif (asked := self._stop_asked.get(number)) is not None:  # it may have ended
-                asked.set()
+            elif (stop_event := self._stop_asked.get(number)) is not None:  # it may have ended
+                stop_event.set()
 
     def _carry_out(self, number: int, task: Task[Any, Any]) -> None:
         """Carry out a task; send events, then any failure and whether the input caused it."""

@@ -177,8 +177,8 @@ class LanguageModel(TextModel):
             chosen = groups.get(names, (names,))
         else:
             chosen = tuple(names)
-        known = {layer.name for layer in self.layers}
-        unknown = [name for name in chosen if name not in known]
+        layer_names = {layer.name for layer in self.layers}
+        unknown = [name for name in chosen if name not in layer_names]
         if unknown:
             raise SettingsError(
                 f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model "

@@ -93,8 +93,8 @@ def difference_heatmap(
     matrix = _matrix(difference, names, order, symmetric_range(difference), "ranks", "+.0f")
     title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
     matrix["colorbar"] = {**_BAR_BELOW, "title": title, "tickformat": "d"}
-    against = f"Ranks: {escape(first.method)} against {escape(second.method)}"
-    return _draw_matrix(matrix, against, order, pair, groups)
+    figure_title = f"Ranks: {escape(first.method)} against {escape(second.method)}"
+    return _draw_matrix(matrix, figure_title, order, pair, groups)
 
 
 def _draw_matrix(

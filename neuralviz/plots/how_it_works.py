@@ -53,7 +53,7 @@ def _draw(
 def overview_figure(stations: Sequence[str]) -> go.Figure:
     """The steps as a vertical line of stations, with plotly markup."""
     n = len(stations)
-    way = line(
+    track = line(
         np.zeros(n),
         np.arange(n),
         VERMILLION,
@@ -64,10 +64,10 @@ def overview_figure(stations: Sequence[str]) -> go.Figure:
         textfont={"size": 19},
         cliponaxis=False,
     )
-    way["marker"]["color"] = VERMILLION
+    track["marker"]["color"] = VERMILLION
     hidden = {"visible": False, "fixedrange": True}
     return _draw(
-        [way],
+        [track],
         "From a text to its cosine similarities",
         {**hidden, "range": [-0.02, 1]},
         {**hidden, "range": [n - 0.6, -0.4]},

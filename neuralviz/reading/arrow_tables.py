@@ -186,14 +186,18 @@ def read_parquet(
         ]
         reader = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts).reader
         ends = np.cumsum([0, *(_count_leaves(field.type) for field in source.schema_arrow)])
-        wanted = [leaf for place in columns.places for leaf in range(ends[place], ends[place + 1])]
+        leaf_columns = [
+            leaf for place in columns.places for leaf in range(ends[place], ends[place + 1])
+        ]
         n_at_once = min(_ROWS_AT_ONCE, n_wanted or _ROWS_AT_ONCE)
         batches = (  # group by group, so that all before a damaged one can be read
             batch
             for group in groups or range(source.num_row_groups)
-            for batch in reader.iter_batches(n_at_once, row_groups=[group], column_indices=wanted)
+            for batch in reader.iter_batches(
+                n_at_once, row_groups=[group], column_indices=leaf_columns
+            )
         )
-        yield from columns.read_blocks(name, batches if wanted else (), n_wanted)
+        yield from columns.read_blocks(name, batches if leaf_columns else (), n_wanted)
 
 
 def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:

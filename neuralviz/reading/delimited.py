@@ -189,7 +189,11 @@ class _Division:
         if self.titles and self.header.is_clear:
             if self.n_known:
                 return True
-            if len(self.rows) > 1 and not self._is_prose:
+            rows_below = self.rows[(self.header.place or 0) + 1 :]
+            is_divided = any(len(row) > 1 for row in rows_below)  # else at commas of one text above
+            if not self._is_prose and (
+                is_divided or (self.dialect.separator == "\t" and rows_below)
+            ):
                 return True
         n_fields, n_rows = self.usual_width
         return n_fields > 1 and n_rows >= _REGULAR * len(self.rows) and not self._is_prose
@@ -309,27 +313,27 @@ def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
     A header may begin with the sign of a comment, which is taken away.
     """
     comments = list(takewhile(lambda line: line[1].startswith(_COMMENT) or not line[1], sample))
-    below = list(sample[len(comments) :])
+    rows_below = list(sample[len(comments) :])
     number, title = comments[-1]
-    if below and title.startswith("#"):
-        titled = [(number, title.lstrip("#").lstrip()), *below]
+    if rows_below and title.startswith("#"):
+        titled = [(number, title.lstrip("#").lstrip()), *rows_below]
         if any(division.names_columns for division in _divide(titled, separators)):
             return titled
     divisions = [
         division
-        for division in _divide(below, separators)
+        for division in _divide(rows_below, separators)
         if division.suits or division.names_columns
     ]
     if not divisions:
         return list(sample)
     best = max(divisions, key=lambda division: division.quality)
     if best.names_columns:
-        return below
+        return rows_below
     for place, (_, line) in enumerate(comments):
         fields = strip_empty_end(line.split(best.dialect.separator))
         if line.strip() and len(fields) == best.usual_width[0]:
             return list(sample[place:])
-    return below
+    return rows_below
 
 
 def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -> list[_Division]:

@@ -22,8 +22,8 @@ SPLITS = "train training dev development validation valid val eval test testing"
 _ROWS_AT_ONCE = 10_000
 _MOST_DIGITS = 1000  # of whole numbers that are read as such
 _FRAME = {"columns", "index", "data", "name", "index_names", "column_names"}  # keys of pandas
-_BETWEEN = re.compile(r"[\s,]*+")  # JSON objects
-_OWN = ("text", "content", "body", "document", "abstract", "full_text")  # names of a text
+_GAP = re.compile(r"[\s,]*+")  # between JSON objects
+_TEXT_KEYS = ("text", "content", "body", "document", "abstract", "full_text")  # names of a text
 _INNER = ("row", "_source", "tweet", "data", "fields", "properties")  # what has the fields of a row
 _NAMED = 6  # lists in a message
 _ADVICE = "Save the rows as a list of objects, one a row, with a key for each column."
@@ -101,14 +101,14 @@ def _parse_line(line: str) -> list[Any]:
 def _parse_values(text: str) -> list[Any]:
     """The JSON value in a text, or the objects in it with blanks or commas between."""
     values: list[Any] = []
-    decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_BETWEEN.finditer(text)).end()
+    decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_GAP.finditer(text)).end()
     while place < len(text):
         start = place
         value, place = decoder.raw_decode(text, start)
         values.append(value)
         if len(values) > 1 and not (isinstance(values[0], dict) and isinstance(value, dict)):
             raise json.JSONDecodeError("Extra data", text, start)
-        place = next(_BETWEEN.finditer(text, place)).end()
+        place = next(_GAP.finditer(text, place)).end()
     if not values:
         raise ValueError("no value")
     return values
@@ -146,7 +146,7 @@ def find_rows(name: str, content: Any) -> Rows:
         return content, ()
     parts = content if isinstance(content, dict) else {}
     lists = {key: value for key, value in parts.items() if isinstance(value, list)}
-    has_text = any(isinstance(v, str) and key.lower() in _OWN for key, v in parts.items())
+    has_text = any(isinstance(v, str) and key.lower() in _TEXT_KEYS for key, v in parts.items())
     splits = {
         key: value
         for key, value in parts.items()
@@ -190,7 +190,7 @@ def _is_envelope(key: str, value: Any) -> bool:
     """Whether a part of an object is one with the list of rows, as servers answer, and no row."""
     if not isinstance(value, dict) or key.isdecimal():
         return False
-    has_text = any(isinstance(v, str) and title.lower() in _OWN for title, v in value.items())
+    has_text = any(isinstance(v, str) and title.lower() in _TEXT_KEYS for title, v in value.items())
     return not has_text and sum(map(_has_objects, value.values())) == 1
 
 
@@ -271,12 +271,12 @@ def _read_frame_of_objects(
     name: str, objects: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows of an object of objects, each of which is a column or a row."""
-    first, *others = (list(inner) for inner in objects.values())
+    first, *other_keys = (list(inner) for inner in objects.values())
     has_lists = any(
         isinstance(value, list) for inner in objects.values() for value in inner.values()
     )
-    are_alike = all(set(inner) == set(first) for inner in others)
-    shared = set(first).intersection(*others)
+    are_alike = all(set(inner) == set(first) for inner in other_keys)
+    shared = set(first).intersection(*other_keys)
     are_rows, are_columns = _are_counted(objects), _are_counted(first)
     if are_rows == are_columns:  # names tell
         are_rows, are_columns = any(map(is_usual_name, shared)), any(map(is_usual_name, objects))

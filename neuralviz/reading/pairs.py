@@ -236,25 +236,25 @@ class Scale:
         """[pair] on people's scale."""
         return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
 
-    def describe_other(self, scores: np.ndarray, whose: str) -> str:
+    def describe_other(self, scores: np.ndarray, subject: str) -> str:
         """A sentence on scores (NaN for none) that seem to be on another scale; else empty.
 
-        ``whose`` is such as ``test pairs``.
+        ``subject`` is such as ``test pairs``.
         """
         scores = scores[np.isfinite(scores)]
         if not len(scores):
             return ""
         common = _find_common(scores)
-        theirs = common or Scale(float(scores.min()), float(scores.max()))
+        data_scale = common or Scale(float(scores.min()), float(scores.max()))
         slack = (self.high - self.low) / 10
         is_outside = scores.min() < self.low - slack or scores.max() > self.high + slack
         least = self.high if common else (self.low + self.high) / 2
-        if not is_outside and (theirs.high >= least or len(scores) < FEWEST_SCORES):
+        if not is_outside and (data_scale.high >= least or len(scores) < FEWEST_SCORES):
             return ""
-        bounds = (theirs.low, theirs.high, self.low, self.high)
+        bounds = (data_scale.low, data_scale.high, self.low, self.high)
         low, high, train_low, train_high = map(number, bounds)
         return (
-            f"The scores of the {whose} seem to be on another scale (from {low} to {high}) than "
+            f"The scores of the {subject} seem to be on another scale (from {low} to {high}) than "
             f"those of the train pairs (from {train_low} to {train_high})."
         )
 
@@ -336,15 +336,17 @@ class ScoredPairs:
 def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
     numbers: dict[frozenset[str], int] = {}
-    both = (frozenset(texts) for texts in zip(first, second, strict=True))
-    return np.array([numbers.setdefault(texts, len(numbers)) for texts in both], dtype=np.int64)
+    text_sets = (frozenset(texts) for texts in zip(first, second, strict=True))
+    return np.array(
+        [numbers.setdefault(texts, len(numbers)) for texts in text_sets], dtype=np.int64
+    )
 
 
 def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
     """A sentence on repeated pairs, by their `number_pairs`; none where there are none."""
     n = len(numbers) - len(np.unique(numbers))
-    which = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
-    return (f"{which}. Intervals count such pairs as one.",) if n else ()
+    sentence = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
+    return (f"{sentence}. Intervals count such pairs as one.",) if n else ()
 
 
 def read_pairs(

@@ -68,7 +68,7 @@ def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Itera
     return read_delimited(source.name, file, n_wanted, source.header)
 
 
-def _drop_rows(name: str, table: Table, places: Collection[int], what: str) -> Table:
+def _drop_rows(name: str, table: Table, places: Collection[int], reason: str) -> Table:
     if not places:
         return table
     kept = [place for place in range(len(table)) if place not in places]
@@ -76,7 +76,7 @@ def _drop_rows(name: str, table: Table, places: Collection[int], what: str) -> T
         table,
         values=tuple([values[place] for place in kept] for values in table.values),
         lines=[table.lines[place] for place in kept],
-        notes=(*table.notes, f"Skipped {many(len(places), 'row')} of {name} {what}."),
+        notes=(*table.notes, f"Skipped {many(len(places), 'row')} of {name} {reason}."),
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
+from neuralviz.reading.arrow_tables import check_damage
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.columns import match_names
 from neuralviz.reading.lines import tidy
@@ -71,10 +72,8 @@ def read_vectors(source: Source) -> ReadVectors:
             return ReadVectors(
                 source.name, _check_vectors(source.name, _read_npy(source.name, file))
             )
-        try:
+        with check_damage(source.name, "a Parquet file"):
             return _read_parquet(source.name, file)
-        except (pa.ArrowException, OSError, OverflowError) as error:
-            raise TextError(f"{source.name} is damaged, or not a Parquet file.") from error
 
 
 def has_vectors(source: Source) -> bool:
@@ -84,7 +83,7 @@ def has_vectors(source: Source) -> bool:
     try:
         with source.opened() as file:
             schema = parquet.ParquetFile(file, pre_buffer=False).schema_arrow
-    except (pa.ArrowException, OSError, TextError):
+    except (pa.ArrowException, OSError, ValueError, TextError):
         return False
     return any(
         field.name.strip().lower() in VECTOR_COLUMNS and _is_vector(field.type) for field in schema

@@ -221,7 +221,7 @@ def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndar
     """[row] corpus rows by ID, -1 for unknown IDs; None if the column does not match.
 
     Numbers may be something else: the column must be in `ID_COLUMNS` and have each ID once; if the
-    corpus IDs only count the texts, it must have no other_columns.
+    corpus IDs only count the texts, it must have no others.
     """
     corpus_ids, written = _normalize_ids(ids), _normalize_ids(column)
     place_by_id = {text_id: place for place, text_id in enumerate(corpus_ids)}

@@ -219,9 +219,9 @@ def _show_loss(walk: Walkthrough) -> None:
         "Masked token", range(len(before)), improved, format_func=name, key=_POSITION
     )
     masked = walk.inputs.masked[before.input[position]]
-    shown = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]
-    shown[before.token[position]] = "?"
-    _show_tiles(shown)
+    tiles = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]
+    tiles[before.token[position]] = "?"
+    _show_tiles(tiles)
 
     label = tokens[before.token[position]]
     p_before, p_after = (

@@ -52,6 +52,11 @@ def test_it_says_what_was_changed_and_left_out(page: AppTest) -> None:
     assert [caption.value for caption in page.caption] == [
         "4 texts. Replaced 1 unreadable character with spaces. Using the first 3 of 4 texts."
     ]
+    page.button[0].click().run()
+    linked = AppTest.from_function(app, default_timeout=20)
+    linked.query_params["view"] = page.query_params["view"]
+    assert linked.run().caption[0].value == "3 texts. Using the first 3 of 4 texts."
+    assert linked.text_area(key="t-pasted").set_value("1\n2").run().caption[0].value == "2 texts."
 
 
 def test_a_table_is_read_and_its_column_can_be_changed(page: AppTest) -> None:

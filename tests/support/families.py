@@ -6,11 +6,9 @@ its fields, so that a new family needs a line here only where its sizes depend o
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -194,10 +192,11 @@ def save_family(family: str, folder: Path, seed: int = 0) -> Path:
     Raises:
         NotBuiltError: a package is missing, or the model reads more than texts and is large.
     """
+    from neuralviz.models.quiet import quiet_transformers
     from tests.support.models import draw_weights
 
     head = all_families()[family]
-    with _calm():
+    with quiet_transformers():
         network = _make_network(family, head)
         draw_weights(network, seed)
         network.save_pretrained(folder)
@@ -305,19 +304,3 @@ def _reads_more(config: PreTrainedConfig) -> bool:
 def _why_missing(error: Exception) -> str:
     package = re.search(r"requires the (\S+) library", str(error))
     return f"needs the package {package[1]}" if package else "is not in this version"
-
-
-@contextlib.contextmanager
-def _calm() -> Iterator[None]:
-    """Nothing of what transformers says about sizes that nobody trained with."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -26,7 +26,7 @@ from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui.figures import draw_live_figure, draw_once
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
+from neuralviz.ui.micro_tuning.choose import announce_duration, ask_settings, find_layers
 from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
@@ -85,8 +85,8 @@ def show() -> None:
         examples = {"Two banks": recorded_run().texts, **EXAMPLES}
         texts = ask_texts(KEY, examples, max_texts=1000).texts
         settings = _ask_run(model_id, texts)
-        shown = _choose_runs()
-        records = [run.result for run, _ in shown] or [recorded_run()]
+        visible_runs = _choose_runs()
+        records = [run.result for run, _ in visible_runs] or [recorded_run()]
         picked = [pick_text(record) for record in records]
     note = _describe_difference(records[-1], model_id, texts, settings)
     with live_column, st.container(key="tune-live"):
@@ -94,14 +94,14 @@ def show() -> None:
             st.caption(note)
         with dim_old_results("tune", bool(note)):
             for column, (run, earlier), text in zip(
-                st.columns(len(picked)), shown, picked, strict=False
+                st.columns(len(picked)), visible_runs, picked, strict=False
             ):
                 with column:
                     _show_run(run, earlier, text)
-            if not shown:
+            if not visible_runs:
                 _show_recorded(picked[0])
     with dim_old_results("tune-after", bool(note)):
-        _show_finished([run for run, _ in shown], picked)
+        _show_finished([run for run, _ in visible_runs], picked)
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -121,6 +121,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
+    announce_duration(texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
         with one_history_entry():
@@ -142,8 +143,8 @@ def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; return whether there is one, or a recording."""
     _restore_earlier(task)
     recorded = recorded_run()
-    asked = (task.model.id, task.texts, task.settings)
-    is_recorded = not RUNS.list_runs() and asked == (
+    requested = (task.model.id, task.texts, task.settings)
+    is_recorded = not RUNS.list_runs() and requested == (
         recorded.model_id,
         recorded.texts,
         recorded.settings,
@@ -334,25 +335,25 @@ def _show_record(
         _show_warnings(record)
         with st.container(key=f"tune-figures-{key}"):
             loss_column, norm_column = st.columns(2)
-        seen = (record, text, earlier)
+        dependencies = (record, text, earlier)
         with loss_column:
-            _draw(draw_losses, seen, f"{key}-loss", "micro-tuning loss", provenance)
+            _draw(draw_losses, dependencies, f"{key}-loss", "micro-tuning loss", provenance)
         with norm_column:
-            _draw(draw_norms, seen, f"{key}-norm", "micro-tuning delta norm", provenance)
+            _draw(draw_norms, dependencies, f"{key}-norm", "micro-tuning delta norm", provenance)
     if record.epochs_done(text):
         _show_neurons(record, key, text, provenance)
 
 
 def _draw(
     make: Callable[[], go.Figure],
-    seen: tuple[object, ...],
+    dependencies: tuple[object, ...],
     key: str,
     name: str,
     provenance: About,
     height: int = HEIGHT,
 ) -> None:
     draw_live_figure(
-        draw_once(key, seen, make),
+        draw_once(key, dependencies, make),
         key=key,
         height=height,
         name=file_name(name, provenance),
@@ -408,8 +409,8 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
             layer_name = record.settings.layers[layer]
             return plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
 
-        seen = (record, text, layer, with_all)
-        _draw(draw_neurons, seen, f"{key}-delta", "micro-tuning neurons", provenance, 340)
+        dependencies = (record, text, layer, with_all)
+        _draw(draw_neurons, dependencies, f"{key}-delta", "micro-tuning neurons", provenance, 340)
         strongest = record.strongest_neurons(layer, text)
         listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
         st.caption(f"Neurons that changed most: {', '.join(listed)}")
