@@ -36,7 +36,11 @@ READY = VENV / ".set_up"  # what it was set up for; written last
 UNFINISHED = VENV / ".unfinished"  # there while something is being installed
 
 OLDEST_PYTHON = (3, 11)
-INSTALLED = {"app": ["-e", "."], "test": ["-e", ".[test,dev]"], "server": ["."]}
+INSTALLED = {  # most of what tests need is never imported: Python compiles the rest as it does
+    "app": ["-e", "."],
+    "test": ["--no-compile", "-e", ".[test,dev]"],
+    "server": ["."],
+}
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 LOOK_UP_SECONDS = 60  # for a question to the configured sources, which may be slow mirrors
 CPU_INDEX_SECONDS = 20  # for a question to PyTorch's index, whatever the network does

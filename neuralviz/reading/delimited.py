@@ -182,10 +182,6 @@ class _Division:
         return is_first and self.n_known >= min(len(self.titles), 2)
 
     @property
-    def n_divided(self) -> int:
-        return sum(len(row) > 1 for row in self.rows)
-
-    @property
     def suits(self) -> bool:
         """Whether these rows are likely to be divided so, and not at marks of their sentences."""
         if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
@@ -193,10 +189,11 @@ class _Division:
         if self.titles and self.header.is_clear:
             if self.n_known:
                 return True
-            least = (
-                1 if self.dialect.separator == "\t" else 2
-            )  # commas may be in the first text alone
-            if len(self.rows) > 1 and not self._is_prose and self.n_divided >= least:
+            rows_below = self.rows[(self.header.place or 0) + 1 :]
+            is_divided = any(len(row) > 1 for row in rows_below)  # else at commas of one text above
+            if not self._is_prose and (
+                is_divided or (self.dialect.separator == "\t" and rows_below)
+            ):
                 return True
         n_fields, n_rows = self.usual_width
         return n_fields > 1 and n_rows >= _REGULAR * len(self.rows) and not self._is_prose

@@ -147,7 +147,7 @@ def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others
     for part in run.result[:2]:
         np.testing.assert_allclose(part.similarity.products, 1, atol=1e-4)
     assert run.result[2].similarity is None
-    assert "the first layer cannot be 40" in read_page(page)
+    assert "the first layer must be a whole number from 0 to 6, not 40" in read_page(page)
     assert "so few different pairs" in read_page(page)
 
 

@@ -224,6 +224,14 @@ def test_settings_that_make_no_sense_are_refused_and_kept(
     assert kind(key=field).value == value
 
 
+def test_many_texts_are_cut_and_long_work_is_announced(bundled: object) -> None:
+    page = paste("\n".join(f"Line number {i} of many." for i in range(1200)))
+    assert "Using the first 1,000 of 1,200" in read_captions(page)
+    for text in ("word " * 20_000, "字" * 24_000):
+        page.text_area(key="micro-tuning-pasted").set_value(text).run()
+        assert "minutes on two cores" in read_messages(page)
+
+
 def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     page = page_at("micro_tuning")
     page.session_state["model"] = "someone/huge-model"

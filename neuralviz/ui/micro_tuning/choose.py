@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,12 @@ from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
 from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
+
+LONG_WORK_SECONDS = 60
+MASKED_TOKENS_PER_SECOND = 4000  # per epoch: two cores, the bundled model's head, exact
+FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
+SHORT_WORK = 20_000  # characters times epochs: too short to announce its duration
 
 
 def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
@@ -120,6 +127,26 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
         help="AdamW's learning rate. The paper uses 0.01.",
     )
     return epochs, learning_rate
+
+
+def announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
+    """Say how long a run will take, if that is minutes."""
+    if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
+        return
+    encodings = bundled.text_reader().encoder.encode_batch(list(texts), add_special_tokens=False)
+    n_tokens = sum(map(len, encodings))
+    # a period of k + m shifts masks every token m times
+    times_masked = sum(blueprint.mask for blueprint in settings.blueprints)
+    if settings.predict_unmasked:
+        times_masked = 1
+    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
+    seconds = n_tokens * times_masked * epochs / MASKED_TOKENS_PER_SECOND
+    if seconds > LONG_WORK_SECONDS:
+        st.info(
+            f"About {many(math.ceil(seconds / 60), 'minute')} on two cores with the bundled model. "
+            "You can stop at any time and keep what there is.",
+            icon=":material/schedule:",
+        )
 
 
 def check_choices(

@@ -26,7 +26,7 @@ from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui.figures import draw_live_figure, draw_once
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers
+from neuralviz.ui.micro_tuning.choose import announce_duration, ask_settings, find_layers
 from neuralviz.ui.micro_tuning.results import pick_text, show_results, try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
@@ -121,6 +121,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
+    announce_duration(texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
         with one_history_entry():
