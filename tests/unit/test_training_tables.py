@@ -68,8 +68,7 @@ def test_a_random_table_knows_nothing_of_the_pretrained_one(tiny: LanguageModel)
         table = make_learner(tiny, rows[label].settings).table.weight.detach()
         assert torch.equal(table, own) == is_own
         correlation = np.corrcoef(table.flatten(), own.flatten())[0, 1]
-        assert (abs(correlation) > 0.99) == is_own
-        assert abs(correlation) > 0.99 or abs(correlation) < 0.05
+        assert abs(correlation) < 0.05 or is_own
 
 
 def test_a_table_has_every_seed_and_what_is_not_trained_once(
