@@ -109,7 +109,7 @@ def test_a_rung_that_has_learnt_nothing_is_not_saved_without_a_word(
 
 
 @pytest.mark.usefixtures("kept")
-def test_pairs_are_scored_with_and_without_scores_of_people(
+def test_pairs_are_scored_with_and_without_scores(
     pairs: Path, bert_folder: Path, tmp_path: Path
 ) -> None:
     result = run("score", pairs, "--model", NAME)
