@@ -31,6 +31,7 @@ LOOK_SECONDS = 0.25  # shortest duration that counts
 CLOSE_SECONDS = 10.0  # for running work to end with the process
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
+MOST_OWNERS = 1000  # whose last start is remembered
 MAX_SHORT = 4  # short tasks at once beside the others
 MAX_SHARED = 64  # tasks at once that share their work
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
@@ -209,6 +210,8 @@ class RunQueue:
                 self._waiting.remove(run)
                 self._n_started += 1
                 self._turns[run.owner] = self._n_started
+                if len(self._turns) > MOST_OWNERS:
+                    del self._turns[min(self._turns, key=self._turns.__getitem__)]
                 thread = threading.Thread(
                     target=self._work, args=(run,), name="neuralviz-run", daemon=True
                 )
@@ -242,9 +245,13 @@ class RunQueue:
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
-    with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-        limit, usage = (int((groups / f"memory.{end}").read_text()) for end in ("max", "current"))
-        spare = min(spare, max(limit - usage, 0))
+    for limit, usage in (  # control groups, versions 2 and 1
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+            left = int((groups / limit).read_text()) - int((groups / usage).read_text())
+            spare = min(spare, max(left, 0))
     return spare
 
 

@@ -76,7 +76,14 @@ def show() -> None:
     if pressed:
         put_upload_in_address(KEY)
     recorded = load_recorded_run()
-    run = find_current_run(RUNS, task, result_view_id(KEY), pressed=pressed, recorded=recorded)
+    run = find_current_run(
+        RUNS,
+        task,
+        result_view_id(KEY),
+        pressed=pressed,
+        recorded=recorded,
+        mentions_unknown=looking is None or bool(looking.result.layers),  # the pooling is known
+    )
     if run is not None:
         sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)

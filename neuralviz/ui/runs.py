@@ -364,10 +364,11 @@ def find_current_run(
     *,
     pressed: bool,  # starts it, and again if it was stopped or has failed
     recorded: Run[Any] | None = None,  # what the page opens with
+    mentions_unknown: bool = True,  # False where the address may name another kind of run
 ) -> Run[Any] | None:
     """The run of a task: started, remembered, saved or recorded; else the last run."""
     run = None if task is None else runs.recall(task, view)
-    if task is not None and run is None:
+    if task is not None and run is None and mentions_unknown:
         runs.mention_unknown_run()
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))

@@ -144,6 +144,13 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
     assert spare_memory(tmp_path) == 0
 
 
+def test_memory_is_that_of_a_container_of_control_groups_of_version_1(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("5000\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000\n")
+    assert spare_memory(tmp_path) == 4000
+
+
 # --- metrics -------------------------------------------------------------------------------------
 
 

@@ -185,12 +185,13 @@ def _show_loss(record: RunRecord) -> None:
     losses = record.loss[: record.epochs_reached, 0]
     losses = losses[np.isfinite(losses)]
     if len(losses):
+        change = f"{losses[-1] - losses[0]:.2f}"
         st.metric(
             "Loss at the masked positions, nats (lower is better)",
             f"{losses[-1]:.2f}",
-            delta=f"{losses[-1] - losses[0]:.2f} since epoch 0",
+            delta=f"{change} since epoch 0" if float(change) else None,
             delta_color="inverse",
-            chart_data=losses.tolist(),
+            chart_data=losses.tolist() if len(losses) > 1 else None,
             chart_type="line",
         )
 

@@ -76,7 +76,9 @@ def show() -> None:
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == NAME else None
     view = corpus_view(task.corpus) if task is not None else ""
-    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    run = find_current_run(
+        RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
+    )
     if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
     else:
@@ -91,6 +93,8 @@ def show() -> None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
             _show_experiments(task, names[task.corpus])
+        if not TABLES.list_runs():
+            RUNS.mention_unknown_run()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -371,7 +375,8 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     seeds = tuple(range(1, int(n_seeds) + 1))
     task = jobs.FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
     pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
-    run = find_current_run(TABLES, task, corpus_view(chosen.corpus), pressed=pressed)
+    view = corpus_view(chosen.corpus)
+    run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
         stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
         sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
