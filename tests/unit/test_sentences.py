@@ -30,8 +30,8 @@ from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.headlines import Measured as What
 from neuralviz.headlines import (
-    Headline,
     corpus,
     evaluation,
     ladder,
@@ -42,7 +42,6 @@ from neuralviz.headlines import (
     training,
     write_lead,
 )
-from neuralviz.headlines import Measured as What
 from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
@@ -474,19 +473,9 @@ def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None
         (0.07, (0.04, 0.1), False, ("0.07", "0.04 to 0.10")),
         (0.0123, (0.0021, 0.02), False, ("0.012", "0.002 to 0.020")),
         (0.2, (-0.00001, 0.4), False, ("0.20", "0.00 to 0.40")),
-        (0.2, None, False, ("0.20", "")),
         (0.01, None, True, ("1.0 percentage point", "")),
         (0.0004, None, True, ("0.04 percentage points", "")),
     ],
 )
 def test_leads_have_the_digits_they_need(value, interval, is_share, written) -> None:
     assert write_lead(value, interval, is_share) == written
-
-
-def test_a_headline_names_few_and_counts_the_rest() -> None:
-    entries = [evaluation.Entry(f"m{i}", 0.9 - i / 100) for i in range(7)]
-    what = What("right for", "60 texts", "of", True)
-    assert Headline.rank(what, entries, lambda *_: (-0.1, 0.1)).write_sentence() == (
-        "The data do not decide between m0, m1, m2, m3 and 3 others: right for 90.0% of 60 texts, "
-        "against 89.0%, 88.0% and 87.0%."
-    )
