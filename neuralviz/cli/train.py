@@ -248,9 +248,9 @@ def _describe_end(lesson: Lesson, label: str) -> str:
     sentences = [f"Loss: {first} at first, {last} at last."]
     if len(lesson.accuracy):
         sentences.append(describe_lessons([lesson], label))
-        if lesson.untrained is not None:
+        if lesson.untrained is not None and "whole model" not in sentences[-1]:
             sentences.append(f"The whole model, untrained: {lesson.untrained:.1%}.")
-        if lesson.accuracy.shape[1] > 1:  # tables have no layers
+        if lesson.accuracy.shape[1] > 1 and not lesson.diverged:  # tables have no layers
             sentences.append(describe_trained_layers([lesson]))
     return " ".join(sentences).replace("**", "").replace("\n\n", " ")
 

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from neuralviz.layers.settings import PARTS, VARIANTS
+from neuralviz.layers.settings import MOST_WINDOW, PARTS, VARIANTS
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
@@ -133,8 +133,8 @@ _sbert_wk = (
         _read_layer_start, "default",
     ),
     Option(
-        "window", "Layers on each side to compare with", "a whole number of at least 1",
-        partial(_read_number, kind=int, low=1), "2",
+        "window", "Layers on each side to compare with", f"a whole number from 1 to {MOST_WINDOW}",
+        partial(_read_number, kind=int, low=1, high=MOST_WINDOW), "2",
     ),
     Option(
         "omega", "Weight of alignment (novelty gets the rest)", "a number from 0 to 1",

@@ -325,15 +325,19 @@ def grouped_data(
 def labelled_data(
     name: str, texts: Sequence[str], labels: Sequence[str], *, notes: tuple[str, ...] = ()
 ) -> LabelledData:
-    """Texts with labels from columns, each pair of both once; TextError of fewer than two."""
-    once = list(dict.fromkeys(zip(texts, labels, strict=True)))
+    """Texts with labels, each pair of both once; empty labels count as none.
+
+    Raises TextError for fewer than two.
+    """
+    labelled = [(text, label) for text, label in zip(texts, labels, strict=True) if label]
+    once = list(dict.fromkeys(labelled))
     if len(once) < 2:
         raise TextError(
             (f"{name} has only {many(len(once), 'text')} with a label; at least two are needed.")
             + with_notes(notes)
         )
-    if len(once) < len(texts):
-        notes += ((f"Skipped {many(len(texts) - len(once), 'row')}: duplicate text and label."),)
+    if n_equal := len(labelled) - len(once):
+        notes += (f"Skipped {many(n_equal, 'row')}: duplicate text and label.",)
     different, places = distinct([text for text, _ in once])
     return LabelledData(name, different, places, tuple(label for _, label in once), notes=notes)
 

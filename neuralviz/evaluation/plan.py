@@ -334,7 +334,7 @@ def _learning_rates(maker: RowMaker) -> Iterable[Row]:
 )
 def _layer_by_layer(maker: RowMaker) -> Iterable[Row]:
     maker = maker.of_masked()
-    for n in range(maker.loaders["text"](maker.model_id or BUNDLED).n_blocks + 1):
+    for n in range(maker.loaders["text"](str(maker.model_id)).n_blocks + 1):
         yield maker.make(f"layer {n}", "mean", layer=str(n))
 
 

@@ -163,7 +163,7 @@ def check_files(files: ModelFiles) -> None:
     _check_kind(files)
     _check_code(files)
     for part in files.parts:
-        _check_weights(part)
+        _check_weights(part, is_loaded=part.folder in (files.transformers or [files.folder]))
         _check_tokenizer(part)
         _check_lengths(part)
 
@@ -419,7 +419,7 @@ def _describe_adapter(model_id: str, base: str = "") -> ModelError:
     )
 
 
-def _check_weights(files: ModelFiles) -> None:
+def _check_weights(files: ModelFiles, *, is_loaded: bool) -> None:
     paths = sorted(files.folder.glob("*.safetensors"))
     headers = {path.name: _read_header(path) for path in paths}
     if method := _find_quantisation(files, headers.values()):
@@ -427,7 +427,7 @@ def _check_weights(files: ModelFiles) -> None:
             f"has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
             "weights in float32, float16 or bfloat16 that they were made from."
         )
-    has_model = "model_type" in files.config
+    has_model = is_loaded and "model_type" in files.config
     other_names = [path.name for path in files.folder.iterdir() if path.suffix in _FORMATS]
     if not paths and (has_model or {*other_names} - {"training_args.bin"}):
         raise describe_missing_weights(files.model_id, other_names)

@@ -55,15 +55,15 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
 def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such."""
     lines = TextLines(name, file)
-    first_lines = _take_first_lines(lines)
-    if len(first_lines) > 1 and isinstance(_parse_line(first_lines[0])[0], dict | str):
-        yield from read_json_lines(name, file, n_wanted)
-        return
     try:
         content, notes = _read_whole(name, file, lines)
     except RecursionError as error:
         raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
+        first_lines = _take_first_lines(lines)
+        if len(first_lines) > 1 and isinstance(_parse_line(first_lines[0])[0], dict | str):
+            yield from read_json_lines(name, file, n_wanted)
+            return
         place = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
         raise TextError(
             f"{name} is not valid JSON: it is incomplete or has an error{place}."

@@ -182,7 +182,8 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
     right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
     encoding = "utf-8-sig" if wrong == 0 or right > 10 * wrong else _detect(head)
     if _count_control_share(head.decode(encoding, "replace"), but=1) > _BINARY_SHARE:
-        kinds = (("utf-16-le", head[1::2]), ("utf-16-be", head[::2]))
+        kinds = [("utf-16-le", head[1::2]), ("utf-16-be", head[::2])]
+        kinds.sort(key=lambda kind: -kind[1].count(0))  # most high bytes of Latin text are zero
         return next((kind for kind, high in kinds if 0 in high and _is_wide(head, kind)), encoding)
     return encoding
 

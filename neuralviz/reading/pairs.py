@@ -87,8 +87,10 @@ def _check_roles(
             raise SettingsError(
                 f"Unknown role “{role[:40]}”. Choose from: {', '.join(role_names)}."
             )
-        if role in OPTIONAL and not title.strip():
-            continue
+        if not title.strip():
+            if role in OPTIONAL:
+                continue
+            raise SettingsError(f"The role {role} needs a column.")
         column = _find_column(title, columns)
         if column in assigned:
             raise SettingsError(f"The column “{column[:40]}” has two roles. Give it one.")

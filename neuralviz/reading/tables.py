@@ -110,7 +110,7 @@ def _drop_descriptions(name: str, table: Table) -> Table:
         )
         n = int(is_of_survey or (has_levels and names_columns(rows)))
     description = describe_row(rows[0]) if n else ""
-    return _drop_rows(name, table, range(n), f"that describe its columns: {description}")
+    return _drop_rows(name, table, range(n), f"with descriptions of its columns: {description}")
 
 
 def _limit_rows(name: str, table: Table, max_rows: int | None) -> Table:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
 STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 ColumnKind = Literal["text", "number"]
 KEYS_AT_ONCE = 1 << 22  # counted in one pass

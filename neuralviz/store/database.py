@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lancedb.query import LanceQueryBuilder
     from lancedb.table import Table
 
-FORMAT = 1
+FORMAT = 2  # labels as they are written
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may use replaced files
 ROWS_AT_ONCE = 1 << 18  # rows per read
 WAIT = 60.0  # seconds to wait for other writers
@@ -180,8 +180,8 @@ class Database:
             ) from error
         if stored_format != FORMAT:
             raise folder_error(
-                f"The corpora in {self.folder} were saved by a newer version of neuralviz "
-                f"(format {stored_format}; this version reads {FORMAT}). Update neuralviz, or set "
+                f"The corpora in {self.folder} were saved by another version of neuralviz "
+                f"(format {stored_format}; this version reads {FORMAT}). Use that version, or set "
                 "NEURALVIZ_HOME to another folder. Nothing was changed.",
                 "read",
             )

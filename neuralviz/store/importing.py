@@ -47,7 +47,10 @@ def import_vectors(
     keys, name = store.keys(corpus), f"“{corpus.name}”"
     columns = _hash_columns(read, keys)
     match = _match_by_text(read, columns, keys, name)
-    if match is None and read.columns:
+    if match is not None:
+        of_rows, matched = match
+        match = of_rows, matched + _describe_other_ids(read, store.ids(corpus), keys, of_rows)
+    elif read.columns:
         match = _match_by_id(read, columns, keys, store.ids(corpus), name, in_order=in_order)
     if match is None and (read.is_array or in_order):
         if len(read.vectors) != len(keys):
@@ -194,6 +197,26 @@ def _match_by_id(
                 "column from the file."
             )
     return None
+
+
+def _describe_other_ids(
+    read: ReadVectors, ids: Sequence[str], keys: np.ndarray, of_rows: np.ndarray
+) -> str:
+    """A sentence on IDs that contradict the matched texts; empty if a column has the right ones."""
+    sentence = ""
+    for title in read.columns:
+        rows = _match_ids(ids, title, read.strings(title))
+        if rows is None:
+            continue
+        differ = (rows >= 0) & (keys[rows] != of_rows)
+        if not differ.any():
+            return ""
+        sentence = sentence or (
+            f" But the IDs in the column “{title[:40]}” are those of other texts in "
+            f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
+            "The texts count."
+        )
+    return sentence
 
 
 def _describe_other_texts(of_rows: np.ndarray, other_columns: Mapping[str, np.ndarray]) -> str:

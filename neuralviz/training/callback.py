@@ -27,7 +27,7 @@ from neuralviz.training.record import (
     has_snapshots,
     read_folder,
 )
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings
 from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SnapshotCallback(TrainerCallback):
             return
         encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
-        settings = self._recorded.lesson.settings
+        settings = _read_settings(self._recorded.lesson.settings, args)
         lesson = Lesson(settings, steps=state.max_steps)
         if has_snapshots(self.folder):
             lesson = self._go_on(lesson, step)
@@ -203,3 +203,13 @@ class _Layers:
 def _plain(model: Any) -> SentenceTransformer:
     """Unwrap an encoder that was wrapped for parallel training."""
     return getattr(model, "module", model)
+
+
+def _read_settings(settings: TrainingSettings, args: Any) -> TrainingSettings:
+    return replace(
+        settings,
+        batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),
+        epochs=min(max(1, round(args.num_train_epochs)), MAX_EPOCHS),
+        learning_rate=args.learning_rate or None,
+        seed=args.seed,
+    )

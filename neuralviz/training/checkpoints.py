@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,8 @@ class TrainingState:
             raise folder_error(sentence) from error
         for path in older:
             if path != target:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # the new one is safe
+                    path.unlink()
         self._n_kept = len(self.loss)
 
     def restore(self) -> None:

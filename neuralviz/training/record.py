@@ -210,9 +210,8 @@ def _is_recording(recorded: RecordedTraining) -> bool:
     lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
     steps = [snapshot.step for snapshot in snapshots]
     n_texts = {len(snapshot.nearest) for snapshot in snapshots}
-    n_layers = {
-        0 if snapshot.accuracy is None else len(snapshot.accuracy) for snapshot in snapshots
-    }
+    accuracies = [snapshot.accuracy for snapshot in snapshots]
+    n_layers = {0 if accuracy is None else len(accuracy) for accuracy in accuracies}
     n_right = {0 if snapshot.right is None else len(snapshot.right) for snapshot in snapshots}
     return (
         isinstance(lesson.settings, TrainingSettings)
@@ -221,6 +220,8 @@ def _is_recording(recorded: RecordedTraining) -> bool:
         and all(type(count) is int and count >= 0 for count in (lesson.steps, *steps))
         and lesson.untrained is None
         and lesson.measured == ""
+        and lesson.maps is None
+        and all(accuracy is None or len(accuracy) for accuracy in accuracies)
         and lesson.curves.shape == (lesson.step, len(CURVES))
         and lesson.curves.dtype.kind == "f"
         and all(map(_is_snapshot, snapshots))

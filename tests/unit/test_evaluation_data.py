@@ -507,6 +507,12 @@ def test_a_label_that_is_too_rare_to_be_voted_for_is_told_with_its_cause(
     assert list(measure(data, drawn(data), MeasureSettings(("neighbours",))).notes) == notes
 
 
+def test_texts_without_a_label_do_not_count() -> None:
+    data = labelled_data("p.csv", ["one", "two", "three", "one"], ["x", "", "y", "x"])
+    assert (data.texts, data.labels) == (("one", "three"), ("x", "y"))
+    assert data.notes == ("Skipped 1 row: duplicate text and label.",)
+
+
 # --- saved corpora ------------------------------------------------------------------------------
 
 

@@ -292,6 +292,11 @@ SEVERAL = " 1 text has several different vectors; the first is used."
     [
         (
             {"text": TEXTS, "key": ["d0", "d4", "d2", "d3", "d1", "d5", "d6"]},
+            "Matched by the texts in the column “text”. But the IDs in the column “key” are those "
+            "of other texts in 2 rows, first in row 2. The texts count." + SEVERAL,
+        ),
+        (
+            {"text": TEXTS, "nearest": [*IDS[1:], IDS[0]], "id": IDS},  # names other texts
             "Matched by the texts in the column “text”." + SEVERAL,
         ),
         (

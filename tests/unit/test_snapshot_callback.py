@@ -101,6 +101,7 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     assert lesson.accuracy.shape == (4, 4)
     np.testing.assert_allclose(lesson.loss, [1 / 2, 1 / 2, 1 / 4, 1 / 4, 1 / 6, 1 / 6])
     assert begun.lesson.settings.pairs == "dropout"
+    assert (lesson.settings.batch_size, lesson.settings.learning_rate) == (4, 1e-3)
     ours = Watch(CORPUS, LABELS, n_texts=10).look(_Layers(model), 0)
     np.testing.assert_array_equal(lesson.snapshots[0].accuracy, ours.accuracy)
     np.testing.assert_array_equal(lesson.snapshots[0].nearest, ours.nearest)

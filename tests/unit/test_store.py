@@ -157,7 +157,7 @@ def test_a_key_that_ends_in_zeros_is_found_and_forgotten(store: CorpusStore):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"format": 2}', "a newer version of neuralviz"),
+        ('{"format": 1}', "another version of neuralviz"),
         ("{", "Could not read"),
         ("[]", "Could not read"),
     ],
@@ -230,7 +230,9 @@ def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
     assert not store.vectors.has_vectors(kept, text_keys(READ.texts)).any()
 
 
-@pytest.mark.parametrize("values", [("9" * 5000,), ("9007199254740993", "9007199254740992")])
+@pytest.mark.parametrize(
+    "values", [("9" * 5000,), ("9007199254740993", "9007199254740992"), ("1٣", "2")]
+)
 def test_numbers_that_no_double_holds_are_names(store: CorpusStore, values: tuple[str, ...]):
     corpus = store.add("c", ReadTexts(tuple("ab"[: len(values)]), labels={"user": values}))
     assert tuple(store.labels(corpus, "user")) == values

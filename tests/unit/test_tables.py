@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import arrow_tables, json_tables
+from neuralviz.reading import arrow_tables, json_tables, lines
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import join_tables
@@ -141,7 +141,9 @@ def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: 
     assert table.notes == (f"t.tsv is not UTF-8. It was read as {said}.",)
 
 
-@pytest.mark.parametrize("text", [FRENCH, RUSSIAN, JAPANESE, CHINESE, "plain\n", "🙂🙂\n"])
+@pytest.mark.parametrize(
+    "text", [FRENCH, RUSSIAN, JAPANESE, CHINESE, "plain\n", "🙂🙂\n", f"{'all that is ' * 9}∀x\n"]
+)
 @pytest.mark.parametrize("encoding", "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32".split())
 def test_unicode_is_known_with_and_without_a_mark(text: str, encoding: str) -> None:
     table = read_table(Source("t.tsv", f"id\ttext\n1\t{text}".encode(encoding)))
@@ -293,6 +295,17 @@ def test_rows_in_the_answer_of_a_server_are_those_of_pandas(found: object, path:
     assert list(table.column("id")) == list(map(str, frame[ids]))
     inner = {title.rpartition(".")[0] for title, short in named.items() if short == "text"} - {""}
     assert all(f"those under “{key}”" in " ".join(table.notes) for key in inner)
+
+
+def test_json_on_one_line_may_be_longer_than_a_line_and_objects_may_follow_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE", 100)
+    rows = [{"text": f"Text {row}"} for row in range(50)]
+    for content in (json.dumps(rows), json.dumps({"rows": rows})):
+        assert len(read_table(Source("t.json", content.encode()))) == 50
+    two = b'{"text": "one", "id": 1},\n{\n "text": "two",\n "id": 2\n}'
+    assert read_table(Source("t.json", two)).column("text") == ["one", "two"]
 
 
 @pytest.mark.parametrize("is_named", [True, False])
