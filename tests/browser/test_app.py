@@ -52,7 +52,7 @@ def assert_stayed(page: Page) -> None:
 
 def test_every_page_fits_and_back_leads_back(page: Page, address: str) -> None:
     """Wide, one after the other by its link; narrow, by *Back*."""
-    names = ("How it works", "Micro-tuning", "Layer dynamics", "Frozen features", "Training")
+    names = ("How it works", "Micro-tuning", "Layer dynamics", "Masking blueprints")
     page.goto(f"{address}/how_it_works")
     found = {}
 
