@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -47,17 +46,6 @@ def machine() -> Iterator[Path]:
     yield folder
     subprocess.run(["chmod", "-R", "u+w", folder], check=True)
     shutil.rmtree(folder)
-
-
-def without_privileges() -> list[str]:
-    """What a command begins with so that root, too, cannot write files that are read-only."""
-    if os.geteuid() != 0:
-        return []
-    command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    with contextlib.suppress(OSError):
-        if subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return []
 
 
 @pytest.mark.slow
@@ -108,9 +96,8 @@ def test_the_image_can_be_made_and_serves(machine: Path):
     log = machine / "log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            [*without_privileges(), *command],
-            env=settings, cwd="/", stdout=out, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            command, env=settings, cwd="/", stdout=out, stderr=subprocess.STDOUT
+        )
     try:
         until = time.monotonic() + 120  # the start period of the Dockerfile
         while not is_ready(port):
@@ -121,10 +108,8 @@ def test_the_image_can_be_made_and_serves(machine: Path):
             assert "text/html" not in answer.headers["Content-Type"]  # Streamlit's own page
         with urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
             assert answer.read() == b"ok"
-        begin = time.monotonic()
         server.send_signal(signal.SIGTERM)
         assert server.wait(30) == 0, log.read_text()
-        assert time.monotonic() - begin < 30
     finally:
         server.kill()
     assert contents(machine / "src") == source

@@ -56,16 +56,7 @@ def test_an_option_that_streamlit_does_not_know_is_refused_with_a_sentence(
 def test_the_command_serves_the_app(tmp_path: Path):
     port = free_port()
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "neuralviz",
-            "app",
-            "--port",
-            str(port),
-            "--server.headless",
-            "true",
-        ],
+        [sys.executable, *f"-m neuralviz app --port {port} --server.headless true".split()],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "NEURALVIZ_WORKERS": "0"},
     )

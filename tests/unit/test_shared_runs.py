@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
@@ -23,7 +24,7 @@ from neuralviz.micro_tuning.watching import (
     watch_together,
 )
 from neuralviz.models import LanguageModel
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import tokenize
 from tests.support.tasks import WaitForStop, submit
 
@@ -131,6 +132,8 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(
     texts = [("Rain.",), ("",), ("A boat.", "A lamp."), long, ("Stopped.",)]
     runs = [Run(TuneTexts(model, each, settings)) for each in texts]
     runs[4].should_stop = lambda: True  # type: ignore[method-assign]
+    network = shared_model(model.id).network
+    before = {name: weights.clone() for name, weights in network.state_dict().items()}
     threads = [threading.Thread(target=run.carry_out) for run in runs]
     for thread in threads:
         thread.start()
@@ -142,15 +145,14 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(
         if run.error is None:
             np.testing.assert_allclose(run.result.loss, alone(tiny, each, settings).loss, rtol=1e-5)
     assert runs[4].result.progress < 1
+    after = network.state_dict()
+    assert all(torch.equal(weights, after[name]) for name, weights in before.items())
 
 
 def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) -> None:
     model, settings = ModelRef("any", None), settings_of(tiny)
-    for texts, lane in (
-        (("Rain.",), "shared"),
-        (("Rain.",) * 17, "long"),
-        (("Rain. " * 400,), "long"),
-    ):
+    long = (("Rain.",) * 17, "long"), (("Rain. " * 400,), "long")
+    for texts, lane in ((("Rain.",), "shared"), *long):
         assert TuneTexts(model, texts, settings).lane == lane
 
 

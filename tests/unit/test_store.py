@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from neuralviz.cli.commands import app
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import database, vectors
-from neuralviz.store.corpora import MAX_NAME, CorpusStore, are_whole
+from neuralviz.store import database
+from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
+from neuralviz.store.vectors import text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -236,76 +236,39 @@ def test_numbers_that_no_double_holds_are_names(store: CorpusStore, values: tupl
     assert tuple(store.labels(corpus, "user")) == values
 
 
-def test_whole_numbers_are_told_wherever_the_others_are() -> None:
-    assert are_whole(np.array([])) and are_whole(np.array([3, -2, 1e300, np.nan, np.inf]))
-    assert not any(map(are_whole, np.array([[3, 2.5], [np.nan, 1e-9]])))
-    assert not are_whole(np.array([*range(5000), 0.5]))
-
-
-def test_many_vectors_are_forgotten_in_few_steps(
+def test_what_was_replaced_is_deleted_after_an_hour(
     store: CorpusStore, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(vectors, "_DELETED_AT_ONCE", 1000)
-    monkeypatch.setattr(store.vectors, "compact", lambda _: None)
-    kept = store.vectors.restore("made-up", "", 2)
-    keys = text_keys(f"text {number}" for number in range(6000))
-    made_up = np.random.default_rng(0).normal(size=(6000, 2)).astype(np.float32)
-    for part in np.array_split(np.arange(6000), 3):
-        store.vectors.put(kept, keys[part], made_up[part], np.full((len(part), 2), np.nan))
-    order = np.random.default_rng(1).permutation(6000)
-    before = store.database.open(vectors_table(kept)).version
-    store.vectors.forget(np.concatenate([keys[order[:3500]], text_keys(["unknown"])]))
-    assert store.database.open(vectors_table(kept)).version - before == 4
-    assert not store.vectors.has_vectors(kept, keys[order[:3500]]).any()
-    left = order[3500:]
-    np.testing.assert_array_equal(store.vectors.get(kept, keys[left]), made_up[left])
-
-
-# --- files that compaction replaced --------------------------------------------------------------
-
-KEYS = text_keys(f"text {number}" for number in range(60))
-VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
-
-
-@pytest.fixture
-def kept(store: CorpusStore) -> KeptEmbedder:
-    """An embedder whose vectors came in three pieces, which were put together."""
-    kept = store.vectors.restore("made-up", "", 8)
-    for start in (0, 20, 40):
-        put(store, kept, slice(start, start + 20))
-    store.vectors.compact(kept)
-    return kept
-
-
-def put(store: CorpusStore, kept: KeptEmbedder, rows: slice) -> None:
-    store.vectors.put(kept, KEYS[rows], VECTORS[rows], np.full((len(KEYS[rows]), 2), np.nan))
-
-
-def n_files(store: CorpusStore, kept: KeptEmbedder) -> int:
-    return len(list((store.database.place(vectors_table(kept)) / "data").glob("*.lance")))
-
-
-def test_what_was_replaced_is_deleted_after_an_hour(
-    store: CorpusStore, kept: KeptEmbedder, monkeypatch: pytest.MonkeyPatch
-):
     monkeypatch.setenv("NEURALVIZ_HOME", str(store.folder.parent))
-    database.tidy(store.folder)
-    assert n_files(store, kept) == 4
+    kept = store.vectors.restore("made-up", "", 8)
+    keys = text_keys(f"text {number}" for number in range(60))
+    vectors = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    data = store.database.place(vectors_table(kept)) / "data"
+
+    def put(start: int, stop: int) -> None:
+        losses = np.full((stop - start, 2), np.nan)
+        store.vectors.put(kept, keys[start:stop], vectors[start:stop], losses)
+
+    def n_files_after_tidying() -> int:
+        database.tidy(store.folder)
+        return len(list(data.glob("*.lance")))
+
+    for start in (0, 20, 40):
+        put(start, start + 20)
+    store.vectors.compact(kept)
+    assert n_files_after_tidying() == 4
     monkeypatch.setattr(database, "SUPERSEDED_FOR", timedelta(milliseconds=1))
     time.sleep(0.01)
     with FileLock(store.folder / "writing.lock"):
-        database.tidy(store.folder)
-    assert n_files(store, kept) == 4
+        assert n_files_after_tidying() == 4
     database._start_thread.cache_clear()
     assert CliRunner().invoke(app, ["corpus", "list"]).exit_code == 0  # in the background
     database.tidy_soon(store.folder).join()
-    assert n_files(store, kept) == 1
-    np.testing.assert_array_equal(store.vectors.get(kept, KEYS), VECTORS)
-    # what is to be compacted is left alone
-    store.vectors.forget(KEYS[:10])
-    for start in range(0, 10, 5):
-        put(store, kept, slice(start, start + 5))
-    before = n_files(store, kept)
+    assert len(list(data.glob("*.lance"))) == 1
+    np.testing.assert_array_equal(store.vectors.get(kept, keys), vectors)
+    store.vectors.forget(keys[:10])
+    put(0, 5)
+    put(5, 10)
+    before = len(list(data.glob("*.lance")))
     time.sleep(0.01)
-    database.tidy(store.folder)
-    assert n_files(store, kept) == before
+    assert n_files_after_tidying() == before  # what is to be compacted is left alone

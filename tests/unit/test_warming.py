@@ -48,15 +48,6 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
     assert "neuralviz.ui import figures" in script[: script.index("import_pages_soon()")]
 
 
-def test_pages_and_the_database_are_imported_ahead(monkeypatch) -> None:
-    called: list[partial[object]] = []
-    monkeypatch.setattr(pace.WARMING, "call_soon", called.append)
-    pace.import_pages_soon.__wrapped__()
-    names = [call.args[0] for call in called]
-    parts = ("micro_tuning.choose", "corpus.choose", "evaluation.show")
-    assert {"lancedb", *(f"neuralviz.ui.{part}" for part in parts)} <= set(names)
-
-
 # --- until no page is drawn ---------------------------------------------------------------------
 
 
@@ -66,28 +57,20 @@ def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
     return time.monotonic() - start
 
 
-def draw_beside(calm: DrawingTracker, seconds: float) -> threading.Thread:
-    """Begin to draw a page in another thread."""
+def test_it_waits_for_a_page_and_a_moment_longer_but_not_for_ever(monkeypatch) -> None:
+    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
+    calm = DrawingTracker()
+    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
     begun = threading.Event()
 
     def draw() -> None:
         with calm.drawing():
             begun.set()
-            time.sleep(seconds)
+            time.sleep(0.4)
 
     page = threading.Thread(target=draw)
     page.start()
     begun.wait()
-    return page
-
-
-def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer_but_not_for_ever(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
-    calm = DrawingTracker()
-    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
-    page = draw_beside(calm, 0.4)
     assert 0.65 < seconds_of_waiting(calm) < 5
     page.join()
     assert seconds_of_waiting(calm) < 0.1
