@@ -91,27 +91,21 @@ def test_an_area_holds_what_an_even_odd_test_says(coordinates, n_corners: int) -
     np.testing.assert_array_equal(inside, in_polygon(some, corners))
 
 
-def test_areas_beyond_the_points_and_areas_that_are_none(points: MapPoints) -> None:
+def test_areas_beyond_the_points_and_around_all_at_one_place(
+    points: MapPoints,
+) -> None:
     everything = np.array([[-99, -99], [99, -99], [99, 99], [-99, 99]], float)
     assert points.inside([everything]).all()
     assert not points.inside([everything + 500]).any()
     assert not points.inside([everything[:2], everything[:0], np.ones((3, 2))]).any()
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    alike = MapPoints.from_coordinates(np.full((10, 2), 0.5, dtype=np.float32))
+    assert alike.counts(None, 8)[0].sum() == 10
+    assert alike.inside([square]).all()
     both = points.inside([square, square - 1])
     np.testing.assert_array_equal(both, points.inside([square]) | points.inside([square - 1]))
-
-
-@pytest.mark.parametrize("place", [0.0, 3.5])
-def test_points_at_one_place(place: float) -> None:
-    points = MapPoints.from_coordinates(np.full((10, 2), place, dtype=np.float32))
-    assert points.counts(None, 8)[0].sum() == 10
-    assert points.inside([place + np.array([[-1, -1], [1, -1], [0, 1]], float)]).all()
-
-
-@pytest.mark.parametrize("sides", [(0, 0, 0, 1), (1, 0, 0, 1), (0, math.inf, 0, 1)])
-def test_a_window_has_an_area(sides: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="window"):
-        Window(*sides)
+        Window(0, math.inf, 0, 1)
 
 
 def test_rows_are_grouped_in_their_order() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,14 +18,13 @@ import numpy as np
 import psutil
 import pytest
 
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
+from neuralviz.errors import NeuralvizError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import (
     Block,
     Fitting,
     PlaceBlock,
-    PlacedBlock,
     Placer,
     make_map,
     place_on_processes,
@@ -100,13 +99,6 @@ def tsne(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> KeptMap:
     return make_map(store, corpus, embedder, TSNE, fitting=HERE)
 
 
-def backwards(
-    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
-) -> Iterator[PlacedBlock]:
-    for block in reversed(blocks):
-        yield place(block)
-
-
 def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
     store: CorpusStore, corpus: Corpus, tsne: KeptMap
 ):
@@ -136,6 +128,10 @@ def test_the_map_is_the_same_whoever_places_the_blocks_and_in_whatever_order(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
 ):
     points = []
+
+    def backwards(place: PlaceBlock, blocks: Sequence[Block], _: ShouldStop):
+        return map(place, reversed(blocks))
+
     for spread in (backwards, partial(place_on_processes, n_processes=2)):
         fitting = replace(HERE, spread=spread)
         kept = make_map(store, corpus, embedder, PCA, fitting=fitting)
@@ -155,28 +151,22 @@ def test_groups_find_nearly_all_that_is_near(metric: str):
     assert np.mean(shared) > 9
 
 
-def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+def test_neighbours_come_from_the_index(
+    store: CorpusStore, corpus: Corpus, tsne: KeptMap, monkeypatch: pytest.MonkeyPatch
+):
     rows = np.array([1200, 3, 3, 1490])
     found = neighbours_of_rows(store, corpus, tsne, rows, 6)
     exact = find_neighbours(vectors_of(), 6)
     assert (found.indices == exact.indices[rows]).mean() > 0.9
     assert found.indices[3, 0] == 1490 - (N - N_EQUAL)
     np.testing.assert_array_equal(found.indices[1], found.indices[2])
-    with pytest.raises(SettingsError):
-        neighbours_of_rows(store, corpus, tsne, rows, 0)
     with pytest.raises(Stopped):
         neighbours_of_rows(store, corpus, tsne, rows, 3, should_stop=lambda: True)
     with pytest.raises(StoreError, match="not saved with a map this large"):
         KeptMaps(store).neighbours(tsne)
-
-
-def test_neighbours_are_found_at_once_or_not_at_all(
-    store: CorpusStore, corpus: Corpus, tsne: KeptMap, monkeypatch: pytest.MonkeyPatch
-):
-    found = neighbours_at_once(store, corpus, tsne, 1200, 6)
-    assert found is not None
-    expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
-    np.testing.assert_array_equal(found.indices, expected.indices)
+    at_once = neighbours_at_once(store, corpus, tsne, 1200, 6)
+    assert at_once is not None
+    np.testing.assert_array_equal(at_once.indices, found.indices[:1])
     monkeypatch.setattr(searching, "vectors_of_keys", lambda *_: pytest.fail("all are looked at"))
     manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
