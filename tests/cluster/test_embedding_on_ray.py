@@ -77,9 +77,7 @@ def find_left_out(run: Generator[EmbeddingEvent, None, LeftOut]) -> LeftOut:
 
 @pytest.mark.parametrize("portion", [100, 1 << 16])
 @pytest.mark.usefixtures("inline")
-def test_portions_and_rounds_come_to_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, portion: int
-):
+def test_portions_and_rounds_come_to_the_same(tmp_path, monkeypatch, portion):
     """With portions of 100 texts, texts of one come again in others."""
     embedder = OrderEmbedder()
     monkeypatch.setattr(embedding, "PORTION", portion)
@@ -154,9 +152,6 @@ def test_a_full_disk_ends_the_work_with_a_sentence(tmp_path: Path, monkeypatch: 
         list(embed_on_cluster(store, corpus, OrderEmbedder(), HERE))
 
 
-# --- a text that kills its process ---------------------------------------------------------------
-
-
 BATCHES = [np.arange(0, 3), np.arange(3, 6), np.arange(6, 8)]
 KILLER = 4
 
@@ -191,9 +186,6 @@ def test_processes_that_are_lost_with_their_machines_cost_no_text(tmp_path: Path
     assert try_unit(tmp_path, killer=None) == list(range(8))
 
 
-# --- on Ray --------------------------------------------------------------------------------------
-
-
 def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
     """A worker is killed on the way, and a text cannot be read."""
     texts = (*TEXTS[:200], f"{KILLS} now")
@@ -211,9 +203,7 @@ def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
 
 
 @pytest.mark.slow
-def test_a_text_that_kills_every_process_is_named_and_costs_no_other(
-    tmp_path: Path, cluster: Cluster
-):
+def test_a_text_that_kills_every_process_is_named_and_costs_no_other(tmp_path, cluster):
     texts = (*TEXTS[:8], f"{KILLS} always", f"this one {FORBIDDEN}")
     store, corpus = add_texts(tmp_path / "store", texts)
     embedder = FragileEmbedder(str(tmp_path), always=True)

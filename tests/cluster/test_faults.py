@@ -97,9 +97,7 @@ class Driver:
         self.process.wait()
 
 
-def test_files_that_are_larger_than_the_object_store(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
+def test_files_that_are_larger_than_the_object_store(tmp_path, nodes):
     n = 9000
     files = tmp_path / "files"
     files.mkdir()
@@ -114,9 +112,7 @@ def test_files_that_are_larger_than_the_object_store(
     assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
 
 
-def test_a_machine_that_cannot_write_gets_no_more_work(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
+def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):
     store = CorpusStore(tmp_path / "store")
     corpus = store.add("texts", ReadTexts(TEXTS[:200]))
     embedder = SickMachineEmbedder(str(tmp_path))
@@ -127,9 +123,7 @@ def test_a_machine_that_cannot_write_gets_no_more_work(
     assert (tmp_path / "sick").read_text()
 
 
-def test_a_lost_node_and_two_drivers_one_of_which_is_killed(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
+def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
     cluster, (_, third) = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]

@@ -52,9 +52,6 @@ def tracked() -> list[str]:
     return tracked_files()
 
 
-# --- the files agree ---------------------------------------------------------------------------
-
-
 def test_the_image_calls_the_script_and_runs_what_it_installed():
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     order = [line.split()[0] for line in lines if re.match("(RUN|USER|CMD|ADD) ", line)]
@@ -146,9 +143,6 @@ def test_the_documentation_names_every_file():
         assert (ROOT / "docs" / target).exists(), target
 
 
-# --- a Space -----------------------------------------------------------------------------------
-
-
 def space(readme: Path = DEPLOY / "huggingface" / "README.md") -> dict[str, object]:
     """The settings of the Space, which stand at the beginning of its README."""
     beginning, settings, _ = readme.read_text("utf-8").split("---\n", 2)
@@ -171,8 +165,6 @@ def test_the_space_runs_the_image_in_demo_mode(tracked: list[str], tmp_path: Pat
     again = subprocess.run(command, capture_output=True, text=True)
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
 
-
-# --- the script --------------------------------------------------------------------------------
 
 # Stands for Python: notes how the set-up is called, and makes what the script looks for.
 PYTHON = """#!/bin/sh
@@ -232,9 +224,6 @@ def test_the_script_says_what_it_needs(arguments: tuple[str, ...], tmp_path: Pat
     done = install(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"Usage: {DEPLOY / 'install.sh'} TARGET [DATA UID]\n"
-
-
-# --- the check of health -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("status", "ready"), [(200, True), (503, False), (404, False)])

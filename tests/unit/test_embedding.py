@@ -50,9 +50,7 @@ class Pair(ConcatenatedEmbedder):
 
 
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])
-def test_events_bring_every_text_once_and_what_is_kept_at_once(
-    kind: type, store: VectorStore
-) -> None:
+def test_events_bring_every_text_once_and_what_is_kept_at_once(kind, store):
     events = list(embed(TEXTS[:60], kind(), store, batch_size=16))
     n = len(set(TEXTS[:60]))
     assert [event.done for event in events] == [0, *range(16, n, 16), n]
@@ -111,9 +109,7 @@ class Readable(HashEmbedder):
         (" ", "Text 4 is empty. It must contain at least one word."),
     ],
 )
-def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
-    text: str, said: str, store: VectorStore
-) -> None:
+def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(text, said, store):
     embedder = Readable()
     with pytest.raises(UnreadableTextError) as raised:
         list(embed(["One.", "One.", "Two words.", text, text], embedder, store))
@@ -155,9 +151,7 @@ def test_losses_come_with_kept_vectors_too(store: VectorStore) -> None:
     assert last.n_rose == 1
 
 
-def test_more_texts_than_are_in_memory_at_once(
-    store: VectorStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_texts_than_are_in_memory_at_once(store, monkeypatch):
     monkeypatch.setattr(embedding, "BLOCK", 20)
     monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
     whole, resumed = HashEmbedder(), HashEmbedder()
@@ -182,9 +176,6 @@ def test_a_spec_is_made_and_written_down(store: VectorStore, tiny: LanguageModel
     alone = NeuralEmbedder(tiny, epochs=1).encode(["A dog runs.", "Rain."])
     vectors = fold(events, 2)[:, : alone.shape[1]] * np.sqrt(2)
     np.testing.assert_allclose(vectors, alone, atol=1e-6)
-
-
-# --- in memory -----------------------------------------------------------------------------------
 
 
 def test_vectors_used_longest_ago_are_forgotten() -> None:

@@ -86,9 +86,7 @@ def check_same(one: pa.Table, other: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("rows", [None, np.array([6, 0, 3, 3, 2])])
-def test_pieces_make_the_whole_table_with_vectors(
-    store: CorpusStore, monkeypatch, rows: np.ndarray | None
-):
+def test_pieces_make_the_whole_table_with_vectors(store, monkeypatch, rows):
     corpus, kept = learnt(store)
     read, at_once = LocatedVectors.read, []
     monkeypatch.setattr(
@@ -116,9 +114,7 @@ def test_vectors_are_read_as_they_were_when_others_write_meanwhile(store: Corpus
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
-def test_the_command_writes_piece_by_piece_what_the_whole_table_is(
-    tmp_path: Path, monkeypatch, ending: str
-):
+def test_the_command_writes_piece_by_piece_what_the_whole_table_is(tmp_path, monkeypatch, ending):
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     store, out = CorpusStore(), tmp_path / f"out{ending}"
     corpus, kept = learnt(store)

@@ -105,9 +105,6 @@ class Counting(Task[int, int]):
         return Progress(result, self.to, "numbers", f"{result} of {self.to} numbers")
 
 
-# --- the queue ---------------------------------------------------------------------------------
-
-
 def test_first_come_first_served() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
     first = submit(queue, gate)
@@ -153,9 +150,6 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
     quick[1].stop()
     long.open.set()
     assert waiting[1].wait(5)
-
-
-# --- stopping ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -205,9 +199,6 @@ def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
     assert run.should_stop()
 
 
-# --- results -----------------------------------------------------------------------------------
-
-
 def test_failures_become_sentences(caplog) -> None:
     def fail(error: Exception) -> Run:
         run = submit(RunQueue(), Failing(error=error))
@@ -254,9 +245,6 @@ def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_
     assert before == tasks()
     (tmp_path / "model.safetensors").write_bytes(b"newer")
     assert not [old for old, new in zip(before, tasks(), strict=True) if old == new]
-
-
-# --- how long ----------------------------------------------------------------------------------
 
 
 class Clock:
@@ -316,9 +304,6 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
     assert describe_time_left(run) == ", about 18 min left"
 
 
-# --- work that calls back ----------------------------------------------------------------------
-
-
 def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> None:
     ended = threading.Event()
 
@@ -339,9 +324,6 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
         next(events)
 
 
-# --- the end of the process ----------------------------------------------------------------------
-
-
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
     running = submit(queue, gate)
@@ -352,9 +334,6 @@ def test_closing_ends_what_runs_and_what_waits() -> None:
     assert [run.status for run in (running, waiting, late)] == ["stopped", "failed", "failed"]
     assert waiting.error == late.error == NOT_BEGUN
     assert waiting.result == late.result == ()
-
-
-# --- what is not taken ---------------------------------------------------------------------------
 
 
 def test_one_owner_has_so_many_runs() -> None:
@@ -401,9 +380,6 @@ def test_whoever_listens_hears_of_every_end_though_another_fails(caplog) -> None
     assert heard == ["failed", "stopped", "done"]
     assert running.seconds_waited < 1
     assert {*caplog.messages} >= {"A listener to a run's end failed: Listed."}
-
-
-# --- turns, and how long one waits -------------------------------------------------------------
 
 
 def test_owners_take_turns() -> None:

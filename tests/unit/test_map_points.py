@@ -91,9 +91,7 @@ def test_an_area_holds_what_an_even_odd_test_says(coordinates, n_corners: int) -
     np.testing.assert_array_equal(inside, in_polygon(some, corners))
 
 
-def test_areas_beyond_the_points_and_around_all_at_one_place(
-    points: MapPoints,
-) -> None:
+def test_areas_beyond_the_points_and_around_all_at_one_place(points):
     everything = np.array([[-99, -99], [99, -99], [99, 99], [-99, 99]], float)
     assert points.inside([everything]).all()
     assert not points.inside([everything + 500]).any()

@@ -72,9 +72,7 @@ def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_pa
         assert clusters.n == len(kept.cluster_words)
 
 
-def test_the_same_request_finds_the_map_and_computes_nothing(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_same_request_finds_the_map_and_computes_nothing(store, monkeypatch):
     corpus, embedder = embedded(store)
     kept = make_map(store, corpus, embedder, PCA)
     other_seed = ProjectionSettings("pca", 3, seed=7, n_neighbors=30, perplexity=9)
@@ -91,9 +89,7 @@ def test_the_same_request_finds_the_map_and_computes_nothing(
     assert KeptMaps(store).find(corpus, embedder, PCA) is None
 
 
-def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(store, monkeypatch):
     corpus, embedder = embedded(store)
 
     def power_cut(*_: object) -> None:

@@ -117,9 +117,7 @@ def test_what_was_written_twice_of_the_texts_of_a_corpus_is_swept_away(store: Co
     assert store.texts(corpus) == ["one", "two"]
 
 
-def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
-    store: CorpusStore, kept: KeptEmbedder
-):
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(store, kept):
     hold = (
         "import sys, time\nfrom pathlib import Path\n"
         "from neuralviz.store.corpora import CorpusStore\n"

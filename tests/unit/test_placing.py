@@ -99,9 +99,7 @@ def tsne(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> KeptMap:
     return make_map(store, corpus, embedder, TSNE, fitting=HERE)
 
 
-def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
-    store: CorpusStore, corpus: Corpus, tsne: KeptMap
-):
+def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(store, corpus, tsne):
     assert (tsne.n_fitted, tsne.recall is not None and tsne.recall > 0.95) == (FITTED, True)
     assert tsne.notes == (
         "The map was fitted to a random sample of 400 texts; the other 1,100 were placed on it.",
@@ -151,9 +149,7 @@ def test_groups_find_nearly_all_that_is_near(metric: str):
     assert np.mean(shared) > 9
 
 
-def test_neighbours_come_from_the_index(
-    store: CorpusStore, corpus: Corpus, tsne: KeptMap, monkeypatch: pytest.MonkeyPatch
-):
+def test_neighbours_come_from_the_index(store, corpus, tsne, monkeypatch):
     rows = np.array([1200, 3, 3, 1490])
     found = neighbours_of_rows(store, corpus, tsne, rows, 6)
     exact = find_neighbours(vectors_of(), 6)
@@ -191,9 +187,7 @@ def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne:
     assert np.mean(close % (N - N_EQUAL) % TOPICS == 10 % TOPICS) > 0.9
 
 
-def test_progress_is_told_and_stop_is_heard(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
-):
+def test_progress_is_told_and_stop_is_heard(store, corpus, embedder):
     settings = ProjectionSettings("pca", 3)
     events: list[ProjectionEvent] = []
     make = partial(make_map, store, corpus, embedder, settings, on_progress=events.append)
@@ -236,9 +230,7 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_processes_end_with_the_one_that_started_them(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
-):
+def test_processes_end_with_the_one_that_started_them(store, corpus, embedder):
     script = textwrap.dedent(f"""
         import time
         from functools import partial

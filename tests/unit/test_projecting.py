@@ -225,9 +225,6 @@ def test_equal_vectors_have_one_place_and_one_cluster(reducer: str, metric: str)
         assert len(projection.neighbours) == len(given)  # which scores and lists need
 
 
-# --- maps in one frame ----------------------------------------------------------------------------
-
-
 @hypothesis.settings(max_examples=50, deadline=None)
 @hypothesis.given(
     st.integers(0, 2**32 - 1), st.floats(-3, 3), st.floats(0.1, 20), st.booleans(),

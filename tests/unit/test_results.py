@@ -95,9 +95,6 @@ def carry_out(task: Any, **options: str) -> Run[Any]:
     return run
 
 
-# --- results -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ends", ["done", "stopped"])
 def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
     done = carry_out(Count(7, ends), view=VIEW)
@@ -286,9 +283,6 @@ def test_a_deleted_corpus_is_not_evaluated() -> None:
     with pytest.raises(NeuralvizError, match="This corpus was deleted in the meantime"):
         next(task.events(lambda: False))
     assert CorpusStore().vectors.embedders() == ()
-
-
-# --- how runs ended ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", ["done", "stopped", "failed", "cut off", "not begun"])

@@ -86,9 +86,7 @@ def test_small_sets_are_small_and_of_the_same_words_or_whole():
 @pytest.mark.parametrize(
     ("name", "texts_a_cell", "n_forms"), [(CORPORA[0], 8, 6), (CORPORA[1], 4, 3)]
 )
-def test_a_corpus_has_every_topic_in_every_form_and_repeats_no_words(
-    name: str, texts_a_cell: int, n_forms: int
-):
+def test_a_corpus_has_every_topic_in_every_form_and_repeats_no_words(name, texts_a_cell, n_forms):
     table = rows(name)
     cells = Counter((row["topic"], row["form"]) for row in table)
     topics, forms = ({cell[place] for cell in cells} for place in (0, 1))

@@ -59,9 +59,7 @@ def store(tmp_path: Path) -> CorpusStore:
 
 
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
-def test_the_index_finds_what_is_near_and_says_how_much_of_it(
-    store: CorpusStore, dim: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_index_finds_what_is_near_and_says_how_much_of_it(store, dim, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)
     vectors = in_groups(1000, dim=dim)
     corpus, embedder = add(store, "a", names("text", 1000), vectors)
@@ -123,9 +121,7 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     assert not store.vectors.has_vectors(embedder, unknown).any()
 
 
-def test_a_small_corpus_among_others_is_searched_wider(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
     """Equal texts all count, and a look at all vectors comes when the index is too narrow."""
     large, embedder = add(store, "large", names("text", N), in_groups(N))
     texts = [f"small {row // 2}" for row in range(2 * SMALL)]
@@ -186,9 +182,7 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
     check(corpus)
 
 
-def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(store, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)
     _, embedder = add(store, "first", names("a", 1000), in_groups(1000))
     first = indexed(store.database, embedder)

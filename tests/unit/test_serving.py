@@ -76,9 +76,6 @@ def queue() -> Iterator[RunQueue]:
     queue.close()
 
 
-# --- settings ------------------------------------------------------------------------------------
-
-
 def test_each_variable_is_read(monkeypatch) -> None:
     assert server_settings() == ServerSettings()
     for name, value in {
@@ -128,9 +125,6 @@ def test_a_demo_loads_no_model_by_name_or_path(monkeypatch, tmp_path: Path) -> N
             check_may_load(model_id)
 
 
-# --- memory --------------------------------------------------------------------------------------
-
-
 def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> None:
     machine = spare_memory(tmp_path)
     assert machine > 0
@@ -141,9 +135,6 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
     assert spare_memory(tmp_path) == 4000
     (tmp_path / "memory.current").write_text("6000\n")
     assert spare_memory(tmp_path) == 0
-
-
-# --- metrics -------------------------------------------------------------------------------------
 
 
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
@@ -166,9 +157,6 @@ def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
     assert found["process_resident_memory_bytes",] > 0
     assert found["neuralviz_workers_started_total",] == found["neuralviz_workers",] == 0
     assert SECRET not in text
-
-
-# --- logs ----------------------------------------------------------------------------------------
 
 
 def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(queue: RunQueue, caplog) -> None:
@@ -206,8 +194,6 @@ def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(capl
     assert len(caplog.records) == 2
 
 
-# --- the data folder -----------------------------------------------------------------------------
-
 NO_FOLDER = Path("/proc/neuralviz")  # which nobody can make, root neither
 TO_VISITORS = (
     "This server cannot write to its data folder. Tell whoever runs it: its log says why. "
@@ -231,9 +217,7 @@ def fail_to_save(how: str) -> str:
 @pytest.mark.parametrize(
     "how", ["corpus", "training", "No space left", "lance: /proc/neuralviz/tables broke"]
 )
-def test_visitors_do_not_read_of_folders_and_the_log_does(
-    how: str, tmp_path: Path, monkeypatch, caplog
-) -> None:
+def test_visitors_do_not_read_of_folders_and_the_log_does(how, tmp_path, monkeypatch, caplog):
     own = fail_to_save(how)
     assert str(NO_FOLDER) in own
     assert not caplog.records
@@ -305,9 +289,6 @@ def test_workers_know_whether_others_can_reach_the_server(monkeypatch) -> None:
         limits.begin_serving()
         assert server_settings().open is is_open
     effective_settings.cache_clear()
-
-
-# --- logs of exceptions --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("logger", ["neuralviz.jobs.task", "streamlit.runtime", "asyncio"])

@@ -112,9 +112,6 @@ def loaded_script() -> ModuleType:
     return module
 
 
-# --- where PyTorch comes from ------------------------------------------------------------------
-
-
 LOOK, OTHERS = "index versions torch", "install --quiet -c constraints.txt -e ."
 BUILD = f"install --quiet --no-deps torch=={VERSION}+cpu"
 OWN_INDEX = f"--index-url {CPU_INDEX} --timeout 10 --retries 0"
@@ -142,9 +139,7 @@ OWN_INDEX = f"--index-url {CPU_INDEX} --timeout 10 --retries 0"
     ],
     ids=["configured sources", "its own index", "a download breaks off", "installed"],
 )
-def test_where_pytorch_without_cuda_comes_from(
-    environment: dict[str, str], asked: list[str], said: str, checkout: Checkout
-) -> None:
+def test_where_pytorch_without_cuda_comes_from(environment, asked, said, checkout):
     code, printed, commands = checkout.set_up("app", **environment)
     assert (code, commands) == (0, asked)
     assert said in printed
@@ -170,15 +165,10 @@ def test_an_index_that_hangs(monkeypatch, checkout: Checkout) -> None:
         (False, ("--torch", "cuda"), False),
     ],
 )
-def test_a_gpu_decides_unless_told_otherwise(
-    gpu: bool, arguments: tuple[str, ...], looks: bool, checkout: Checkout
-) -> None:
+def test_a_gpu_decides_unless_told_otherwise(gpu, arguments, looks, checkout):
     checkout.has_gpu(gpu)
     _, _, asked = checkout.set_up("app", *arguments)
     assert ("index versions torch" in asked) == looks
-
-
-# --- once, and again where something is missing --------------------------------------------------
 
 
 def test_nothing_is_done_twice(checkout: Checkout) -> None:
@@ -259,9 +249,6 @@ def test_a_python_without_venv(checkout: Checkout) -> None:
     assert code == 1
     assert "sudo apt-get install python3-venv" in printed
     assert not checkout.venv.exists()
-
-
-# --- for a server ------------------------------------------------------------------------------
 
 
 def test_a_server_gets_a_copy_in_another_folder(checkout: Checkout) -> None:

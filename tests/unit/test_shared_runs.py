@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,9 +69,7 @@ def together(
 
 
 @pytest.mark.parametrize("parts", [("head",), ("embeddings", "block", "head")])
-def test_each_watcher_sees_the_numbers_of_a_run_alone(
-    tiny: LanguageModel, parts: tuple[str, ...]
-) -> None:
+def test_each_watcher_sees_the_numbers_of_a_run_alone(tiny, parts):
     layers = tuple(  # a key's bias has no gradient: what moves it are the last digits
         layer.name
         for layer in tiny.layers
@@ -123,9 +120,7 @@ def test_who_goes_together(tiny: LanguageModel) -> None:
     assert [len(group) for group in crowd] == [BATCH, 3]
 
 
-def test_runs_that_arrive_together_end_each_in_its_own_way(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
+def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):
     """One is stopped, one has no words, and those of several batches are tuned on alone."""
     model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
     long = ("ab " * 660,)
@@ -156,9 +151,7 @@ def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) 
         assert TuneTexts(model, texts, settings).lane == lane
 
 
-def test_a_run_that_shares_does_not_wait_for_long_ones(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
+def test_a_run_that_shares_does_not_wait_for_long_ones(tiny, bert_folder):
     """On one worker, whose only place for long runs is taken."""
     workers = Workers(n=1, threads=1)
     queue = RunQueue(max_running=1, workers=workers)

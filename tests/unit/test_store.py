@@ -236,9 +236,7 @@ def test_numbers_that_no_double_holds_are_names(store: CorpusStore, values: tupl
     assert tuple(store.labels(corpus, "user")) == values
 
 
-def test_what_was_replaced_is_deleted_after_an_hour(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_was_replaced_is_deleted_after_an_hour(store, monkeypatch):
     monkeypatch.setenv("NEURALVIZ_HOME", str(store.folder.parent))
     kept = store.vectors.restore("made-up", "", 8)
     keys = text_keys(f"text {number}" for number in range(60))

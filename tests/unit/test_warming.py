@@ -48,9 +48,6 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
     assert "neuralviz.ui import figures" in script[: script.index("import_pages_soon()")]
 
 
-# --- until no page is drawn ---------------------------------------------------------------------
-
-
 def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
     start = time.monotonic()
     calm.wait(**how)

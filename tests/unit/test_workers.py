@@ -139,9 +139,7 @@ def test_workers_end_with_the_process_that_started_them() -> None:
 @pytest.mark.parametrize(
     ("said", "threads"), [("3", 3), ("2,1", 2), ("", 4), ("many", 4), ("0", 4)]
 )
-def test_threads_are_as_the_environment_says_or_an_even_share(
-    monkeypatch, said: str, threads: int
-) -> None:
+def test_threads_are_as_the_environment_says_or_an_even_share(monkeypatch, said, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(the_workers, "count_cores", lambda: 8)
     assert the_workers.Workers(2)._threads == threads
