@@ -6,7 +6,7 @@ What Ray does not decide is tested with a worker in this process, and then once 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,24 @@ from tests.support.cluster import (
     OrderEmbedder,
 )
 from tests.support.embedders import HashEmbedder
-from tests.support.inline_ray import InlineDataset
 
 TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
 HERE = Cluster(n_cpus=2, n_gpus=0, n_nodes=1)
+
+
+class InlineDataset:
+    """Ray Data's part, played by this process: one worker, made anew by each run."""
+
+    def __init__(self, items: Sequence[Any], **_: Any) -> None:
+        self.items = items
+
+    def map(self, worker: Any, *, fn_constructor_args: Sequence[Any], **_: Any) -> InlineDataset:
+        self.worker = worker(*fn_constructor_args)
+        return self
+
+    def iter_rows(self) -> Iterator[dict[str, Any]]:
+        for item in self.items:
+            yield self.worker({"item": item})
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -25,3 +26,9 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
 def heed_interrupts() -> None:
     """For ``preexec_fn``: what a shell starts in the background would ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

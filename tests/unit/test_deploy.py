@@ -2,33 +2,88 @@
 
 from __future__ import annotations
 
+import fnmatch
 import http.server
 import json
 import os
 import re
+import shlex
+import shutil
+import signal
 import subprocess
+import sys
+import sysconfig
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
-from tests.support.deploy import (
-    DEPLOY,
-    PORT,
-    ROOT,
-    free_port,
-    image_command,
-    image_settings,
-    in_image,
-    instructions,
-    is_ready,
-    tracked_files,
-)
+from neuralviz import __version__
+from tests.support.waiting import free_port
 
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+PORT = "8501"
 CADDYFILE = (DEPLOY / "Caddyfile").read_text()
 HEALTHCHECK = (DEPLOY / "healthcheck.py").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def instructions(name: str) -> list[str]:
+    """What follows an instruction of the Dockerfile, each time it is there, in one line each."""
+    lines = (DEPLOY / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    return [line.partition(" ")[2] for line in lines if line.startswith(f"{name} ")]
+
+
+def image_command() -> list[str]:
+    (command,) = instructions("CMD")
+    return json.loads(command)
+
+
+def image_settings() -> dict[str, str]:
+    (settings,) = instructions("ENV")
+    return dict(setting.split("=", 1) for setting in shlex.split(settings))
+
+
+def in_image(path: str) -> bool:
+    """Whether `.dockerignore` lets a file of the checkout into the image."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    assert not any(line.startswith("!") for line in patterns)  # else the order would matter
+    parts = Path(path).parts
+    folders = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+    return not any(
+        fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(f"/{name}", f"*/{pattern[3:]}")
+        if pattern.startswith("**/")
+        else fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/")
+        for name in folders
+        for pattern in patterns
+    )
+
+
+def tracked_files() -> list[str]:
+    """The checkout's files, as far as git knows them."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("needs a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    names = listed.stdout.decode().split("\0")
+    return [name for name in names if name and (ROOT / name).is_file()]
+
+
+def is_ready(port: int) -> bool:
+    done = subprocess.run(
+        [sys.executable, DEPLOY / "healthcheck.py", str(port)],
+        env={"http_proxy": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    return done.returncode == 0
 
 
 def unit() -> dict[str, list[str]]:
@@ -45,30 +100,6 @@ def unit() -> dict[str, list[str]]:
 def replicas() -> dict[str, dict[str, object]]:
     """The services of the compose file that run the app."""
     return {name: it for name, it in COMPOSE["services"].items() if it["image"] == "neuralviz"}
-
-
-@pytest.fixture(scope="module")
-def tracked() -> list[str]:
-    return tracked_files()
-
-
-def test_the_image_calls_the_script_and_runs_what_it_installed():
-    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
-    order = [line.split()[0] for line in lines if re.match("(RUN|USER|CMD|ADD) ", line)]
-    assert order == ["RUN", "USER", "CMD"]
-    assert [copied.split() for copied in instructions("COPY")] == [[".", "/src"]]
-    (ran,) = instructions("RUN")
-    script, target, data, user = ran.split()
-    assert script == "/src/deploy/install.sh"
-    assert os.access(DEPLOY / "install.sh", os.X_OK)
-    assert user.isdecimal()
-    assert user != "0"
-    assert instructions("USER") == [f"{user}:{user}"]
-    assert instructions("VOLUME") == [data]
-    settings = image_settings()
-    assert settings["PATH"] == f"{target}/bin:$PATH"
-    assert settings["NEURALVIZ_HOME"] == settings["HOME"] == data
-    assert image_command()[:4] == ["python", "-m", "neuralviz", "app"]
 
 
 def test_one_port():
@@ -118,7 +149,8 @@ def test_compose_starts_one_server_or_replicas_that_share_a_folder_behind_a_prox
     assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
 
 
-def test_the_image_has_what_the_wheel_is_made_from_and_little_else(tracked: list[str]):
+def test_the_image_has_what_the_wheel_is_made_from_and_little_else():
+    tracked = tracked_files()
     inside = {name for name in tracked if in_image(name)}
     assert "neuralviz/models/bundled/encoder_and_head.safetensors" in inside
     folders = ("neuralviz/", "pages/", "sample_data/", "licences/", "scripts/set_up.py", "deploy/")
@@ -150,7 +182,7 @@ def space(readme: Path = DEPLOY / "huggingface" / "README.md") -> dict[str, obje
     return yaml.safe_load(settings)
 
 
-def test_the_space_runs_the_image_in_demo_mode(tracked: list[str], tmp_path: Path):
+def test_the_space_runs_the_image_in_demo_mode(tmp_path: Path):
     folder = tmp_path / "space"
     command = [DEPLOY / "huggingface" / "gather.sh", folder]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -219,13 +251,6 @@ def test_the_script_replaces_nobodys_files(python: Path, tmp_path: Path):
     assert install(target, PYTHON=python, LOG=tmp_path / "log").returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [(), ("target", "data"), ("target", "data", "1", "more")])
-def test_the_script_says_what_it_needs(arguments: tuple[str, ...], tmp_path: Path):
-    done = install(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"Usage: {DEPLOY / 'install.sh'} TARGET [DATA UID]\n"
-
-
 @pytest.mark.parametrize(("status", "ready"), [(200, True), (503, False), (404, False)])
 def test_a_server_is_ready_when_it_says_so(status: int, ready: bool):
     asked = []
@@ -244,3 +269,87 @@ def test_a_server_is_ready_when_it_says_so(status: int, ready: bool):
         server.shutdown()
     assert asked == ["/readyz"]
     assert not is_ready(free_port())  # nobody answers
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of change of every file."""
+    stats = {str(path): path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
+
+
+@pytest.fixture
+def machine() -> Iterator[Path]:
+    """It stands for the root folder; removed at once, as it takes gigabytes."""
+    folder = Path(tempfile.mkdtemp(prefix="neuralviz-image-"))
+    yield folder
+    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_the_image_can_be_made_and_serves(machine: Path):
+    """The packages of this environment stand for those that pip would download."""
+    pip = [sys.executable, "-m", "pip"]
+    if subprocess.run([*pip, "index", "versions", "hatchling"], capture_output=True).returncode:
+        pytest.skip("needs a source of packages for pip")
+    for name in filter(in_image, tracked_files()):
+        (machine / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, machine / "src" / name)
+    source = contents(machine / "src")
+
+    # RUN
+    script, target, data, _ = instructions("RUN")[0].split()
+    (machine / "tmp").mkdir()
+    subprocess.run([sys.executable, "-m", "venv", f"{machine}{target}"], check=True)
+    (site_packages,) = Path(f"{machine}{target}").glob("lib/python*/site-packages")
+    (site_packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    kept = {name: it for name, it in os.environ.items() if name.lower().endswith("_proxy")}
+    kept |= {name: it for name, it in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    done = subprocess.run(
+        [f"{machine}{script}", f"{machine}{target}", f"{machine}{data}", str(os.getuid())],
+        env={**kept, "PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "TORCH": "cpu",
+             "XDG_CACHE_HOME": f"{machine}/cache", "TMPDIR": f"{machine}/tmp",
+             "PIP_NO_COMPILE": "1"},  # the server compiles what it imports
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith(f"\nneuralviz {__version__}\n")
+    assert contents(machine / "src") == source
+    assert {path.name for path in machine.iterdir()} == {"src", "tmp", "opt", "data"}
+    assert not list((machine / "tmp").iterdir())
+    assert not list((machine / "data").iterdir())
+    subprocess.run(["chmod", "-R", "a-w", f"{machine}/src", f"{machine}/opt"], check=True)
+    installed = contents(machine / "opt")
+
+    # CMD
+    settings = {
+        name: it.replace(target, f"{machine}{target}").replace("$PATH", "/usr/bin:/bin")
+        if name == "PATH"
+        else it.replace(data, f"{machine}{data}")
+        for name, it in image_settings().items()
+    }
+    port = free_port()
+    command = [str(port) if part == PORT else part for part in image_command()]
+    command[0] = f"{machine}{target}/bin/{command[0]}"
+    log = machine / "log"
+    with log.open("w") as out:
+        server = subprocess.Popen(
+            command, env=settings, cwd="/", stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        until = time.monotonic() + 120  # the start period of the Dockerfile
+        while not is_ready(port):
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.5)
+        with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert "text/html" not in answer.headers["Content-Type"]  # Streamlit's own page
+        with urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
+            assert answer.read() == b"ok"
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0, log.read_text()
+    finally:
+        server.kill()
+    assert contents(machine / "src") == source
+    assert contents(machine / "opt") == installed
+    assert "Traceback" not in log.read_text()

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
+from neuralviz.embedders import ConcatenatedEmbedder
 from neuralviz.embedders.base import missing_losses
 from neuralviz.errors import ModelError, Stopped, UnreadableTextError
-from neuralviz.models import LanguageModel
 from neuralviz.store import embedding
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import EmbeddingEvent, embed
@@ -166,16 +165,6 @@ def test_more_texts_than_are_in_memory_at_once(store, monkeypatch):
     assert resumed.calls == whole.calls
     events = list(embed(TEXTS, Pair(), store, batch_size=8))
     same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
-
-
-def test_a_spec_is_made_and_written_down(store: VectorStore, tiny: LanguageModel) -> None:
-    spec = embedder_spec("neural+avg", {"epochs": "1"})
-    loaders = {"masked": lambda _: tiny, "text": lambda _: tiny}
-    events = list(embed(["A dog runs.", "Rain."], spec, store, loaders=loaders))
-    assert events[-1].embedder.spec == spec.to_json()
-    alone = NeuralEmbedder(tiny, epochs=1).encode(["A dog runs.", "Rain."])
-    vectors = fold(events, 2)[:, : alone.shape[1]] * np.sqrt(2)
-    np.testing.assert_allclose(vectors, alone, atol=1e-6)
 
 
 def test_vectors_used_longest_ago_are_forgotten() -> None:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
 from neuralviz.ui import links
@@ -105,22 +104,6 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OSError, match="No space left"):
         links.save_view(links.View(("a",), Source("t.txt", b"a text")))
     assert not list((home / "views").iterdir())
-
-
-def test_the_address_changes_once_at_the_end() -> None:
-    def show_page() -> None:
-        import streamlit as st
-
-        from neuralviz.ui.links import one_history_entry, set_query_params
-
-        with one_history_entry():
-            set_query_params({"view": "texts"})
-            st.json(dict(st.query_params))
-            set_query_params({"run": "first"})
-
-    page = AppTest.from_function(show_page).run()
-    assert page.json[0].value == "{}"
-    assert page.query_params == {"view": "texts", "run": "first"}
 
 
 def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:

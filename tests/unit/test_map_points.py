@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from neuralviz.maps.filtering import Selection
-from neuralviz.maps.map_points import MapPoints, Window, group_rows
+from neuralviz.maps.map_points import MapPoints, Window
 
 WINDOWS = (
     Window(-1, 1, -1, 1),
@@ -104,19 +103,3 @@ def test_areas_beyond_the_points_and_around_all_at_one_place(points):
     np.testing.assert_array_equal(both, points.inside([square]) | points.inside([square - 1]))
     with pytest.raises(ValueError, match="window"):
         Window(0, math.inf, 0, 1)
-
-
-def test_rows_are_grouped_in_their_order() -> None:
-    rows, starts = group_rows(np.array([2, 0, 2, 3, 0], np.int32), 5)
-    assert (rows.tolist(), starts.tolist()) == ([1, 4, 0, 2, 3], [0, 2, 2, 4, 5, 5])
-
-
-def test_a_selection_says_what_is_selected() -> None:
-    rows = np.array([0, 3, 8, 17, 90])
-    chosen = Selection.from_rows(rows, 20)
-    assert (len(chosen), chosen.n_texts, len(chosen.bits)) == (4, 20, 3)
-    np.testing.assert_array_equal(chosen.rows(), [0, 3, 8, 17])
-    np.testing.assert_array_equal(chosen.is_selected(np.array([17, 1, 3])), [True, False, True])
-    assert chosen.bits[0] == 0b1001
-    assert chosen.digest == Selection.from_mask(chosen.mask()).digest
-    assert chosen.digest != Selection.from_rows(rows[:2], 20).digest

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError, TextError
+from neuralviz.errors import StoreError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
@@ -142,17 +142,6 @@ def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStor
     assert near.indices[1, 0] == 3
     assert near.distances[1, 0] == pytest.approx(0, abs=1e-6)
     assert again.embedder == embedder
-
-
-def test_too_few_texts_and_missing_vectors_are_said(store: CorpusStore):
-    few = store.add("few", ReadTexts(("a", "b", "b", "c", "d")))
-    with pytest.raises(TextError, match="at least 5 different texts; “few” has 4"):
-        check_enough_texts(few)
-    corpus = store.add("c", ReadTexts(TEXTS))
-    check_enough_texts(corpus)
-    kept = store.vectors.register(HashEmbedder())
-    with pytest.raises(StoreError, match="40 of 40 texts are not embedded yet"):
-        make_map(store, corpus, kept, PCA)
 
 
 def test_two_threads_keep_one_map_at_once(store: CorpusStore):

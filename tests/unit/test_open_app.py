@@ -14,7 +14,7 @@ import pytest
 
 from neuralviz.paths import app_folder
 from neuralviz.ui import start
-from tests.support.deploy import free_port
+from tests.support.waiting import free_port
 
 
 @pytest.mark.parametrize(

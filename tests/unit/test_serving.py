@@ -36,7 +36,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.files import why_not_writable
 from neuralviz.training.kept import hold_training
-from neuralviz.ui import limits, server
+from neuralviz.ui import server
 from neuralviz.ui.limits import effective_settings
 from tests.support.tasks import submit
 from tests.support.waiting import wait_until
@@ -278,16 +278,6 @@ def test_a_server_is_not_ready_while_it_cannot_save(monkeypatch, tmp_path: Path,
         assert served.why_not_ready() == why_not
         assert len(caplog.records) == n_lines
     assert caplog.records[0].getMessage().startswith(f"Cannot write to {NO_FOLDER}: ")
-    effective_settings.cache_clear()
-
-
-def test_workers_know_whether_others_can_reach_the_server(monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_OPEN", "")  # to be put back
-    monkeypatch.setattr(limits, "_is_serving", False)
-    for address, is_open in (("localhost", False), ("0.0.0.0", True)):
-        monkeypatch.setattr(limits.config, "get_option", lambda _name, said=address: said)
-        limits.begin_serving()
-        assert server_settings().open is is_open
     effective_settings.cache_clear()
 
 

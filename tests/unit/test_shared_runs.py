@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ import torch
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings, check_settings
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import (
@@ -25,6 +26,8 @@ from neuralviz.micro_tuning.watching import (
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import tokenize
+from neuralviz.ui import runs as session_runs
+from neuralviz.ui.runs import SessionRuns, is_of_others
 from tests.support.tasks import WaitForStop, submit
 
 WATCHERS = (
@@ -151,21 +154,23 @@ def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) 
         assert TuneTexts(model, texts, settings).lane == lane
 
 
-def test_a_run_that_shares_does_not_wait_for_long_ones(tiny, bert_folder):
-    """On one worker, whose only place for long runs is taken."""
-    workers = Workers(n=1, threads=1)
-    queue = RunQueue(max_running=1, workers=workers)
-    try:
-        waits: Run = submit(queue, WaitForStop(), owner="corpus")
-        model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
-        tunes = [
-            submit(queue, TuneTexts(model, (text,), settings), owner=text)
-            for text in ("Rain falls.", "The boat left.")
-        ]
-        for run in tunes:
-            assert run.wait(60)
-            assert run.status == "done", run.error
-        assert not waits.is_over
-        waits.stop()
-    finally:
-        queue.close()
+def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch) -> None:
+    queue = RunQueue(max_running=2)
+    own, others = (submit(queue, WaitForStop(n), owner=n * "another") for n in range(2))
+    session = SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
+    monkeypatch.setattr(session_runs, "st", session)
+    monkeypatch.setattr(session_runs, "run_queue", lambda: queue)
+    own_runs = SessionRuns("maps")
+
+    def meet(number: int, unnamed: bool = True) -> Run[Any] | None:
+        return own_runs.meet(lambda task: task.number == number, unnamed=unnamed)
+
+    assert meet(1, unnamed=False) is None
+    assert meet(1) is others
+    assert meet(0) is own
+    assert own_runs.list_runs() == [others, own]
+    assert is_of_others(others)
+    assert not is_of_others(own)
+    assert meet(2) is None
+    assert own_runs.list_runs() == [others, own]
+    assert queue.close()
