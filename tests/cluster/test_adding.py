@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -199,14 +198,3 @@ def test_a_finished_command_starts_no_ray(tmp_path, cluster, monkeypatch):
     assert again.exit_code == 0
     assert "already saved as “few.csv”" in again.stderr
     assert "Already embedded by mean: 2 embeddings" in again.stderr
-
-
-@pytest.mark.parametrize("n_left", [3, 2])
-def test_machines_that_are_lost_are_named(n_left, monkeypatch, capsys):
-    monkeypatch.setattr(ray_work, "connected", lambda _: nullcontext(Cluster(2, 0, 3)))
-    monkeypatch.setattr(ray_work, "n_machines", lambda: n_left)
-    with ray_work.open_cluster("auto"):
-        pass
-    printed = capsys.readouterr().err
-    assert "Connected to a cluster: 3 machines" in printed
-    assert ("1 machine of 3 did not answer any more" in printed) == (n_left < 3)

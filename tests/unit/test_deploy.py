@@ -29,9 +29,8 @@ from tests.support.waiting import free_port
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 PORT = "8501"
-CADDYFILE = (DEPLOY / "Caddyfile").read_text()
 HEALTHCHECK = (DEPLOY / "healthcheck.py").read_text()
-COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
 
 
 def instructions(name: str) -> list[str]:
@@ -86,20 +85,10 @@ def is_ready(port: int) -> bool:
     return done.returncode == 0
 
 
-def unit() -> dict[str, list[str]]:
-    """Settings of the unit's service by name; one may be given several times."""
-    settings: dict[str, list[str]] = {}
+def unit() -> dict[str, str]:
+    """Settings of the unit's service by name."""
     service = (DEPLOY / "neuralviz.service").read_text().split("[Service]")[1].split("[Install]")[0]
-    for line in service.splitlines():
-        if line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            settings.setdefault(name, []).append(value)
-    return settings
-
-
-def replicas() -> dict[str, dict[str, object]]:
-    """The services of the compose file that run the app."""
-    return {name: it for name, it in COMPOSE["services"].items() if it["image"] == "neuralviz"}
+    return dict(re.findall(r"^(\w+)=(.*)$", service, re.MULTILINE))
 
 
 def test_one_port():
@@ -109,18 +98,17 @@ def test_one_port():
     assert (ROOT / Path(script).relative_to("/src")).is_file()
     assert f'["{PORT}"]' in HEALTHCHECK
     assert instructions("EXPOSE") == [PORT]
-    assert COMPOSE["services"]["app"]["ports"] == [f"${{LISTEN:-127.0.0.1}}:{PORT}:{PORT}"]
+    assert SERVICES["app"]["ports"] == [f"${{LISTEN:-127.0.0.1}}:{PORT}:{PORT}"]
     assert space()["app_port"] == int(PORT)
-    for command in (image_command(), unit()["ExecStart"][0].split()):
+    for command in (image_command(), unit()["ExecStart"].split()):
         assert command[command.index("--port") + 1] == PORT
 
 
 def test_the_unit_starts_and_ends_the_server_as_the_image_does():
-    image, (started,) = image_command(), unit()["ExecStart"]
+    image, settings = image_command(), unit()
     image[0] = "/opt/neuralviz/bin/python"
     image[image.index("--host") + 1] = "127.0.0.1"
-    assert started.split() == image
-    settings = {name: values[0] for name, values in unit().items()}
+    assert settings["ExecStart"].split() == image
     assert {
         f"NEURALVIZ_HOME=%S/{settings['StateDirectory']}",
         f"XDG_CACHE_HOME=%C/{settings['CacheDirectory']}",
@@ -131,22 +119,23 @@ def test_the_unit_starts_and_ends_the_server_as_the_image_does():
 
 
 def test_compose_starts_one_server_or_replicas_that_share_a_folder_behind_a_proxy():
-    services, (data,) = COMPOSE["services"], instructions("VOLUME")
-    profiles = {name: it.get("profiles") for name, it in services.items()}
+    (data,), proxy = instructions("VOLUME"), (DEPLOY / "Caddyfile").read_text()
+    profiles = {name: it.get("profiles") for name, it in SERVICES.items()}
     assert profiles.pop("app") is None
     assert list(profiles.values()) == [["replicas"]] * len(profiles)
-    assert len(replicas()) == 2
-    for service in replicas().values():
+    replicas = {name: it for name, it in SERVICES.items() if it["image"] == "neuralviz"}
+    assert len(replicas) == 2
+    for service in replicas.values():
         assert service["volumes"] == [f"data:{data}"]
         assert service["read_only"] and service["stop_grace_period"] == "30s"
         assert (DEPLOY / service["build"]["context"]).resolve() == ROOT
         assert (ROOT / service["build"]["dockerfile"]).is_file()
-    (upstreams,) = re.findall(r"^\treverse_proxy (.*) \{$", CADDYFILE, re.MULTILINE)
-    assert upstreams.split() == [f"{name}:{PORT}" for name in replicas()]
-    assert "lb_policy cookie " in CADDYFILE  # a browser stays with one server
-    assert re.findall(r"health_uri (.*)", CADDYFILE) == ["/readyz"]
+    (upstreams,) = re.findall(r"^\treverse_proxy (.*) \{$", proxy, re.MULTILINE)
+    assert upstreams.split() == [f"{name}:{PORT}" for name in replicas]
+    assert "lb_policy cookie " in proxy  # a browser stays with one server
+    assert re.findall(r"health_uri (.*)", proxy) == ["/readyz"]
     assert '"GET", "/readyz"' in HEALTHCHECK
-    assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
+    assert (DEPLOY / SERVICES["proxy"]["volumes"][0].split(":")[0]).is_file()
 
 
 def test_the_image_has_what_the_wheel_is_made_from_and_little_else():

@@ -80,7 +80,7 @@ def learnt(store: CorpusStore) -> tuple[Corpus, KeptEmbedder]:
 
 
 def check_same(one: pa.Table, other: pa.Table) -> None:
-    """That two tables are equal; what is not a number equals itself."""
+    """What is not a number equals itself."""
     assert one.schema == other.schema
     assert table_bytes(".jsonl", one) == table_bytes(".jsonl", other)
 

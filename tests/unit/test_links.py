@@ -23,9 +23,7 @@ def save(*texts: str, over: str | None = None) -> str:
 
 
 def texts_of(view_id: str) -> list[str]:
-    view = links.load_view(view_id)
-    assert view is not None
-    return list(view.texts)
+    return list(links.load_view(view_id).texts)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,9 +21,7 @@ from neuralviz.errors import NeuralvizError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import (
-    Block,
     Fitting,
-    PlaceBlock,
     Placer,
     make_map,
     place_on_processes,
@@ -40,7 +37,6 @@ from neuralviz.store.index import read_index
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
@@ -119,23 +115,6 @@ def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(store
     assert knn_accuracy(neighbours_of_points(coordinates, 10), labels).accuracy > 0.95
     assert len(clusters.labels) == N and clusters.n == len(tsne.cluster_words)
     assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
-
-
-@pytest.mark.slow
-def test_the_map_is_the_same_whoever_places_the_blocks_and_in_whatever_order(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
-):
-    points = []
-
-    def backwards(place: PlaceBlock, blocks: Sequence[Block], _: ShouldStop):
-        return map(place, reversed(blocks))
-
-    for spread in (backwards, partial(place_on_processes, n_processes=2)):
-        fitting = replace(HERE, spread=spread)
-        kept = make_map(store, corpus, embedder, PCA, fitting=fitting)
-        points.append(KeptMaps(store).points(kept)[0])
-        KeptMaps(store).delete(kept)
-    np.testing.assert_array_equal(*points)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
@@ -267,6 +246,11 @@ def test_processes_end_with_the_one_that_started_them(store, corpus, embedder):
     long_ago = time.time() - 3 * 86400
     for one in (left, *left.iterdir()):
         os.utime(one, (long_ago, long_ago))
-    kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=HERE)
-    assert not list((store.folder / "placing").iterdir())
-    KeptMaps(store).delete(kept)
+    points = []
+    for n_processes in (1, 2):
+        fitting = replace(HERE, spread=partial(place_on_processes, n_processes=n_processes))
+        kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=fitting)
+        assert not list((store.folder / "placing").iterdir())
+        points.append(KeptMaps(store).points(kept)[0])
+        KeptMaps(store).delete(kept)
+    np.testing.assert_array_equal(*points)

@@ -77,9 +77,7 @@ def test_labels_have_codes_and_names(store: CorpusStore):
     codes, names = store.label_codes(corpus, "topic")
     assert names == ("x", "y")
     np.testing.assert_array_equal(codes, [0, 1, -1] * 10)
-    codes, names = store.label_codes(corpus, "year")
     written = [f"{row}" * (row % 4 > 0) for row in range(30)]
-    assert [names[code] if code >= 0 else "" for code in codes] == written
     assert store.label_names(corpus, "year") == written
     assert store.label_names(corpus, "topic") == ["x", "y", ""] * 10
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])

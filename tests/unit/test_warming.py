@@ -11,7 +11,6 @@ import pytest
 
 from neuralviz.ui import pace
 from neuralviz.ui.pace import DrawingTracker, Warming
-from tests.support.app import ROOT
 
 SECONDS = 10.0
 
@@ -41,11 +40,6 @@ def test_each_work_is_done_once_in_order_whatever_fails(calm: DrawingTracker) ->
     warm.call_soon(later.set)
     assert later.wait(SECONDS)
     assert done == ["needed by a page", "a", "b"]
-
-
-def test_figures_are_known_to_browsers_before_other_threads_import_them() -> None:
-    script = (ROOT / "neuralviz/ui/navigation.py").read_text()
-    assert "neuralviz.ui import figures" in script[: script.index("import_pages_soon()")]
 
 
 def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
