@@ -12,16 +12,12 @@ from typing import Any
 
 import lance
 import numpy as np
-import pyarrow as pa
 import pytest
 import ray
-from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
-from neuralviz.cluster.adding import add_on_cluster, find_layout
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.files import find_parts
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -95,21 +91,6 @@ class Driver:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-
-
-def test_files_that_are_larger_than_the_object_store(tmp_path, nodes):
-    n = 9000
-    files = tmp_path / "files"
-    files.mkdir()
-    for number in range(3):
-        texts = [f"{number} {i} " + "many words " * 1000 for i in range(n)]
-        table = pa.table({"text": texts})
-        parquet.write_table(table, files / f"{number}.parquet", row_group_size=1000)
-    store, parts = CorpusStore(tmp_path / "store"), find_parts([str(files)])
-    with connected(nodes[0].address):
-        corpus = add_on_cluster(store, "large", parts, find_layout(parts, None, None)).corpus
-    assert (corpus.n_texts, corpus.n_distinct) == (3 * n, 3 * n)
-    assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
 
 
 def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):

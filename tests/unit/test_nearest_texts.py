@@ -14,22 +14,12 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 
-RNG = np.random.default_rng(0)
-
-
-def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
-    """A method that keeps the texts of a label together."""
-    places = [sorted(set(labels)).index(label) for label in labels]
-    vectors = np.eye(len(set(labels)))[places] + noise * RNG.random((len(labels), len(set(labels))))
-    return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
-
-
-TOPIC = ["a"] * 10 + ["b"] * 10
-
 
 def test_texts_without_a_label_are_left_out() -> None:
-    labels = [*TOPIC, "", "", ""]
-    one = by_label("mean", [*TOPIC, "a", "b", "none"])
+    labels = [*["a"] * 10, *["b"] * 10, "", "", ""]
+    places = [0] * 10 + [1] * 10 + [0, 1, 2]
+    vectors = np.eye(3)[places] + 0.1 * np.random.default_rng(0).random((23, 3))
+    one = similarity("mean", [f"text {i}" for i in range(23)], vectors)
     assert nearest_shares(one, labels).tolist() == [True] * 20
     assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
     products = one.products.copy()
