@@ -73,7 +73,7 @@ def test_the_header_that_was_taken_is_named_and_may_be_chosen(run):
     assert rows_of("out.csv")[0]["text"] == "Prices rose again today."
     said = done(run("embed", "rows.csv", "--method", "mean", "-o", "v.parquet"))
     assert "Line 1 of rows.csv names its columns: “id”, “text”, “topic”" in said
-    assert "The first row is “The river rose overnight 🙂”" in said
+    assert "The first row is “a”, “The river rose overnight 🙂”" in said
     said = done(run("corpus", "add", "news.csv", "--header", "2", "--name", "from line 2"))
     assert "Line 2 of news.csv names its columns: “1”, “Vote”" in said
     assert "Saved 1 text as “from line 2”" in said
