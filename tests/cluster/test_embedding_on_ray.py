@@ -26,13 +26,7 @@ from neuralviz.store import embedding, pieces
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import vectors_table
-from tests.support.cluster import (
-    FORBIDDEN,
-    KILLS,
-    BrokenEmbedder,
-    FragileEmbedder,
-    OrderEmbedder,
-)
+from tests.support.cluster import FORBIDDEN, KILLS, BrokenEmbedder, FragileEmbedder, OrderEmbedder
 from tests.support.embedders import HashEmbedder
 
 TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))

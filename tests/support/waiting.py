@@ -5,10 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.plots.corpus_map import FADED, Standout, map_figure
-from neuralviz.plots.point_colours import (
-    GREY,
-    MAX_CATEGORIES,
-    colour_by_category,
-    colour_by_number,
-)
+from neuralviz.plots.point_colours import GREY, MAX_CATEGORIES, colour_by_category, colour_by_number
 from neuralviz.plots.theme import SIGNED_POINTS, style
 
 

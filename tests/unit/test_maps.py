@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,19 +12,15 @@ import pytest
 from neuralviz.errors import StoreError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.vectors import KeptEmbedder
 from tests.support.embedders import HashEmbedder
-
-if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
 
 pytestmark = pytest.mark.compiles
 

@@ -11,7 +11,6 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
@@ -19,27 +18,17 @@ import pytest
 
 from neuralviz.errors import NeuralvizError, Stopped, StoreError
 from neuralviz.maps import searching
-from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import (
-    Fitting,
-    Placer,
-    make_map,
-    place_on_processes,
-)
+from neuralviz.maps.kept import KeptMap, KeptMaps
+from neuralviz.maps.mapping import Fitting, Placer, make_map, place_on_processes
 from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import NearGroups, find_neighbours, nearest, neighbours_of_points
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.index import read_index
-from neuralviz.store.vectors import text_keys
-
-if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.store.vectors import KeptEmbedder, text_keys
 
 N, N_EQUAL, FITTED, DIM, TOPICS = 1500, 60, 400, 12, 5
 ROOT = Path(__file__).parents[2]

@@ -11,14 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 
 from tests.support.waiting import heed_interrupts
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 VERSION = re.search(r"^torch==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]

@@ -16,13 +16,7 @@ from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import TuningSettings, check_settings
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.watching import (
-    BATCH,
-    WatchedEvent,
-    go_together,
-    watch,
-    watch_together,
-)
+from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import tokenize
