@@ -154,7 +154,7 @@ class Flaky(io.BytesIO):
     def read(self, *_: object) -> bytes:
         raise OSError("connection reset")
 
-    readinto = read  # type: ignore[assignment]
+    readinto = read
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "b.jsonl", "more/c.csv"])

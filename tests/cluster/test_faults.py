@@ -76,7 +76,6 @@ class Driver:
     def read(self, n_done: int) -> list[str]:
         """What it prints until so many texts are done."""
         lines: list[str] = []
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             lines.append(line.strip())
             if line[0].isdigit() and int(line.split()[0]) >= n_done:
@@ -84,7 +83,6 @@ class Driver:
         return lines
 
     def finish(self) -> None:
-        assert self.process.stdout is not None
         assert self.process.stdout.read().strip().endswith("finished")
         assert self.process.wait() == 0
 

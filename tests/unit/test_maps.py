@@ -74,11 +74,8 @@ def test_the_same_request_finds_the_map_and_computes_nothing(store, monkeypatch)
     assert KeptMaps(store).find(corpus, embedder, other_seed) == kept  # PCA has none of these
     assert KeptMaps(store).find(corpus, embedder, ProjectionSettings("pca", 2)) is None
 
-    def never_again(*_: object, **__: object) -> None:
-        raise AssertionError
-
     with monkeypatch.context() as patch:
-        patch.setattr(mapping, "project", never_again)
+        patch.setattr(mapping, "project", lambda *_, **__: pytest.fail("it is computed again"))
         assert make_map(CorpusStore(store.folder), corpus, embedder, other_seed) == kept
     monkeypatch.setattr(maps, "VERSION", maps.VERSION + 1)
     assert KeptMaps(store).find(corpus, embedder, PCA) is None

@@ -129,7 +129,6 @@ def test_neighbours_come_from_the_index(store, corpus, tsne, monkeypatch):
     with pytest.raises(StoreError, match="not saved with a map this large"):
         KeptMaps(store).neighbours(tsne)
     at_once = neighbours_at_once(store, corpus, tsne, 1200, 6)
-    assert at_once is not None
     np.testing.assert_array_equal(at_once.indices, found.indices[:1])
     monkeypatch.setattr(searching, "vectors_of_keys", lambda *_: pytest.fail("all are looked at"))
     manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))

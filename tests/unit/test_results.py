@@ -99,7 +99,6 @@ def carry_out(task: Any, **options: str) -> Run[Any]:
 def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
     done = carry_out(Count(7, ends), view=VIEW)
     again = reopen_run(Count(7, ends), VIEW)
-    assert again is not None
     assert (again.result, again.status, again.is_over) == (7, ends, True)
     assert again.is_reopened
     assert not done.is_reopened
@@ -259,7 +258,6 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
     submit(RunQueue(), Slow(7), view=VIEW)
     assert is_packing.wait(10)
     again = reopen_run(Count(7), VIEW)
-    assert again is not None
     assert again.result == 7
 
 
@@ -324,7 +322,6 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SERVER + TEN_RUNS], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as server:
-        assert server.stdout is not None
         ids = server.stdout.readline().split()
         server.kill()
     assert len(ids) == 14

@@ -71,16 +71,6 @@ def test_groups_have_members_and_no_text_is_there_twice(name: str):
     assert len(groups) == 30 or name != "triplet_groups.csv"
 
 
-def test_small_sets_are_small_and_of_the_same_words_or_whole():
-    assert all(9 <= len(rows(name)) <= 14 for name in SMALL)
-    texts = [row["text"].lower() for row in rows("word_order.csv")]
-    assert len({tuple(sorted(re.findall(r"\w+", text))) for text in texts}) == 1
-    table = rows("style_and_content.csv")
-    cells = Counter((row["topic"], row["form"]) for row in table)
-    topics, forms = ({cell[place] for cell in cells} for place in (0, 1))
-    assert len(table) == len(cells) == len(topics) * len(forms)
-
-
 @pytest.mark.parametrize(
     ("name", "texts_a_cell", "n_forms"), [(CORPORA[0], 8, 6), (CORPORA[1], 4, 3)]
 )

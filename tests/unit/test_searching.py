@@ -134,7 +134,7 @@ def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
     asked = []
     whole = searching.nearest_keys
 
-    def count(table, index, query, n):  # type: ignore[no-untyped-def]
+    def count(table, index, query, n):
         asked.append(n)
         return whole(table, index, query, n)
 
@@ -224,7 +224,6 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
     for at in ("keys", "measuring"):  # with the lock, or with an index that nobody knows yet
         command = [sys.executable, "-c", build, str(store.folder), at]
         other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        assert other.stdout is not None
         assert other.stdout.readline() == "here\n"
         other.kill()
         other.wait()

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.waiting import heed_interrupts
+from tests.support.waiting import heed_interrupts, wait_until
 
 ROOT = Path(__file__).parents[2]
 VERSION = re.search(r"^torch==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
@@ -170,10 +170,8 @@ def test_a_gpu_decides_unless_told_otherwise(gpu, arguments, looks, checkout):
 
 def test_nothing_is_done_twice(checkout: Checkout) -> None:
     code, _, asked = checkout.set_up("test")
-    assert (code, asked[-1]) == (
-        0,
-        "install --quiet -c constraints.txt --no-compile -e .[test,dev]",
-    )
+    assert code == 0
+    assert asked[-1] == "install --quiet -c constraints.txt --no-compile -e .[test,dev]"
     assert checkout.set_up("test") == (0, "", [])
     assert checkout.set_up("app") == (0, "", [])  # the tests need all that the app does
     constraints = checkout.folder / "constraints.txt"
@@ -194,10 +192,7 @@ def test_packages_that_cannot_be_had(checkout: Checkout) -> None:
 
 def test_an_interrupted_set_up_starts_anew(checkout: Checkout) -> None:
     process = checkout.start("app", CPU_INDEX_HAS="hangs")
-    until = time.monotonic() + 30
-    while not (checkout.log.exists() and CPU_INDEX in checkout.log.read_text()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: checkout.log.exists() and CPU_INDEX in checkout.log.read_text(), 30)
     os.killpg(process.pid, signal.SIGINT)
     printed, _ = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -75,7 +75,6 @@ def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Worker
     os.kill(killed.result[0], signal.SIGKILL)
     threads[0].join(10)
     assert killed.status == "failed"
-    assert killed.error is not None
     assert "ended suddenly" in killed.error
     assert killed.may_succeed_again
     assert spared.status == "running"
