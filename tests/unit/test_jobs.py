@@ -266,6 +266,7 @@ def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     clock.now += 8
     run.add(25)
     assert run.seconds_left is None  # one event says little
+    run.add(30)
     run.add(40)
     assert run.seconds_left == pytest.approx(24)  # 60 more, 20 of which took 8 s
     clock.now += 4
