@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from plotly.offline import get_plotlyjs
 
 from neuralviz.evaluation.similarity import Similarity
-from neuralviz.plots.compare import difference_heatmap, similarity_page, text_names
+from neuralviz.plots.compare import difference_heatmap, text_names
 
 
 def of_pairs(method: str, *pairs: float) -> Similarity:
@@ -24,13 +23,3 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Ranks: neural against sbert-wk"
     assert cells.colorbar.title.text == "orange: higher by neural"
-
-
-def test_a_page_has_a_heatmap_for_each_method_and_the_library_once() -> None:
-    methods = [of_pairs("<b>", 0.04, 0.02, 0.03), of_pairs("mean", 0.60, 0.70, 0.65)]
-    page = similarity_page(methods, ["1", "2", "3"], "Cosines & more")
-    assert page.count(get_plotlyjs()) == 1
-    own = page.replace(get_plotlyjs(), "")
-    assert own.count("Plotly.newPlot") == 2
-    assert "<h1>Cosines &amp; more</h1>" in own
-    assert "<b>" not in own
