@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
@@ -168,3 +169,17 @@ def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch) -> None:
     assert meet(2) is None
     assert own_runs.list_runs() == [others, own]
     assert queue.close()
+
+
+def test_nothing_is_taken_for_what_the_browser_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(cached_message_hashes=frozenset({"a figure"}))
+    monkeypatch.setattr(session_runs, "get_script_run_ctx", lambda **_: context)
+    with pytest.raises(KeyError), session_runs.send_whole_elements():
+        assert not context.cached_message_hashes
+        raise KeyError
+    assert context.cached_message_hashes == {"a figure"}
+
+
+def test_streamlit_knows_what_the_browser_has_by_that_name() -> None:
+    """Else nothing would be sent whole."""
+    assert "cached_message_hashes" in ScriptRunContext.__dataclass_fields__

@@ -9,10 +9,13 @@ from functools import partial
 
 import pytest
 
-from neuralviz.ui import pace
+from neuralviz.jobs import RunQueue
+from neuralviz.jobs.workers import Workers
+from neuralviz.ui import pace, server
 from neuralviz.ui.pace import DrawingTracker, Warming
+from tests.support.tasks import SaysWhere, submit
 
-SECONDS = 10.0
+SECONDS = 20.0  # of a test that fails
 
 
 @pytest.fixture
@@ -76,3 +79,40 @@ def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch) -> None:
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
+
+
+class SaysWhenStarted(Workers):
+    """Starts no process."""
+
+    def start(self) -> None:
+        self.started = time.monotonic()
+
+
+def test_workers_start_when_no_page_is_drawn(calm, monkeypatch) -> None:
+    workers = SaysWhenStarted()
+    monkeypatch.setattr(server, "CALM", calm)
+    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.1)
+    began = time.monotonic()
+    server._start_workers(workers)  # nobody has come
+    assert 0.05 < workers.started - began < SECONDS / 2
+    with calm.drawing():
+        start = threading.Thread(target=server._start_workers, args=(workers,))
+        start.start()
+        time.sleep(0.5)
+        drawn = time.monotonic()
+    start.join()
+    assert drawn < workers.started < drawn + SECONDS / 2
+
+
+def test_a_run_that_comes_sooner_starts_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.5)
+    workers = Workers(1)
+    queue = RunQueue(workers=workers)
+    start = threading.Thread(target=server._start_workers, args=(workers,))
+    start.start()
+    run = submit(queue, SaysWhere())
+    assert run.wait(SECONDS)
+    start.join()
+    assert (run.status, [run.result]) == ("done", workers.processes())
+    queue.close()
+    assert workers.n_started == 1
