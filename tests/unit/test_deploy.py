@@ -15,7 +15,6 @@ import sys
 import sysconfig
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -24,7 +23,7 @@ import pytest
 import yaml
 
 from neuralviz import __version__
-from tests.support.waiting import free_port
+from tests.support.waiting import free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -313,24 +312,18 @@ def test_the_image_can_be_made_and_serves(machine: Path):
         else it.replace(data, f"{machine}{data}")
         for name, it in image_settings().items()
     }
+    settings["PYTHONDONTWRITEBYTECODE"] = "1"  # root could
     port = free_port()
     command = [str(port) if part == PORT else part for part in image_command()]
     command[0] = f"{machine}{target}/bin/{command[0]}"
     log = machine / "log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            command,
-            env={**settings, "PYTHONDONTWRITEBYTECODE": "1"},  # root could
-            cwd="/",
-            stdout=out,
-            stderr=subprocess.STDOUT,
+            command, env=settings, cwd="/", stdout=out, stderr=subprocess.STDOUT
         )
     try:
-        until = time.monotonic() + 120  # the start period of the Dockerfile
-        while not is_ready(port):
-            assert server.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.5)
+        wait_until(lambda: is_ready(port) or server.poll() is not None)
+        assert server.poll() is None, log.read_text()
         with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             assert "text/html" not in answer.headers["Content-Type"]  # Streamlit's own page
         with urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
@@ -14,7 +13,7 @@ import pytest
 
 from neuralviz.paths import app_folder
 from neuralviz.ui import start
-from tests.support.waiting import free_port
+from tests.support.waiting import free_port, wait_until
 
 
 @pytest.mark.parametrize(
@@ -60,15 +59,14 @@ def test_the_command_serves_the_app(tmp_path: Path):
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "NEURALVIZ_WORKERS": "0"},
     )
+
+    def is_alive() -> bool:
+        with suppress(OSError), urlopen(f"http://localhost:{port}/livez") as answer:
+            return answer.read() == b"ok"
+        return False
+
     try:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with suppress(OSError), urlopen(f"http://localhost:{port}/livez") as answer:
-                assert answer.read() == b"ok"
-                break
-            time.sleep(0.1)
-        else:
-            raise TimeoutError
+        wait_until(is_alive, 60)
         process.terminate()
         assert process.wait(30) in (0, -15)
     finally:
