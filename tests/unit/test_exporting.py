@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,6 @@ LABELS = {
     for name in (*OWN_COLUMNS, "x (label)", "row", "key", "label_0")
 }
 NUMBERS = ("1", "", "2.5", "3", "4", "5", "-6")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path)
 
 
 def test_columns_called_like_ours_keep_their_values_under_another_name(store: CorpusStore):

@@ -28,11 +28,6 @@ PCA = ProjectionSettings("pca", 3)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "kept")
-
-
 def embedded(store: CorpusStore, name: str = "c") -> tuple[Corpus, KeptEmbedder]:
     corpus = store.add(name, ReadTexts((*TEXTS, TEXTS[0])))
     *_, last = embed_corpus(store, corpus, HashEmbedder())

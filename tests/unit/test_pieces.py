@@ -35,11 +35,6 @@ LOSS = np.full((60, 2), np.nan)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "corpora")
-
-
-@pytest.fixture
 def kept(store: CorpusStore) -> KeptEmbedder:
     return store.vectors.register(HashEmbedder())
 

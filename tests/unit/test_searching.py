@@ -53,11 +53,6 @@ def names(start: str, n: int) -> list[str]:
     return [f"{start} {row}" for row in range(n)]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "corpora")
-
-
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
 def test_the_index_finds_what_is_near_and_says_how_much_of_it(store, dim, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)

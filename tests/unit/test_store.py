@@ -37,11 +37,6 @@ READ = ReadTexts(
 )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "corpora")
-
-
 def embedded(store: CorpusStore, corpus, embedder=None):
     *_, last = embed_corpus(store, corpus, embedder or HashEmbedder())
     return last.embedder
