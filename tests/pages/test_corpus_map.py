@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +28,7 @@ from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.page import plain
 from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
+from tests.support.waiting import wait_until
 
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
 PCA = ProjectionSettings("pca")
@@ -114,6 +113,10 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
 
 
 def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled):
+    kept.add("few", ReadTexts(("the same",) * 30))
+    page = open_page()
+    assert "A map needs at least 5 different texts; “few” has 1." in read_page(page)
+    assert not list_making(page)
     corpus = kept.add("mine", ReadTexts(TEXTS))
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
@@ -131,11 +134,9 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
 ):
     settings = replace(server_settings(), open=is_open)
     monkeypatch.setattr("neuralviz.ui.corpus.choose.effective_settings", lambda: settings)
-    may_end = threading.Event()
 
     def wait(task: MakeMaps, should_stop):
-        while not (may_end.is_set() or should_stop()):
-            time.sleep(0.01)
+        wait_until(should_stop)
         yield from ()
 
     monkeypatch.setattr(MakeMaps, "events", wait)
@@ -143,32 +144,21 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
     page = press(open_page(**address), "Make the map")
     (run,) = page.session_state["corpus-maps-runs"]
     run.owner = "another session"  # all of these tests have one id
-    try:
-        again = open_page(**address)
-        assert ("corpus-maps-runs" in again.session_state) is not is_open
-        if not is_open:
-            assert again.session_state["corpus-maps-runs"] == [run]
-            assert not list_making(again)
-            assert "Stop" in {button.label for button in again.button}
-            again.segmented_control(key="map-a-dimensions").set_value(3).run()
-            assert "Stop" not in {button.label for button in again.button}  # it makes another map
-            press(again, "Make the map")
-            (own,) = again.session_state["corpus-maps-runs"]
-            assert own is not run
-            assert not own.is_over
-            assert not run.is_over  # another's, that goes on
-            own.stop()
-    finally:
-        may_end.set()
-        assert run.wait(30)
-
-
-def test_too_few_texts_get_a_sentence(kept: CorpusStore):
-    kept.add("few", ReadTexts(("the same",) * 30))
-    page = open_page()
-    assert "A map needs at least 5 different texts; “few” has 1." in read_page(page)
-    assert not list_making(page)
-    assert {corpus.name for corpus in kept.corpora()} == {"few", NAME}
+    again = open_page(**address)
+    if is_open:  # a visitor sees nothing of another's work
+        assert "corpus-maps-runs" not in again.session_state
+    else:
+        assert again.session_state["corpus-maps-runs"] == [run]
+        assert not list_making(again)
+        again.segmented_control(key="map-a-dimensions").set_value(3).run()
+        press(again, "Make the map")  # another one, beside which the first goes on
+        (own,) = again.session_state["corpus-maps-runs"]
+        assert own is not run
+        assert not own.is_over
+        assert not run.is_over
+        own.stop()
+    run.stop()
+    assert run.wait(30)
 
 
 def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
@@ -181,22 +171,16 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
         r"topic of 93\.1% of 480 texts, against",
         read_page(page),
     )
-    assert re.search(r"The data do not decide between .* for the right form of", read_page(page))
     assert page.selectbox(key="colour-a").value == "label:topic"
-    assert page.selectbox(key="colour-b").value == "label:topic"
-    page.selectbox(key="colour-b").set_value("label:form").run()
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
-    assert page.selectbox(key="map-b-neural-precision").value == "exact"
     assert "neural, exact, 5 epochs: 480 different texts" in read_page(page)
     assert list_making(page) == ["Make the map"]
     assert len(KeptMaps(kept).list_maps(example)) == 2  # nothing was computed
-    single = read_page(open_page(corpus=example.id))
-    assert "With **mean**, the ten nearest texts vote for the right topic of 93.1%" in single
-    assert "; always guessing the most frequent topic reaches 10.0%." in single
 
 
 def test_words_select_and_colours_change(example: Corpus):
     page = open_page(corpus=example.id)
+    assert "With **mean**, the ten nearest texts vote for the right topic of" in read_page(page)
     search(page, "telescope")
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
@@ -208,7 +192,6 @@ def test_words_select_and_colours_change(example: Corpus):
     search(page, "no such words")
     assert "Found no text containing “no”, “such” and “words”." in read_page(page)
     search(page, "telescope")
-    assert "corpus-selected" in page.session_state
     search(page, "")
     assert "corpus-selected" not in page.session_state
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
@@ -234,9 +217,6 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert list(read.value) == ["**Nearest by mean**", "kind\\*"]
     first = near.indices[0][:3]
     assert read.value.iloc[:, 0].tolist() == [plain(TEXTS[row]) for row in first]
-    kinds = [plain(READ.labels["kind*"][row]) for row in first]
-    assert read.value.iloc[:, 1].tolist() == kinds
-    assert mapped.expander[0].label.startswith("All neighbours of “The garden")
     table = next(frame.value for frame in mapped.dataframe if "cosine" in frame.value)
     assert table["cosine"].tolist() == pytest.approx(1 - near.distances[0])
     assert place(mapped, SENTENCE) == [run]  # not placed again
@@ -251,8 +231,6 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert again.session_state["corpus-sentence"] == SENTENCE
     assert again.session_state["corpus-row"] == 4
     assert again.segmented_control(key="corpus-list").value == "Text"
-    popovers = [block.proto.popover for block in again.get("popover")]
-    assert "PCA" in {popover.label for popover in popovers}  # as the address has it
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
 
@@ -306,8 +284,6 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     address = {"map-b": "neural", f"only-0-{example.id}": "music"}
     page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
-    assert "**mean** is ahead of **neural** by" in read_page(page)
-    assert "of 480 texts" in read_page(page)
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48

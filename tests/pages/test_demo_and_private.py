@@ -52,23 +52,17 @@ def come_as(monkeypatch: pytest.MonkeyPatch, cookie: str) -> None:
     monkeypatch.setattr(corpora, "st", SimpleNamespace(context=SimpleNamespace(cookies=cookies)))
 
 
-# --- limits --------------------------------------------------------------------------------------
-
-
 def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_within_limits(["word"] * 100_000) == 100_000
     effective_settings.cache_clear()
     monkeypatch.setenv("NEURALVIZ_MAX_TEXTS", "3")
     monkeypatch.setenv("NEURALVIZ_MAX_CHARACTERS", "10")
-    assert n_within_limits(["a"] * 4) == 3
-    assert n_within_limits(["12345", "12345", ""]) == 3
-    assert n_within_limits(["12345", "123456"]) == 1
-    assert n_within_limits(["x" * 11]) == 0
+    many = (["a"] * 4, ["12345", "12345", ""], ["12345", "123456"], ["x" * 11])
+    assert [n_within_limits(texts) for texts in many] == [3, 3, 1, 0]
     assert row_limit(1000, texts_in_row=2) == 1
     check_within_limits(["a", "b"])
-    with pytest.raises(limits.TooMuchError) as caught:
+    with pytest.raises(limits.TooMuchError, match="up to 3 texts and 10 characters at once"):
         check_within_limits(["a"] * 4)
-    assert str(caught.value) == "This server takes up to 3 texts and 10 characters at once."
 
 
 @pytest.mark.sweep(1)
@@ -92,19 +86,15 @@ def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limit
 
 
 @pytest.mark.parametrize(
-    ("setting", "sentence"),
+    ("is_open", "sentence"),
     [
-        ("", "The file stays on this machine."),
-        ("NEURALVIZ_OPEN", "The file goes to this server."),
-        ("NEURALVIZ_DEMO", "The file goes to this server."),
+        ("0", "The file stays on this machine."),
+        ("1", "The file goes to this server."),
     ],
 )
 def test_where_an_uploaded_file_goes(
-    setting: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+    is_open: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if setting:
-        monkeypatch.setenv(setting, "1")
-
     def app() -> None:
         import streamlit as st
 
@@ -120,50 +110,39 @@ def test_where_an_uploaded_file_goes(
         pairs._choose_pairs()
         ask_texts("t", {"One": ["a"]})
 
+    monkeypatch.setenv("NEURALVIZ_OPEN", is_open)
     page = AppTest.from_function(app, default_timeout=20).run()
     assert not page.exception
     said = [caption.value for caption in page.caption]
-    said += [uploader.help for uploader in page.file_uploader]
-    assert sum(sentence in (one or "") for one in said) == 4, said
-
-
-# --- a demo --------------------------------------------------------------------------------------
+    said += [uploader.help or "" for uploader in page.file_uploader]
+    assert sum(sentence in one for one in said) == 4, said
 
 
 @pytest.mark.usefixtures("demo")
-def test_a_demo_offers_no_hub_and_takes_no_model_from_the_address() -> None:
-    page = page_at("evaluation", evaluation_model="/etc").run()
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("evaluation", {"methods": ["mean", "mean@/etc"]}),
+        ("compare", {"m1": "mean@org/model"}),
+    ],
+)
+def test_a_demo_takes_no_model_from_the_address(name: str, address: dict) -> None:
+    page = page_at(name, **address).run()
     assert not page.exception
-    assert page.segmented_control(key="evaluation-source").options == [
-        "Example",
-        "Upload",
-        "Saved corpus",
-    ]
-    assert not page.selectbox(key="evaluation-model").proto.accept_new_options
-    refusal = "This demo only uses the models that come with it"
-    page = page_at("evaluation", methods=["mean", "mean@/etc"]).run()
-    assert not page.exception
-    assert refusal in page.error[0].value
-    page = page_at("compare", m1="mean@org/model").run()
-    assert not page.exception
-    assert refusal in page.error[0].value
-    page = page_at("layers", layers_model="/etc").run()
-    assert not page.exception
-    assert page.selectbox(key="layers-model").value != "/etc"
+    assert "This demo only uses the models that come with it" in page.error[0].value
 
 
 @pytest.mark.usefixtures("demo")
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "pages").glob("*.py")))
 def test_no_page_of_a_demo_takes_a_path_or_a_model_or_saves(name: str) -> None:
-    page = page_at(name).run()
+    page = page_at(name, evaluation_model="/etc", layers_model="/etc").run()
     assert not page.exception
     assert not {button.label for button in page.button} & {"Save", "Open", "Delete"}
     assert "Folder" not in {field.label for field in page.text_input}
     boxes = {box.key: box for box in page.selectbox if "model" in (box.key or "")}
     assert not [key for key, box in boxes.items() if box.proto.accept_new_options]
-
-
-# --- corpora of one's own ------------------------------------------------------------------------
+    assert "/etc" not in {box.value for box in boxes.values()}
+    assert not any("Hub" in group.options for group in page.segmented_control)
 
 
 @pytest.mark.usefixtures("private")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -36,48 +38,37 @@ def read_html(page: AppTest) -> str:
     return " ".join(element.proto.body for element in page.get("html"))
 
 
-# --- a text --------------------------------------------------------------------------------------
+def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
+    page = open_view().run()
+    assert not page.exception
+    assert count_figures(page) == 4
+    assert "of this embedding comes from" in read_markdown(page)
+    before = read_html(page)
+    assert "river</span>" in before
+    find_labelled(page, "First layer").select("4").run()
+    assert read_html(page) != before
+    find_labelled(page, "Omega: weight of alignment").set_value(1.0).run()
+    assert "100% alignment and 0% novelty" in read_captions(page)
 
 
-@pytest.fixture
-def text_page(bundled: object) -> AppTest:
-    return open_view().run()
-
-
-def test_a_text_says_which_words_win_and_why(text_page: AppTest) -> None:
-    assert not text_page.exception
-    assert not text_page.error
-    assert count_figures(text_page) == 4
-    assert "river</span>" in read_html(text_page)
-    assert "of this embedding comes from" in read_markdown(text_page)
-    before = read_html(text_page)
-    find_labelled(text_page, "First layer").select("4").run()
-    assert read_html(text_page) != before
-    find_labelled(text_page, "Omega: weight of alignment").set_value(1.0).run()
-    assert "100% alignment and 0% novelty" in read_captions(text_page)
-
-
-def test_odd_texts_are_followed_and_user_text_is_never_html(text_page: AppTest) -> None:
+def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> None:
+    page = open_view().run()
     markup = "<script>alert(1)</script> & <b title='\"'>bold</b>"
-    for text in ("a", "\U0001f642", "שלום a\x00b\x1bc", "The lamp came on. " * 200, markup):
-        text_page.text_area[0].set_value(text).run()
-        assert not text_page.exception, text[:20]
-        assert not text_page.error, text[:20]
-        assert count_figures(text_page) == 4, text[:20]
+    for text in ("\U0001f642", "שלום a\x00b\x1bc", "The lamp came on. " * 200, markup):
+        page.text_area[0].set_value(text).run()
+        assert not page.exception, text[:20]
+        assert not page.error, text[:20]
+        assert count_figures(page) == 4, text[:20]
         if "lamp" in text:
-            assert "Only the first one is shown" in text_page.info[0].value
-            assert "Showing the first 60 of" in read_captions(text_page)
-    assert "<script>" not in read_html(text_page)
-    assert "<b " not in read_html(text_page)
-    assert "&amp;</span>" in read_html(text_page)
-    text_page.text_area[0].set_value("\u200b").run()
-    assert "at least one word" in text_page.error[0].value
-    assert "Showing the last valid text." in text_page.error[0].value
-    assert "Run again" not in [button.label for button in text_page.button]  # it would fail again
-    assert count_figures(text_page) == 4
-
-
-# --- the words of a corpus -----------------------------------------------------------------------
+            assert "Only the first one is shown" in page.info[0].value
+            assert "Showing the first 60 of" in read_captions(page)
+    assert not re.search("<script>|<b ", read_html(page))
+    assert "&amp;</span>" in read_html(page)
+    page.text_area[0].set_value("\u200b").run()
+    assert "at least one word" in page.error[0].value
+    assert "Showing the last valid text." in page.error[0].value
+    assert "Run again" not in [button.label for button in page.button]  # it would fail again
+    assert count_figures(page) == 4
 
 
 def paste_corpus(text: str) -> AppTest:
@@ -109,12 +100,7 @@ def test_the_sample_sentences_are_ranked_in_three_groups(bundled: object) -> Non
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [
-        ("a", "corpus has 1"),
-        ("🙂", "corpus has 0"),
-        ("<script>alert(1)</script> one two", ""),
-        ("The same text.\nThe same text.", ""),
-    ],
+    [("🙂", "corpus has 0"), ("<script>alert(1)</script> one two", "")],
 )
 def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence: str) -> None:
     page = paste_corpus(text)
@@ -123,12 +109,9 @@ def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence
     for opened in (page, again):
         assert not opened.exception
         assert opened.text_area[0].value == text
-        assert [error.value for error in opened.error] == [] or sentence
+        assert bool(opened.error) == bool(sentence)
         assert sentence in " ".join(error.value for error in opened.error)
         assert count_figures(opened) == (not sentence)
-
-
-# --- scored pairs --------------------------------------------------------------------------------
 
 
 def upload_pairs(content: bytes) -> AppTest:
@@ -170,21 +153,10 @@ def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:
     assert run.result.pairs.sentences1[0] == "<b>dog 0</b>"
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b'a,b,score\nA,B,1\n"C,D,2\n', "unmatched quotation mark \\(line 3"),
-        (b"a,b,score\nA,B,x\n", "0 pairs"),
-        (bytes(range(256)) * 4, "not a text file"),
-    ],
-)
-def test_a_file_that_cannot_be_used_gets_a_sentence(content: bytes, sentence: str) -> None:
-    page = upload_pairs(content)
+def test_a_file_that_cannot_be_used_gets_a_sentence() -> None:
+    page = upload_pairs(b'a,b,score\nA,B,1\n"C,D,2\n')
     assert not page.exception
-    assert sentence in page.error[0].value
-
-
-# --- change by block -----------------------------------------------------------------------------
+    assert "unmatched quotation mark \\(line 3" in page.error[0].value
 
 
 def tune_blocks(**address: str) -> AppTest:

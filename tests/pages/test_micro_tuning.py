@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from copy import copy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from neuralviz.ui.micro_tuning import show
 from neuralviz.ui.micro_tuning.results import list_embeddings
 from neuralviz.ui.micro_tuning.show import recorded_run
 from neuralviz.ui.page import plain
+from tests.support import pages
 from tests.support.pages import (
     find_labelled,
     finish_run,
@@ -48,72 +50,53 @@ def paste(text: str, **address: str | list[str]) -> AppTest:
     return page.run()
 
 
+last_run = partial(pages.last_run, kind="micro-tuning")
+
+
 def tune(page: AppTest) -> AppTest:
     return finish_run(press(page, "Tune"), "micro-tuning")
 
 
-def last_run(page: AppTest):
-    return page.session_state["micro-tuning-runs"][-1]
-
-
-# --- a run ---------------------------------------------------------------------------------------
-
-
-def test_a_link_brings_a_run_on_ones_own_texts_back(bundled: object, tmp_path: Path) -> None:
-    page = tune(paste("The dog barks.\nA cat sleeps."))
-    assert not page.exception
-    run = last_run(page)
-    assert run.status == "done"
-    assert (run.result.loss[-1] < run.result.loss[0]).all()
-    report = run.result.reports[0]
-    assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
-    assert len(page.dataframe) == 1
-    assert "Done in" in read_captions(page)
-    assert "precision: exact (float32)" in read_captions(page)
-    wait_until(lambda: list((tmp_path / "results").glob(f"{page.query_params['view']}.*")), 10)
-    again = page_at("micro_tuning", view=page.query_params["view"]).run()
-    assert not again.exception
-    assert last_run(again).is_reopened
-    assert last_run(again).result.texts == ("The dog barks.", "A cat sleeps.")
-    np.testing.assert_array_equal(last_run(again).result.embeddings(), run.result.embeddings())
-    assert "Result of" in read_captions(again)
-    other = page_at("micro_tuning", view=page.query_params["view"], epochs="3").run()
-    assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
-
-
-def test_a_link_brings_the_earlier_run_back_over_which_one_is_drawn(
+def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     bundled: object, tmp_path: Path
 ) -> None:
-    page = tune(paste("The dog barks.", epochs="1"))
-    assert "compared with run" not in read_markdown(page)
-    page.number_input(key="epochs").set_value(2).run()
+    page = tune(paste("The dog barks.\nA cat sleeps.", epochs="2"))
+    assert not page.exception
+    first = last_run(page)
+    assert first.status == "done"
+    assert (first.result.loss[-1] < first.result.loss[0]).all()
+    report = first.result.reports[0]
+    assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
+    assert "precision: exact (float32)" in read_captions(page)
+    page.number_input(key="epochs").set_value(3).run()
     assert "belong to other texts or settings" in read_captions(page)
     tune(page)
     assert "belong to other texts or settings" not in read_captions(page)
-    comparison = "Run 2, compared with run 1 (wide line): epochs 2 instead of 1."
+    comparison = "Run 2, compared with run 1 (wide line): epochs 3 instead of 2."
     assert comparison in read_markdown(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [heading.value for heading in page.subheader if "Run" in heading.value] == ["Run 1"]
     assert "earlier" not in page.query_params
     page.pills(key="shown-runs").set_value([1, 2]).run()
-    assert page.query_params["earlier"] == '{"epochs": 1}'
-    kept = tmp_path / "results"
-    wait_until(lambda: len(list(kept.glob(f"{page.query_params['view']}.*"))) == 2, 10)
-    address = {name: page.query_params[name] for name in ("view", "run", "earlier")}
-    again = page_at("micro_tuning", epochs="2", **address).run()
+    assert page.query_params["earlier"] == '{"epochs": 2}'
+    view, kept = page.query_params["view"], tmp_path / "results"
+    wait_until(lambda: len(list(kept.glob(f"{view}.*"))) == 2, 10)
+
+    address = {"view": view, "run": page.query_params["run"], "epochs": "3"}
+    again = page_at("micro_tuning", **address, earlier='{"epochs": 2}').run()
     assert not again.exception
     assert comparison in read_markdown(again)
-    for written in (
-        '{"epochs": 7}',
-        "{",
-        '{"precision": 1}',
-        '{"other": 1}',
-        "[]",
-        '{"layers": 0}',
-    ):
-        lost = page_at("micro_tuning", epochs="2", **address | {"earlier": written}).run()
-        assert not lost.exception, written
-        assert "is not saved here" in lost.toast[0].value, written
+    assert "Result of" in read_captions(again)
+    assert last_run(again).is_reopened
+    assert last_run(again).result.texts == ("The dog barks.", "A cat sleeps.")
+    embeddings = last_run(again).result.embeddings()
+    np.testing.assert_array_equal(embeddings, last_run(page).result.embeddings())
+    for earlier in ('{"epochs": 7}', "{", '{"other": 1}', "[]", '{"layers": 0}'):
+        lost = page_at("micro_tuning", **address, earlier=earlier).run()
+        assert not lost.exception, earlier
+        assert "is not saved here" in lost.toast[0].value, earlier
+    other = page_at("micro_tuning", view=view, epochs="4").run()
+    assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
 
 def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: AppTest) -> None:
@@ -127,11 +110,6 @@ def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: App
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
     assert "appear only when micro-tuning is finished" in read_captions(page)
-    progress = page.get("progress")[0].proto.text.replace("\\", "")
-    reached = re.search(r"Stopped. Of 3 texts: 3 under way \(epoch (\d+) of", progress)
-    assert reached, progress
-    last = int(reached[1]) - 1  # whose loss is known
-    assert f"After {last:,} of 1,000 epochs, the losses of 3 texts are" in read_markdown(page)
     press(page, "Run again")
     second = last_run(page)
     assert (second.number, second.task) == (2, run.task)
@@ -165,15 +143,11 @@ def test_a_double_click_starts_one_run_and_other_settings_another_beside_it(page
     assert all(run.wait(60) for run in runs)
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("text", "rate", "warning"),
     [
         ("Привет, как дела сегодня?", 0.01, "another language"),
-        ("The dog barks.", 1e6, "Lower the learning rate"),
-        ("<script>alert(1)</script> **bold** $x$ [link](http://localhost)", 0.01, ""),
-        ("😀", 0.01, ""),
-        ("bell \x07 and null \x00 inside", 0.01, ""),
+        ("😀 **bold** bell \x07 and null \x00 inside", 1e6, "Lower the learning rate"),
     ],
 )
 def test_odd_texts_and_rates_give_a_result(
@@ -187,23 +161,24 @@ def test_odd_texts_and_rates_give_a_result(
     assert warning in read_messages(page)
 
 
-# --- settings ------------------------------------------------------------------------------------
-
-
-def test_a_press_without_a_text_is_answered(bundled: object) -> None:
+def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: object) -> None:
     page = paste("   \n \n")
-    assert "needs a text" not in read_messages(page)
     press(page, "Tune")
     assert not page.exception
     assert "Micro-tuning needs a text." in read_messages(page)
     assert "micro-tuning-runs" not in page.session_state
+    texts = page.text_area(key="micro-tuning-pasted")
+    texts.set_value("\n".join(f"Line number {i} of many." for i in range(1200))).run()
+    assert "Using the first 1,000 of 1,200" in read_captions(page)
+    for text in ("word " * 20_000, "字" * 24_000):
+        page.text_area(key="micro-tuning-pasted").set_value(text).run()
+        assert "minutes on two cores" in read_messages(page)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
         ("blueprints", "(0,3)", "keep at least 1"),
-        ("blueprints", "rubbish", "Write pairs such as"),
         ("epochs", 5000, "from 1 to 1000, not 5000."),
         ("learning_rate", 0.0, "above 0"),
         ("tolerance", 0.0, "The tolerance must be above 0 and below 1"),
@@ -220,16 +195,7 @@ def test_settings_that_make_no_sense_are_refused_and_kept(
     assert not page.exception
     assert "Not started. Correct the settings first." in read_messages(page)
     assert "micro-tuning-runs" not in page.session_state
-    kind = page.text_input if field == "blueprints" else page.number_input
     assert kind(key=field).value == value
-
-
-def test_many_texts_are_cut_and_long_work_is_announced(bundled: object) -> None:
-    page = paste("\n".join(f"Line number {i} of many." for i in range(1200)))
-    assert "Using the first 1,000 of 1,200" in read_captions(page)
-    for text in ("word " * 20_000, "字" * 24_000):
-        page.text_area(key="micro-tuning-pasted").set_value(text).run()
-        assert "minutes on two cores" in read_messages(page)
 
 
 def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
@@ -241,9 +207,6 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert any(button.label == "Load" for button in page.button)
     assert "Recorded run" in read_captions(page)  # what was there stays
     assert "These figures belong to another model." in read_captions(page)
-
-
-# --- the recorded run ----------------------------------------------------------------------------
 
 
 def test_a_half_learnt_text_is_not_compared_with_finished_ones(
@@ -258,9 +221,7 @@ def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     page.run()
     assert not page.exception
     first, second = record.embeddings()[:2]
-    cosine = f"{first @ second:.2f}"
-    sentence = f"The embeddings of the two texts have a cosine similarity of {cosine}."
-    assert sentence in read_markdown(page)
+    assert f"cosine similarity of {first @ second:.2f}." in read_markdown(page)
     find_labelled(page, "Look at text").set_value(2).run()
     assert not page.exception
     assert "cosine similarity of" not in read_markdown(page)
@@ -296,11 +257,6 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest) -> None:
     finish_run(page, "try-delta")
     still = f"after adding 0 × the delta of text 1 it is still {before[1]}."
     assert still in read_markdown(page)
-    find_labelled(page, "Add the delta of").set_value(2).run()
-    page.slider(key="other-delta-scale").set_value(-1.5).run()
-    finish_run(page, "try-delta")
-    assert not page.exception
-    assert "after adding −1.5 × the delta of text 3" in read_markdown(page)
     fill("No blank.")
     assert not page.exception
     assert "The sentence has no blank. Write ___ for the word" in read_messages(page)

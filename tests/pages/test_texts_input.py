@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -20,9 +18,14 @@ def app() -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+def page() -> AppTest:
     return AppTest.from_function(app, default_timeout=20).run()
+
+
+def open_link(view: str) -> AppTest:
+    page = AppTest.from_function(app, default_timeout=20)
+    page.query_params["view"] = view
+    return page.run()
 
 
 def given(page: AppTest) -> str:
@@ -32,6 +35,10 @@ def given(page: AppTest) -> str:
 
 def choose(page: AppTest, source: str) -> AppTest:
     return page.segmented_control(key="t-source").set_value(source).run()
+
+
+def upload(page: AppTest, name: str, content: bytes) -> None:
+    choose(page, "Upload").file_uploader(key="t-file").set_value((name, content, "")).run()
 
 
 def test_nothing_typed_is_lost(page: AppTest) -> None:
@@ -53,25 +60,21 @@ def test_it_says_what_was_changed_and_left_out(page: AppTest) -> None:
         "4 texts. Replaced 1 unreadable character with spaces. Using the first 3 of 4 texts."
     ]
     page.button[0].click().run()
-    linked = AppTest.from_function(app, default_timeout=20)
-    linked.query_params["view"] = page.query_params["view"]
-    assert linked.run().caption[0].value == "3 texts. Using the first 3 of 4 texts."
+    linked = open_link(page.query_params["view"])
+    assert given(linked) == '["1","2","3"]'
+    assert linked.caption[0].value == "3 texts. Using the first 3 of 4 texts."
     assert linked.text_area(key="t-pasted").set_value("1\n2").run().caption[0].value == "2 texts."
 
 
 def test_a_table_is_read_and_its_column_can_be_changed(page: AppTest) -> None:
-    choose(page, "Upload")
-    content = b"title,text\nA,first text\nB,second text\n"
-    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
+    upload(page, "a.csv", b"title,text\nA,first text\nB,second text\n")
     assert given(page) == '["firsttext","secondtext"]'
     page.selectbox[0].set_value("title").run()
     assert given(page) == '["A","B"]'
 
 
 def test_the_header_is_named_and_can_be_changed(page: AppTest) -> None:
-    choose(page, "Upload")
-    content = b"Hello there, you.\nGood day to you all.\nFine.\n"
-    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
+    upload(page, "a.csv", b"Hello there, you.\nGood day to you all.\nFine.\n")
     assert given(page) == '["Hellothere,you.","Gooddaytoyouall.","Fine."]'
     assert "“Hello there, you.”. If it names the columns" in page.caption[0].value
     header = page.selectbox(key="t-header-a.csv")
@@ -80,28 +83,16 @@ def test_the_header_is_named_and_can_be_changed(page: AppTest) -> None:
     assert given(page) == '["Gooddaytoyouall.","Fine."]'
     assert "Line 1 of a.csv names its columns" in page.caption[0].value
     page.button[0].click().run()
-    again = AppTest.from_function(app, default_timeout=20)
-    again.query_params["view"] = page.query_params["view"]
-    assert given(again.run()) == '["Gooddaytoyouall.","Fine."]'
+    assert given(open_link(page.query_params["view"])) == '["Gooddaytoyouall.","Fine."]'
     page.selectbox(key="t-header-a.csv").set_value("line 9").run()
     assert "nothing in line 9" in page.error[0].value
     page.selectbox(key="t-header-a.csv").set_value("none").run()
     assert "Read line 1 of a.csv as data" in page.caption[0].value
 
 
-def test_an_unusable_file_gives_a_sentence(page: AppTest) -> None:
-    choose(page, "Upload")
-    page.file_uploader(key="t-file").set_value(("a.txt", b" ", "text/plain")).run()
+def test_an_unusable_file_or_link_gives_a_sentence(page: AppTest) -> None:
+    upload(page, "a.txt", b" ")
     assert [error.value for error in page.error] == ["a.txt is empty."]
-
-
-def test_the_address_brings_texts_back(page: AppTest) -> None:
-    page.button[0].click().run()
-    again = AppTest.from_function(app, default_timeout=20)
-    again.query_params["view"] = page.query_params["view"]
-    assert given(again.run()) == '["a","b"]'
-    assert again.text_area(key="t-pasted").value == "a\nb"
-    lost = AppTest.from_function(app, default_timeout=20)
-    lost.query_params["view"] = "../../etc/passwd"
-    assert given(lost.run()) == '["a","b"]'
+    lost = open_link("../../etc/passwd")
+    assert given(lost) == '["a","b"]'
     assert "not saved here" in lost.toast[0].value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,6 +11,7 @@ from neuralviz.jobs import queue as queues
 from neuralviz.jobs.queue import RunQueue
 from neuralviz.ui.page import plain
 from tests.support.tasks import WaitForStop, submit
+from tests.support.waiting import wait_until
 
 
 def app() -> None:
@@ -35,25 +35,21 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     assert page.get("progress")[0].proto.text == plain("Waiting: 2 runs ahead of this one.")
     for run in before:
         run.stop()
-    until = time.monotonic() + 10
-    while queue.n_unfinished():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: not queue.n_unfinished(), 10)
     assert queue.close()
     assert page.run().text[0].value == str(os.getpid())
 
 
-def failing(at_once: bool, after_error: str = "") -> None:
+def failing(at_once: bool) -> None:
     import streamlit as st
 
-    from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+    from neuralviz.ui.runs import SessionRuns, show_run_panel
     from tests.support.tasks import Fails
 
     runs = SessionRuns("failing")
     run = runs.start(Fails("text", "Text 1 is empty.", at_once=at_once))
     assert run.wait(30)
-    words = RunSentences(error_advice=after_error)
-    show_run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"), sentences=words)
+    show_run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"))
     st.text(f"to show later: {runs.last_to_show() is run}")
 
 

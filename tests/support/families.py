@@ -1,8 +1,4 @@
-"""Every family of text models that the installed transformers can build, each as a tiny folder.
-
-The families come from the mappings of transformers. A configuration is made small by the names of
-its fields, so that a new family needs a line here only where its sizes depend on each other.
-"""
+"""Every family of text models that the installed transformers can build, each as a tiny folder."""
 
 from __future__ import annotations
 
@@ -187,11 +183,7 @@ def tiny_config(family: str) -> PreTrainedConfig:
 
 
 def save_family(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a tiny random model of a family and a tokenizer; returns the folder.
-
-    Raises:
-        NotBuiltError: a package is missing, or the model reads more than texts and is large.
-    """
+    """Write a tiny random model of a family and a tokenizer; returns the folder."""
     from neuralviz.models.quiet import quiet_transformers
     from tests.support.models import draw_weights
 

@@ -1,7 +1,4 @@
-"""Whether the vectors of a family's tiny model are right, held to plain transformers.
-
-Every family has a process of its own with an end to its time and memory.
-"""
+"""Whether the vectors of a family's tiny model are right, held to plain transformers."""
 
 from __future__ import annotations
 
@@ -167,10 +164,7 @@ class VectorChecks:
             )
 
     def _expect(self) -> dict[str, Vectors] | None:
-        """Vectors by plain transformers, one text at a time; None where it reads no plain text.
-
-        Empty where plain transformers itself gives a text another vector each time.
-        """
+        """Vectors by plain transformers, one text at a time; None where it reads no plain text."""
         try:
             expected = plain_vectors(self.source)
             (again,) = plain_vectors(self.source, TEXTS[1:2])["mean"]
@@ -182,11 +176,7 @@ class VectorChecks:
     def compare_all(
         self, model: TextModel, expected: dict[str, Vectors] | None
     ) -> dict[str, Vectors]:
-        """Note where the vectors of a text depend on others, or are not as expected.
-
-        Returns:
-            Vectors by each method that is not refused, each text alone with a new network.
-        """
+        """Note where the vectors of a text depend on others, or are not as expected."""
         fresh = [replace(model, network=copy.deepcopy(model.network)) for _ in TEXTS]
         right: dict[str, Vectors] = {}
         for method in ("mean", "last", "sbert-wk"):

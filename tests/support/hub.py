@@ -21,11 +21,7 @@ SILENCE = 30.0  # seconds
 def hub(
     models: Mapping[str, Path], *, refuses: int | None = None, silent_on: str = "\0"
 ) -> Iterator[str]:
-    """Serve ``models`` (id to folder) and give the address; other paths are answered with 404.
-
-    ``refuses`` is the status that every file is answered with; requests whose path contains
-    ``silent_on`` are never answered.
-    """
+    """Serve ``models`` (id to folder) and give the address; other paths are answered with 404."""
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

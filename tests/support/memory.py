@@ -11,11 +11,7 @@ STATUS = Path("/proc/self/status")  # which not every kernel fills in
 
 
 def peak_memory() -> int:
-    """Bytes that this process has held at most.
-
-    On Linux `getrusage` begins with the peak of the process that started this one, which hides what
-    a child of a large process holds.
-    """
+    """Bytes that this process has held at most."""
     try:
         status = STATUS.read_text("utf-8")
     except OSError:

@@ -68,10 +68,7 @@ def word_piece(specials: tuple[str, ...]) -> Tokenizer:
 
 
 def _pieces(words: list[str], n: int) -> list[str]:
-    """The characters of the words, and what their most frequent neighbours make when merged.
-
-    The library's own trainer breaks ties by chance, and no figure would come out twice.
-    """
+    """The characters of the words, and what their most frequent neighbours make when merged."""
     spelled = [[word[0], *(f"##{letter}" for letter in word[1:])] for word in words]
     pieces = sorted({piece for word in spelled for piece in word})
     while len(pieces) < n:
@@ -279,10 +276,7 @@ def random_model(
     seed: int,
     device: str = "cpu",
 ) -> LanguageModel:
-    """A random model, held in memory, whose words are ``a`` and ``w0``, ``w1``, ….
-
-    ``spread`` is that of the word embeddings' values, which are those of the output layer too.
-    """
+    """A random model, held in memory, whose words are ``a`` and ``w0``, ``w1``, …."""
     import torch
     from transformers import AutoConfig, AutoModelForMaskedLM
 

@@ -13,13 +13,7 @@ PAGES = Path(__file__).parents[2] / "pages"
 
 
 def page_at(name: str, timeout: float = 90, **address: str | list[str]) -> AppTest:
-    """The page ``pages/NAME.py`` at an address, before its first run.
-
-    Args:
-        name: of the file.
-        timeout: seconds that a run may take.
-        address: what follows the question mark; ``_`` in a name stands for ``-``.
-    """
+    """The page ``pages/NAME.py`` at an address, before its first run."""
     page = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=timeout)
     for key, value in address.items():
         page.query_params[key.replace("_", "-")] = value

@@ -32,15 +32,7 @@ def write_passages(
     seed: int = 0,
     lost: int = 0,
 ) -> Path:
-    """Write the table and the passages.
-
-    Args:
-        folder: that exists.
-        sources: passages by source, as in `row`.
-        extra: words that the table counts too many.
-        seed: of the shuffle; readers expect 0.
-        lost: lines that are left out.
-    """
+    """Write the table and the passages."""
     rows = "\n".join(row(source, texts, extra) for source, texts in sources.items())
     other = row("someone/else (share-alike)", ["Never read."])
     (folder / SOURCES).write_text(

@@ -44,11 +44,7 @@ FOLLOWED = tuple(name for name in LAYERS if "output bias" not in name)  # fast m
 
 @dataclass(frozen=True)
 class Case:
-    """A model, texts and settings.
-
-    Attributes:
-        lengths: tokens of each text; the models take 38 at once, longer texts are cut in chunks.
-    """
+    """A model, texts and settings."""
 
     family: str
     vocab: int

@@ -13,12 +13,7 @@ FLIPPED = 0.1  # at most, where a step has the other sign: a gradient that is no
 
 
 def check_shares_sum(shares: TokenShares, deltas: Sequence[np.ndarray]) -> None:
-    """Assert that tokens and decay sum to one text's deltas, one per layer.
-
-    The sums are of float32 and taken in another order. Where the gradients of a text's tokens all
-    but cancel, AdamW makes a whole step of what rounding left; which weights those are depends on
-    the processor. One in a thousand may be.
-    """
+    """Assert that tokens and decay sum to one text's deltas, one per layer."""
     wrong = []
     for tokens, decay, delta in zip(shares.tokens, shares.decay, deltas, strict=True):
         wrong.append(np.abs(tokens.sum(axis=0) + decay - delta))

@@ -9,11 +9,7 @@ from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Ask every 20 ms whether something is so.
-
-    Raises:
-        AssertionError: it is not so after ``seconds``.
-    """
+    """Ask every 20 ms whether something is so."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"nothing has changed for {seconds:g} seconds"
