@@ -404,12 +404,12 @@ def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:
 
 def test_the_wait_is_estimated_from_what_others_took() -> None:
     queue = RunQueue(max_running=1)
-    slow = submit(queue, Slow(seconds=0.5))
+    slow = submit(queue, Slow(seconds=0.2))
     assert slow.wait(5)
     gate = Gate()
     submit(queue, gate)
     assert gate.begun.wait(5)
-    waiting = [submit(queue, Slow(seconds=0.5 + n / 1000)) for n in range(3)]
+    waiting = [submit(queue, Slow(seconds=0.2 + n / 1000)) for n in range(3)]
     assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
     gate.open.set()
     assert waiting[0].wait(5)

@@ -159,9 +159,8 @@ def test_pca_is_that_of_scikit_learn():
         np.testing.assert_allclose(placed, projection.coordinates[:4], atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", [pytest.param(UMAP, marks=pytest.mark.slow), TSNE])
-def test_new_texts_land_in_their_group_and_nothing_moves(settings):
-    vectors, group, made = some_map(settings)
+def test_new_texts_land_in_their_group_and_nothing_moves():
+    vectors, group, made = some_map(TSNE)
     projection = replace(made, coordinates=made.coordinates.copy())  # as another process has it
     new, new_group = in_groups(50, seed=5)
     placed = place(vectors, projection, new)
