@@ -64,7 +64,6 @@ def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
 
 
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
-    """Better than counting words."""
     from bundled_model.evaluate import spearman, tf_idf
 
     pairs = pairs_of(data, PAIRS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -21,19 +22,12 @@ from neuralviz.evaluation.triplets import (
 
 def triplets_of(grouping: Grouping) -> list[tuple[int, int, int]]:
     """All of them, as section 3.2 says it."""
-    n = len(grouping.group)
-    anchor = grouping.anchor
+    group, anchor = grouping.group, grouping.anchor
     found = []
-    for a, b, c in itertools.product(range(n), repeat=3):
-        if anchor is not None and not (anchor[a] and not anchor[b] and not anchor[c]):
-            continue
-        if (
-            b == a
-            or grouping.group[b] != grouping.group[a]
-            or grouping.group[c] == grouping.group[a]
-        ):
-            continue
-        found.append((a, b, c))
+    for a, b, c in itertools.product(range(len(group)), repeat=3):
+        has_roles = anchor is None or (anchor[a] and not anchor[b] and not anchor[c])
+        if has_roles and b != a and group[b] == group[a] and group[c] != group[a]:
+            found.append((a, b, c))
     return found
 
 
@@ -213,8 +207,6 @@ def test_counting_can_be_stopped() -> None:
 
 def test_all_triplets_of_3949_texts_are_counted() -> None:
     """The number that the paper has for ASSET; memory stays below that of all products."""
-    import tracemalloc
-
     group = np.repeat(np.arange(359), 11)
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(359, 16))[group] + 0.8 * draw.normal(size=(3949, 16))

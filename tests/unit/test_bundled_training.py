@@ -12,27 +12,11 @@ import torch
 from safetensors.torch import load_file
 
 from bundled_model import output_layer, train
-from bundled_model.muon import Muon, nearest_orthogonal
+from bundled_model.muon import Muon
 from neuralviz.models import load_sentence_transformer
 from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, output_weight
 from tests.support.passages import write_passages
-
-COEFFICIENTS = (3.4445, -4.775, 2.0315)
-
-
-@pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
-def test_singular_values_come_near_one(shape: tuple[int, int]) -> None:
-    torch.manual_seed(0)
-    matrices = torch.randn(3, *shape) * torch.tensor([1e-3, 1.0, 1e3])[:, None, None]
-    turned = nearest_orthogonal(matrices, COEFFICIENTS, steps=5, eps=1e-7)
-    values = torch.linalg.svdvals(turned)
-    assert turned.dtype == torch.float32
-    assert values.max() < 1.3
-    assert values[:, : min(shape) - 2].min() > 0.5
-    torch.testing.assert_close(
-        turned[0], nearest_orthogonal(matrices[:1], COEFFICIENTS, 5, 1e-7)[0]
-    )
 
 
 def test_it_steps_as_pytorchs_own_does() -> None:
@@ -55,13 +39,6 @@ def test_it_steps_as_pytorchs_own_does() -> None:
 
 TEXTS = [f"On day {i} the river rose, and bridge {i % 7} was closed." for i in range(300)]
 NEWS = [f"In year {i} nobody crossed the river." for i in range(20)]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder of passages, of two sources."""
-    sources = {"openstax/rivers (rivers)": TEXTS, "x/wikinews (wikinews-2019-2020)": NEWS}
-    return write_passages(tmp_path, sources)
 
 
 def test_what_is_kept_is_the_vector_of_the_sentence_encoder() -> None:
@@ -111,27 +88,6 @@ def test_what_a_text_teaches_is_led_to_its_goal() -> None:
     torch.testing.assert_close(distance, apart.detach())
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-7, rtol=1e-4)
-
-
-def test_the_rows_of_frequent_tokens_are_made_shorter() -> None:
-    often, sometimes, vocabulary = 500, 20, 100
-    rare = output_layer.rarity([np.array([1] * often + [2] * sometimes)], vocabulary)
-    total = often + sometimes + vocabulary / 2  # every token counts half a time more
-    logs = np.log(total / np.array([often + 0.5, sometimes + 0.5, 0.5]))
-    expected = (logs / logs[2]) ** output_layer.RARITY_POWER
-    np.testing.assert_allclose(rare[[1, 2, 3]], expected, rtol=1e-5)
-    assert (rare[3:] == 1).all()
-
-
-def test_sentences_are_drawn_from_passages_the_same_way_every_time() -> None:
-    passages_ = [f"Too short. {one} This is another of {i} sentences! " + "a " * 31 + "." for i, one
-                 in enumerate(TEXTS)]  # fmt: skip
-    drawn = output_layer.draw_sentences(passages_, 100)
-    assert drawn == output_layer.draw_sentences(passages_, 100)
-    assert len(set(drawn)) == 100
-    assert [len(one) for one in drawn] == sorted(len(one) for one in drawn)
-    assert all(one in TEXTS or one.startswith("This is another of") for one in drawn)
-    assert len(output_layer.draw_sentences(passages_)) == 2 * len(passages_)
 
 
 def test_rows_are_fitted_to_where_texts_should_lead() -> None:
@@ -199,8 +155,11 @@ def test_what_cannot_be_trained_is_said_at_once(
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_same_weights(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sources = {"openstax/rivers (rivers)": TEXTS, "x/wikinews (wikinews-2019-2020)": NEWS}
+    folder = write_passages(tmp_path, sources)
+
     def run(
         name: str, steps: int, decay_steps: int = 0, tokens: int = 64, last_dense_scale: float = 1
     ) -> None:

@@ -11,16 +11,14 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import LinearRegression
 
-from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, TextError
-from neuralviz.evaluation.ladder import MOST_TUNED_ON, own_embeddings, train_ladder
+from neuralviz.evaluation.ladder import train_ladder
 from neuralviz.evaluation.ladder_results import (
     FLOOR,
     LADDER_FORMAT,
     LINEAR,
     NEURAL,
-    SENTENCE,
     Baseline,
     Ladder,
     LadderSettings,
@@ -31,7 +29,7 @@ from neuralviz.jobs.ladder import (
     ScoreTwoTexts,
     make_similarity_models,
 )
-from neuralviz.models import MINILM, LanguageModel, load_text_model
+from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.store.vectors import MemoryVectors
@@ -58,25 +56,20 @@ def split() -> SplitPairs:
     return split_pairs(made_pairs())
 
 
-def climbed(model: LanguageModel, split: SplitPairs, settings: LadderSettings = SETTINGS) -> Ladder:
-    return Ladder().having(list(train_ladder(model, split, settings, MemoryVectors())))
-
-
 @pytest.fixture(scope="module")
 def ladder(split: SplitPairs, tiny: LanguageModel) -> Ladder:
-    return climbed(tiny, split)
+    return Ladder().having(list(train_ladder(tiny, split, SETTINGS, MemoryVectors())))
 
 
-def test_every_rung_is_trained_with_every_seed(ladder: Ladder, split: SplitPairs) -> None:
+def test_every_rung_is_trained_with_every_seed_and_measured_on_the_test_pairs(
+    ladder: Ladder, split: SplitPairs
+) -> None:
     assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.list_trainings()]
     assert list(ladder.results) == list(ladder.curves)
     assert ladder.test is not None
     assert ladder.test.sentences1 == split.test.sentences1
     assert (ladder.test.n_train, ladder.test.n_dev) == (len(split.train), len(split.dev))
     assert [one.seed for one in ladder.of_rung("siamese")] == [1, 2]
-
-
-def test_each_is_measured_on_the_test_pairs(ladder: Ladder, split: SplitPairs) -> None:
     measured: list[Baseline | RungResult] = [*ladder.baselines.values(), *ladder.results.values()]
     for one in measured:
         assert one.spearman == pytest.approx(spearmanr(one.predicted, split.test.scores).statistic)
@@ -100,32 +93,6 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
     )
     line = LinearRegression().fit(train, split.train.scores)
     assert ladder.baselines[LINEAR].predicted == pytest.approx(line.predict(test), abs=2e-3)
-
-
-def test_the_neural_embedding_stands_beside_a_masked_model(
-    split: SplitPairs, tiny: LanguageModel
-) -> None:
-    ((name, embedder),) = own_embeddings(tiny, split, loaders={"masked": lambda _: tiny})
-    assert name == NEURAL
-    assert isinstance(embedder, NeuralEmbedder)
-    many = tuple(f"text {at}" for at in range(MOST_TUNED_ON + 1))
-    more = replace(split, dev=ScoredPairs(many, many, np.zeros(len(many))))
-    assert own_embeddings(tiny, more) == []
-    more = replace(split, train=more.dev)  # train pairs have no baseline
-    assert len(own_embeddings(tiny, more, loaders={"masked": lambda _: tiny})) == 1
-
-
-def test_a_sentence_encoder_has_an_embedding_of_its_own(split: SplitPairs) -> None:
-    model = load_text_model(MINILM, device="cpu")
-    own = own_embeddings(model, split)
-    settings = LadderSettings(rungs=("cosines",), max_epochs=1)
-    found = Ladder().having(
-        list(train_ladder(model, split, settings, MemoryVectors(), own_embedders=own))
-    )
-    # all-MiniLM-L6-v2 is mean pooling
-    floor, sentence = found.baselines[FLOOR], found.baselines[SENTENCE]
-    assert sentence.predicted == pytest.approx(floor.predicted, abs=1e-5)
-    assert sentence.dev == pytest.approx(floor.dev)
 
 
 @pytest.mark.parametrize("role", ["train", "dev"])

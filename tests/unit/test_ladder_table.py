@@ -97,15 +97,6 @@ def test_of_several_seeds_a_line_has_the_mean_and_the_range() -> None:
     assert line.spread == (GOOD.spearman, 1.0)
 
 
-def test_too_few_test_pairs_have_no_interval() -> None:
-    few = replace(
-        TEST, sentences1=TEST.sentences1[:5], sentences2=TEST.sentences2[:5], scores=SCORES[:5]
-    )
-    one = Baseline(FLOOR, 0.3, SCORES[:5], 1.0, 1.0)
-    (line,) = ladder_lines(Ladder(test=few, baselines={FLOOR: one}))
-    assert line.interval is None
-
-
 def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
     assert SAME.spearman > GOOD.spearman
     assert best_rung(ladder(SAME, GOOD)) == "siamese"

@@ -12,7 +12,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS
 
 
-@pytest.mark.parametrize("header", ["Text1, text2 ,Score", "a,b,similarity", "A,B,SCORE"])
+@pytest.mark.parametrize("header", ["Text1, text2 ,Score", "a,b,similarity"])
 def test_columns_go_by_their_names(header: str):
     pairs = read_pairs(Source("p.csv", f"{header}\nA,B,5\nC,D,2.5\nE,F,0\n".encode()))
     assert (pairs.sentences1, pairs.sentences2) == (("A", "C", "E"), ("B", "D", "F"))
@@ -60,7 +60,6 @@ def test_a_text_that_is_cut_at_a_blank_is_too_long() -> None:
         (["1,5", "2.5", "3.5", "4"], r"1 of 4 numbers in the column “score”.*“1,5” \(line 2\)"),
         (["1", "1.234,5", "2.000,5", "3,5"], r"3 of 4 numbers.*“1.234,5” \(line 3\)"),
         (["1,234", "2,345", "3,456"], "3 of 3 numbers"),
-        (["80%", "70%", "60%", "5"], "1 of 4 numbers.*“5”"),
     ],
 )
 def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], says: str) -> None:

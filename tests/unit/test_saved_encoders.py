@@ -100,7 +100,7 @@ def loaded(kind: str, folder: Path) -> TextModel:
     return load_text_model(str(folder))
 
 
-def plain_vectors(model: TextModel, network: PreTrainedModel, pooling: str) -> np.ndarray:
+def plain_vectors(model: TextModel, network: PreTrainedModel) -> np.ndarray:
     """By the model's own tokenizer and plain transformers, a text at a time, nothing padded."""
     tokenizer = AutoTokenizer.from_pretrained(model.id)
     tokenizer.truncation_side = "right"
@@ -111,7 +111,7 @@ def plain_vectors(model: TextModel, network: PreTrainedModel, pooling: str) -> n
         )["input_ids"]  # fmt: skip
         with torch.no_grad():
             states = network(input_ids=torch.tensor([ids])).last_hidden_state[0]
-        found.append({"mean": states.mean(0), "cls": states[0], "sep": states[-1]}[pooling].numpy())
+        found.append(states.mean(0).numpy())
     return np.stack(found)
 
 
@@ -131,13 +131,13 @@ def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
         live = result.learner.vectors(TEXTS).numpy()
     np.testing.assert_allclose(found, live, atol=1e-5)
     network: Any = result.learner.network
-    np.testing.assert_allclose(found, plain_vectors(model, network, "mean"), atol=1e-5)
+    np.testing.assert_allclose(found, plain_vectors(model, network), atol=1e-5)
     again = load_text_model(str(tmp_path / "mine"))
     assert (again.prefix_ids, again.suffix_ids) == (model.prefix_ids, model.suffix_ids)
     assert again.window == model.window
 
 
-@pytest.mark.parametrize("kind", ["no padding token", "left", "no token around a text", "cased"])
+@pytest.mark.parametrize("kind", ["no padding token", "cased"])
 def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
     model = loaded(kind, tmp_path / "model")
     result = train_briefly(model, part="table")
@@ -150,17 +150,11 @@ def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, [weights[of].mean(axis=0) for of in ids], atol=1e-5)
 
 
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize("family", ["layoutlmv3", "markuplm", "fuyu", "granite_speech"])
-def test_a_family_that_reads_more_than_texts_is_refused_before_training(
-    family: str, tmp_path: Path
-) -> None:
-    model = load_text_model(str(save_family(family, tmp_path / family)), device="cpu")
+def test_a_family_that_reads_more_than_texts_is_refused_before_training(tmp_path: Path) -> None:
+    model = load_text_model(str(save_family("layoutlmv3", tmp_path / "theirs")), device="cpu")
     with pytest.raises(SettingsError, match="needs a processor that is missing"):
         check_family_can_be_saved(model, TrainingSettings())
     check_family_can_be_saved(model, TrainingSettings(part="table"))
-    plain = loaded("left", tmp_path / "plain")
-    check_family_can_be_saved(plain, TrainingSettings())
 
 
 def test_an_encoder_that_is_read_again_as_another_is_refused(tmp_path: Path, monkeypatch) -> None:

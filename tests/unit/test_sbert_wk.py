@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CLOSE = 1e-5
 WALKS = [
     (n_layers, n_tokens, window, start)
-    for n_layers, n_tokens, window in product((2, 3, 7, 13), (1, 2, 9), (1, 2, 4))
+    for n_layers, n_tokens, window in product((2, 7, 13), (1, 9), (1, 2, 4))
     for start in sorted({0, 1, n_layers // 3, n_layers - 1})
 ]
 FEW = (
@@ -130,12 +130,8 @@ DEGENERATE = {
     "one layer": walk(1, 3),
     "identical layers": np.repeat(walk(1, 3), 7, axis=0),
     "zero vectors": np.zeros((7, 3, 16), dtype=np.float32),
-    "one layer of zeros": np.concatenate([walk(3, 3), np.zeros((1, 3, 16)), walk(3, 3)]).astype(
-        np.float32
-    ),
-    "one token of zeros": np.concatenate([walk(7, 2), np.zeros((7, 1, 16))], axis=1).astype(
-        np.float32
-    ),
+    "one layer of zeros": walk(7, 3) * (np.arange(7) != 3).astype(np.float32)[:, None, None],
+    "one token of zeros": walk(7, 3) * np.array([1, 1, 0], dtype=np.float32)[:, None],
     "opposite layers": walk(1, 3) * np.array([1, -1] * 3, dtype=np.float32)[:, None, None],
     "tiny": walk(7, 3) * np.float32(1e-15),
     "huge": walk(7, 3) * np.float32(1e15),
@@ -179,13 +175,10 @@ def test_a_batch_gives_what_each_text_gives_alone(tiny: TextModel, variant: Vari
     [
         ({"variant": "mine"}, "must be authors or paper"),
         ({"layer_start": 4}, "the first layer must be a whole number from 0 to 3, not 4"),
-        ({"layer_start": -1}, "not -1"),
         ({"layer_start": 1.5}, "first layer must be a whole number"),
         ({"window": 0}, "layer window must be a whole number from 1"),
-        ({"window": "two"}, "window must be a whole number"),
         ({"omega": 1.01}, "number from 0 to 1"),
         ({"omega": float("nan")}, "number from 0 to 1"),
-        ({"omega": True}, "number from 0 to 1"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence(tiny: TextModel, wrong: dict, says: str) -> None:
@@ -208,20 +201,16 @@ def test_the_rows_of_the_ablation_are_what_they_say(variant: Variant) -> None:
     used = states[start:].astype(np.float64)
     settings = SbertWkSettings(start, variant, 2, 0.3)
 
-    def words(omega: float) -> np.ndarray:
-        """[token, d_model] unified word vectors: sentences of one token each."""
-        return np.stack(
-            [
-                plain.sentence_vector(states[:, t : t + 1], start, 2, omega, variant)
-                for t in range(5)
-            ]
-        )
+    def words(omega: float) -> list[np.ndarray]:
+        """Of each token the unified word vector: that of a sentence of one token."""
+        alone = np.split(states, 5, axis=1)
+        return [plain.sentence_vector(token, start, 2, omega, variant) for token in alone]
 
     tokens = plain.token_importance(used)
     expected = {
         "Mean of the last layer": used[-1].mean(axis=0),
-        "Alignment": words(1.0).mean(axis=0),
-        "Novelty": words(0.0).mean(axis=0),
+        "Alignment": np.mean(words(1.0), axis=0),
+        "Novelty": np.mean(words(0.0), axis=0),
         "Token importance, last layer": tokens @ used[-1],
         "Token importance, all layers": tokens @ used.mean(axis=0),
         "SBERT-WK": plain.sentence_vector(states, start, 2, 0.3, variant),

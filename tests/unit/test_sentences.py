@@ -30,8 +30,8 @@ from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.headlines import Measured as What
 from neuralviz.headlines import (
-    Headline,
     corpus,
     evaluation,
     ladder,
@@ -42,7 +42,6 @@ from neuralviz.headlines import (
     training,
     write_lead,
 )
-from neuralviz.headlines import Measured as What
 from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
@@ -244,7 +243,6 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one pair", similar_texts.describe_similar_texts([one])
     yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     yield "no method", similar_texts.describe_similar_texts([])
-    yield "spread", similar_texts.describe_spread([mean, ranked("cls", *[0.9, 0.1] * 3)])
 
 
 # --- layers, a ladder --------------------------------------------------------------------------
@@ -393,8 +391,6 @@ def runs() -> Iterator[tuple[str, str]]:
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
     earlier.loss = record.loss[:6]
     yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
-    yield "neurons", micro_tuning.describe_neurons(np.array([0.1, -0.3, 0.01, 0.02]), "layer 5")
-    yield "no neuron", micro_tuning.describe_neurons(np.linspace(0.1, 0.11, 20), "layer 5")
     texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
     vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
     yield "similar", micro_tuning.describe_similar(vectors, texts)
@@ -414,13 +410,10 @@ def steps() -> Iterator[tuple[str, str]]:
         products=(0.338, 0.061), text=FourTokens(text="A cat sat."),
         inputs=made(masked=np.eye(4, dtype=bool)), before=made(mean_loss=3.39),
         after=made(mean_loss=1.24), settings=made(epochs=10), weights=[np.zeros(1500), np.zeros(2)],
-        deltas=[np.array([[[0.01, -0.104]]])], lengths=np.array([0.5, 1.25]),
-        tuning=made(
-            delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None],
-            embeddings=[np.r_[3.0, np.ones(18), 0.0]],
-        ),
+        deltas=[np.array([[[0.01, -0.104]]])],
+        tuning=made(delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None]),
     )  # fmt: skip
-    names = "text tokens inputs loss weights delta norms concatenated embedding product".split()
+    names = "text tokens inputs loss weights delta concatenated embedding product".split()
     yield from zip(names, describe_steps(walk), strict=True)
     walk.products = (0.201, 0.203)
     yield "equal products", describe_steps(walk)[-1]
@@ -480,19 +473,9 @@ def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None
         (0.07, (0.04, 0.1), False, ("0.07", "0.04 to 0.10")),
         (0.0123, (0.0021, 0.02), False, ("0.012", "0.002 to 0.020")),
         (0.2, (-0.00001, 0.4), False, ("0.20", "0.00 to 0.40")),
-        (0.2, None, False, ("0.20", "")),
         (0.01, None, True, ("1.0 percentage point", "")),
         (0.0004, None, True, ("0.04 percentage points", "")),
     ],
 )
 def test_leads_have_the_digits_they_need(value, interval, is_share, written) -> None:
     assert write_lead(value, interval, is_share) == written
-
-
-def test_a_headline_names_few_and_counts_the_rest() -> None:
-    entries = [evaluation.Entry(f"m{i}", 0.9 - i / 100) for i in range(7)]
-    what = What("right for", "60 texts", "of", True)
-    assert Headline.rank(what, entries, lambda *_: (-0.1, 0.1)).write_sentence() == (
-        "The data do not decide between m0, m1, m2, m3 and 3 others: right for 90.0% of 60 texts, "
-        "against 89.0%, 88.0% and 87.0%."
-    )

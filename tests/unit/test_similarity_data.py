@@ -41,17 +41,12 @@ def test_no_text_is_in_two_parts_and_no_pair_is_lost() -> None:
     pairs = ScoredPairs(first, second, np.arange(150.0))
     split = split_pairs(pairs, seed=1)
     train, dev, test = split.parts
-    assert not texts_of(train) & texts_of(dev)
-    assert not texts_of(train) & texts_of(test)
+    assert not texts_of(train) & (texts_of(dev) | texts_of(test))
     assert not texts_of(dev) & texts_of(test)
     assert sorted(np.concatenate([part.scores for part in split.parts])) == list(range(150))
     assert [len(part) for part in split.parts] == [90, 30, 30]
-
-
-def test_a_seed_decides_the_split() -> None:
-    pairs = pairs_of(50)
-    once, again, other = (split_pairs(pairs, seed=seed).test.sentences1 for seed in (1, 1, 2))
-    assert once == again != other
+    again, other = (split_pairs(pairs, seed=seed).test.sentences1 for seed in (1, 2))
+    assert test.sentences1 == again != other
 
 
 def test_given_parts_stay_as_they_are_and_shared_texts_are_told() -> None:
@@ -171,8 +166,6 @@ def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None
     scored = pairs_of(40)
     pairs = ScoredPairs(scored.sentences1, scored.sentences2)
     assert np.isnan(pairs.scores).all()
-    assert len(pairs) == len(pairs.scores) == 40
-    assert len(pairs.take([3, 1])) == len(pairs.first(2).scores) == 2
     with pytest.raises(TextError, match="40 of 40 train pairs without a score"):
         check_different(pairs.scores, "train")
     some = np.arange(40.0)

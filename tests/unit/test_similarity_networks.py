@@ -110,22 +110,6 @@ def test_each_rung_agrees_with_a_plain_program(rung: Rung) -> None:
     assert predict(network, pairs) == pytest.approx(expected, abs=1e-5)
 
 
-def test_autoencoders_agree_with_a_plain_program() -> None:
-    torch.manual_seed(0)
-    network = SimilarityNetwork(SimilaritySettings("autoencoder"), LAYERS, WIDTH)
-    decoders = Decoders(LAYERS, WIDTH)
-    vectors = torch.randn(6, LAYERS, WIDTH)
-    assert network.encoders is not None
-    codes = network.encoders(vectors)
-    assert [code.shape for code in codes] == [(6, 4), (6, 4), (6, 8), (6, 8)]
-    losses = decoders.losses(codes, vectors)
-    for layer in range(LAYERS):
-        rebuilt = decoders.decoders[layer](codes[layer])
-        assert losses[layer].item() == pytest.approx(
-            ((rebuilt - vectors[:, layer]) ** 2).mean().item()
-        )
-
-
 @pytest.mark.parametrize("rung", RUNGS)
 def test_nothing_scores_higher_than_identical_texts(rung: Rung) -> None:
     """By construction, whatever the weights; the paper's model does not have this."""

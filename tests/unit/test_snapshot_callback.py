@@ -36,16 +36,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def encoder(tiny: LanguageModel, home: Path, **options: Any) -> SentenceTransformer:
-    save_trained("mine", tiny, **options)
+def encoder(tiny: LanguageModel, home: Path) -> SentenceTransformer:
+    save_trained("mine", tiny)
     return SentenceTransformer(str(home / "home" / "encoders" / "mine"), device="cpu")
 
 
-def arguments(**given: Any) -> Any:
-    usual = {
-        "per_device_train_batch_size": 4, "num_train_epochs": 2.0, "learning_rate": 1e-3, "seed": 1,
-    }  # fmt: skip
-    return SimpleNamespace(**(usual | given))
+def arguments() -> Any:
+    return SimpleNamespace(
+        per_device_train_batch_size=4, num_train_epochs=2.0, learning_rate=1e-3, seed=1
+    )
 
 
 def state(step: int, steps: int = 6) -> Any:
@@ -145,18 +144,11 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, 
     assert len([one for one in warned if "goes on" in str(one.message)]) == 1
 
 
-@pytest.mark.parametrize(
-    ("texts", "labels", "said"),
-    [
-        (CORPUS, LABELS[:5], "5 labels for 12 texts"),
-        (CORPUS[:1], None, "at least two texts"),
-    ],
-)
-def test_what_cannot_be_watched_is_refused_before_the_training(
-    home: Path, texts: list[str], labels: list[str] | None, said: str
-) -> None:
-    with pytest.raises(NeuralvizError, match=said):
-        SnapshotCallback(home / "run", texts, labels)
+def test_what_cannot_be_watched_is_refused_before_the_training(home: Path) -> None:
+    with pytest.raises(NeuralvizError, match="5 labels for 12 texts"):
+        SnapshotCallback(home / "run", CORPUS, LABELS[:5])
+    with pytest.raises(NeuralvizError, match="at least two texts"):
+        SnapshotCallback(home / "run", CORPUS[:1])
 
 
 def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
@@ -185,7 +177,6 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
 
     folder = home / "run"
     assert "No such folder" in said(folder)
-    assert "Could not read" in said("x" * 5000)
     folder.mkdir()
     assert "holds no snapshots yet" in said(folder)
     (folder / "training.npz").write_bytes(b"PK nonsense")
@@ -194,11 +185,10 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
     driven(SnapshotCallback(good, CORPUS, [0, 1] * 6), encoder(tiny, home))
     recorded = read_folder(good)
     lesson, (first, *others) = recorded.lesson, recorded.lesson.snapshots
-    spoilt: list[Any] = [replace(lesson, snapshots=(replace(first, **changes), *others))
-        for changes in ({"step": -5}, {"step": 6}, {"right": np.zeros(12)}, {"accuracy": None},
-                        {"accuracy": np.full(4, np.nan)}, {"nearest": np.zeros((9, 2), int)})
-    ]  # fmt: skip
-    spoilt += [None, replace(lesson, steps=-1), replace(lesson, curves=lesson.loss)]
+    wrong_firsts = ({"step": -5}, {"step": 6}, {"accuracy": None}, {"nearest": np.zeros((9, 2))})
+    spoilt: list[Any] = [None, replace(lesson, steps=-1), replace(lesson, curves=lesson.loss)]
+    for changes in wrong_firsts:
+        spoilt.append(replace(lesson, snapshots=(replace(first, **changes), *others)))
     for wrong in spoilt:
         content = RECORDING_FORMAT.pack(replace(recorded, lesson=wrong))
         (good / "training.npz").write_bytes(content)

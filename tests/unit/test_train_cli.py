@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
@@ -22,13 +21,11 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
 from neuralviz.cli.corpus import find_corpus, open_store
-from neuralviz.errors import ShouldStop, Stopped
 from neuralviz.jobs.training import first_settings
 from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training import kept, snapshots
-from neuralviz.training.record import TrainingStep
+from neuralviz.training import kept
 from tests.support.trained import CORPUS, save_trained
 
 if TYPE_CHECKING:
@@ -96,12 +93,10 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str) -> N
     assert not any(kept.home().joinpath("trainings").iterdir())
 
 
-@pytest.mark.parametrize(("words", "part"), [((), "model"), (("--part", "table"), "table")])
-def test_the_rate_is_that_of_the_page_unless_one_is_given(
-    corpus: str, words: tuple[str, ...], part: Part
-) -> None:
-    few = ["--batch-size", "4", "--epochs", "1", *CHUNKS]
-    result = run("train", "crops", corpus, "-o", "my-encoder", *few, *words)
+@pytest.mark.parametrize("part", ["model", "table"])
+def test_the_rate_is_that_of_the_page_unless_one_is_given(corpus: str, part: Part) -> None:
+    few = ["--part", part, "--batch-size", "4", "--epochs", "1", *CHUNKS]
+    result = run("train", "crops", corpus, "-o", "my-encoder", *few)
     assert result.exit_code == 0, result.stderr
     about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
     assert about["settings"]["learning_rate"] == first_settings(part).peak_rate
@@ -115,10 +110,7 @@ def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> Non
     assert found is not None
     start, *_, end = events_of(train(*given, "--json", name="other"))
     assert 100 * start["whole_model_untrained"] == pytest.approx(float(found[1]), abs=0.05)
-    is_better = start["whole_model_untrained"] >= end["accuracy"][-1]
-    assert ("at least as good without any training" in words) == is_better
     assert f"{end['accuracy'][-1]:.1%}" in words
-    assert start["measured"] == "Measured on all 12 texts with a label, read whole."
     start, *_ = events_of(train("--labels", "kind", "--json", name="whole"))
     assert start["whole_model_untrained"] is None
 
@@ -207,17 +199,6 @@ def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
     assert trained_encoder("my-encoder") is not None
 
 
-def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch) -> None:
-    def look(*_: object, should_stop: ShouldStop, **__: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-        assert should_stop()
-        raise Stopped
-
-    monkeypatch.setattr(snapshots, "find_neighbours", look)
-    result = train("--labels", "kind")
-    assert (result.exit_code, result.stderr.strip()) == (130, "Stopped before the first step.")
-
-
 def test_another_training_meanwhile_is_refused_if_it_is_the_same_or_has_the_same_name(
     corpus: str, monkeypatch
 ) -> None:
@@ -289,23 +270,6 @@ def test_the_examples_are_there_where_the_app_was_never_opened() -> None:
     assert len(store.corpora()) == 1
 
 
-def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
-    corpus: str, monkeypatch
-) -> None:
-    monkeypatch.setattr("neuralviz.training.checkpoints.has_diverged", lambda _: True)
-    result = train("--json")
-    assert result.exit_code == 0
-    assert events_of(result)[-1]["diverged"]
-    assert "The loss diverged: the learning rate was too high." in result.stderr
-    assert trained_encoder("my-encoder") is not None
-
-
-def test_a_loss_that_is_no_number_is_null_in_json() -> None:
-    step = TrainingStep(3, 6, 1, 2, math.nan, 0.1, math.inf, math.nan, None)
-    printed = json.loads(json.dumps(train_cli.event_json(step), allow_nan=False))
-    assert [printed[name] for name in ("loss", "alignment", "uniformity")] == [None] * 3
-
-
 # --- how much is kept ----------------------------------------------------------------------------
 
 
@@ -326,9 +290,6 @@ def test_old_trainings_make_room_and_one_under_way_stays(home: Path, monkeypatch
         os.utime(held, (0, 0))
         kept.training_folder("next")
     assert [one.exists() for one in (new, middle, old, held)] == [True, True, False, True]
-    monkeypatch.setattr(kept, "KEPT_BYTES", 15_000)
-    kept.training_folder("next")
-    assert new.exists()
     monkeypatch.setattr(kept, "KEPT_BYTES", 500)
     kept.training_folder("next")
     assert not middle.exists()

@@ -25,13 +25,12 @@ from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.training.learner import (
     Learner,
-    TransformerLearner,
     make_learner,
     measure_untrained,
     pool_tokens,
 )
-from neuralviz.training.loop import Schedule, contrastive_loss, restore_training, train
-from neuralviz.training.pairs import PairSource, chunks_of
+from neuralviz.training.loop import Schedule, restore_training, train
+from neuralviz.training.pairs import PairSource
 from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import TrainingSettings
@@ -61,52 +60,13 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_loss_and_gradients_equal_those_of_sentence_transformers(
-    tiny: LanguageModel, tmp_path: Path
-) -> None:
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-
-    learner = make_learner(tiny, FEW).eval()  # without dropout
-    encoder = saved(learner, tiny, tmp_path / "theirs")
-    anchors, positives = list(SENTENCES[:4]), list(SENTENCES[4:])
-
-    ours = contrastive_loss(learner.vectors(anchors), learner.vectors(positives), 0.05)
-    ours.backward()
-    theirs = MultipleNegativesRankingLoss(encoder, scale=20.0)(
-        [encoder.preprocess(anchors), encoder.preprocess(positives)], torch.empty(0)
-    )
-    theirs.backward()
-
-    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
-    assert isinstance(learner, TransformerLearner)
-    gradients = {name: one.grad for name, one in encoder[0].named_parameters()}
-    for name, parameter in learner.network.named_parameters():
-        if parameter.grad is not None:
-            (theirs_of,) = (g for n, g in gradients.items() if n.endswith(name))
-            torch.testing.assert_close(parameter.grad, theirs_of, rtol=1e-4, atol=1e-6)
-
-
-def saved(learner: Learner, model: LanguageModel, folder: Path) -> Any:
-    from sentence_transformers import SentenceTransformer
-
-    result = Trained(learner, FEW, 1, 1, np.zeros(1), diverged=False)
-    save_encoder(result, model, folder)
-    return SentenceTransformer(str(folder), device="cpu").eval()
-
-
 def test_a_run_equals_a_plain_loop(tiny: LanguageModel) -> None:
     """Written plainly with transformers and torch, both sides of a batch in one padded input."""
     from transformers import get_linear_schedule_with_warmup
 
     settings = replace(FEW, epochs=3)
     source = PairSource(CORPUS, settings)
-    learner = make_learner(tiny, settings)
-    assert isinstance(learner, TransformerLearner)
-    network = learner.network
-    for module in network.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    network.config.attention_probs_dropout_prob = 0.0
+    network = without_dropout(tiny).network.base_model.train().requires_grad_(True)
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
     plan = get_linear_schedule_with_warmup(adam, 0, 9)
     expected = []
@@ -126,8 +86,7 @@ def test_a_run_equals_a_plain_loop(tiny: LanguageModel) -> None:
             plan.step()
             expected.append(loss.item())
 
-    tiny_without_dropout = without_dropout(tiny)
-    found = [step.loss for step in steps_of(tiny_without_dropout, settings=settings)]
+    found = [step.loss for step in steps_of(without_dropout(tiny), settings=settings)]
     assert found == pytest.approx(expected, abs=2e-4)
 
 
@@ -208,25 +167,6 @@ def test_dropout_is_on_while_training_and_masks_differ_between_sides(tiny: Langu
     assert step.alignment < 1e-9
 
 
-def test_masking_masks_two_different_crops(tiny: LanguageModel) -> None:
-    """Each side is a crop of its own, and each has masks of its own."""
-    read: list[tuple[list[str], float, list[float]]] = []
-    learner_vectors = Learner.vectors
-
-    def vectors(learner, texts, *, masked, draw):
-        read.append((list(texts), masked, copy.deepcopy(draw).random(3).tolist()))
-        return learner_vectors(learner, texts, masked=masked, draw=draw)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Learner, "vectors", vectors)
-        steps_of(tiny, settings=replace(FEW, pairs="masking", max_steps=1))
-    (anchors, *masks), (positives, *other_masks) = read
-    assert all(one != other for one, other in zip(anchors, positives, strict=True))
-    assert {chunk for text in CORPUS for chunk in chunks_of(text, FEW)} >= {*anchors, *positives}
-    assert masks[0] == other_masks[0] == 0.15
-    assert masks[1] != other_masks[1]
-
-
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "modernbert", "deberta-v2"])
 def test_frozen_blocks_of_every_family_give_the_same_vectors_as_before(
     small_model: Callable[[str], LanguageModel], family: str
@@ -292,17 +232,15 @@ def test_a_text_is_measured_whole_as_plain_transformers_reads_its_chunks(
             for i in (0, 5, 2)
         ]
     states = [one.last_hidden_state[0] for one in chunks]
-    expected = torch.cat(states).mean(0) if pooling == "mean" else (
-        torch.stack([one[0] for one in states]).mean(0)
-    )  # fmt: skip
+    first = torch.stack([one[0] for one in states])
+    expected = (torch.cat(states) if pooling == "mean" else first).mean(0)
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}, {"part": "table",
-     "pairs": "masking"}],
-)  # fmt: skip
+    [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}],
+)
 def test_less_than_the_whole_model_is_measured_against_it(
     tiny: LanguageModel, tmp_path: Path, options: dict[str, Any]
 ) -> None:

@@ -40,10 +40,8 @@ def test_an_axis_of_accuracies_is_around_the_values(values, low, high) -> None:
 
 def test_no_accuracy_yet_is_an_axis_in_the_middle() -> None:
     none = replace(lesson([0.5, 0.5]), snapshots=())
-    for figure in (
-        accuracy_by_step_figure([none], "topic"),
-        accuracy_by_layer_figure([none], "topic"),
-    ):
+    for draw in (accuracy_by_step_figure, accuracy_by_layer_figure):
+        figure = draw([none], "topic")
         assert not figure.data
         assert figure.layout.yaxis.range == pytest.approx((0.45, 0.55))
 

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation import training_lab
 from neuralviz.evaluation.training_lab import fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
@@ -25,20 +27,15 @@ from neuralviz.evaluation.training_tables import (
 from neuralviz.maps.neighbourhoods import knn_by_space
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training import training_table_figure
-from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.learner import make_learner
 from neuralviz.training.settings import TrainingSettings
+from tests.support.trained import CORPUS, NOUNS, SHORT_SENTENCES
 
-NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
-TEXTS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
-TEXTS += [f"We sell the {n}. She buys a {n} in town. All pay for the {n}." for n in NOUNS]
+TEXTS = CORPUS + [f"We sell the {n}. She buys a {n} in town. All pay for the {n}." for n in NOUNS]
 LABELS = ["waits"] * 12 + ["trade"] * 12
-FEW = TrainingSettings(
-    sentences=1, shortest=5, longest=400,
-    batch_size=8, epochs=2, learning_rate=1e-3,
-)  # fmt: skip
+FEW = TrainingSettings(**SHORT_SENTENCES, batch_size=8, epochs=2, learning_rate=1e-3)
 
 
 def cells_of(model: LanguageModel, folder: Path, **options: Any) -> list[TrainingCell]:
@@ -68,8 +65,7 @@ def test_a_random_table_knows_nothing_of_the_pretrained_one(tiny: LanguageModel)
         table = make_learner(tiny, rows[label].settings).table.weight.detach()
         assert torch.equal(table, own) == is_own
         correlation = np.corrcoef(table.flatten(), own.flatten())[0, 1]
-        assert (abs(correlation) > 0.99) == is_own
-        assert abs(correlation) > 0.99 or abs(correlation) < 0.05
+        assert abs(correlation) < 0.05 or is_own
 
 
 def test_a_table_has_every_seed_and_what_is_not_trained_once(
@@ -85,11 +81,7 @@ def test_a_table_has_every_seed_and_what_is_not_trained_once(
     assert len(crops.epochs) == 3
     assert crops.epochs[0] == before.layers[-1]
     assert crops.epochs[-1] == crops.layers[-1]
-    assert sorted(crops.spaces) == sorted(
-        f"{space} {metric}"
-        for space in ("raw", "centred", "whitened")
-        for metric in ("euclidean", "cosine")
-    )
+    assert {"raw euclidean", "centred cosine", "whitened cosine"} < set(crops.spaces)
     assert not same(cells[1], cells[3])
 
 
@@ -127,17 +119,15 @@ def test_a_broken_file_is_made_anew(tiny: LanguageModel, tmp_path: Path) -> None
     rows = (TrainingRow("before", FEW, is_trained=False),)
     (first,) = cells_of(tiny, tmp_path, rows=rows)
     (path,) = tmp_path.glob("*.npz")
-    for content in ("", "[]", '{"row": 1}'):
-        path.write_text(content)
-        (again,) = cells_of(tiny, tmp_path, rows=rows)
-        assert same(first, again)
+    path.write_text("[]")
+    (again,) = cells_of(tiny, tmp_path, rows=rows)
+    assert same(first, again)
 
 
 def test_texts_that_are_tested_unseen_make_no_pairs(
     tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained_on: list[list[str]] = []
-    from neuralviz.evaluation import training_lab
 
     def noting(model: LanguageModel, texts: list[str], *arguments: Any, **options: Any) -> Any:
         trained_on.append(texts)
@@ -209,30 +199,25 @@ def test_tables_give_the_mean_and_the_range_of_the_seeds() -> None:
 
 
 def test_the_command_fills_a_table_and_writes_numbers(
-    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    tiny.network.save_pretrained(tmp_path / "model")
-    tiny.tokenizer.save_pretrained(tmp_path / "model")
-    lines = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    CorpusStore().add(
-        "town", read_texts(Source("t.csv", "\n".join(["text,what", *lines]).encode()))
-    )
-    command = ["train", "table", "layers", "town", "--labels", "what", "--seeds", "1"]
-    command += ["--model", str(tmp_path / "model"), "--sentences", "1"]
-    refused = CliRunner().invoke(app, [*command, "-o", "table.txt"])
-    assert refused.exit_code == 2
-    assert "ends in .csv" in refused.output
+    CorpusStore().add("town", ReadTexts(tuple(TEXTS), labels={"what": tuple(LABELS)}))
 
-    said = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "table.csv")])
-    assert said.exit_code == 2  # sentences of a hundred characters are wanted
-    assert "sentences of 100 to 250 characters" in said.output
-    assert not (tmp_path / "table.csv").exists()
+    def fill(*words: str) -> Result:
+        command = ["train", "table", "pairs", "town", "--labels", "what", "--seeds", "1"]
+        return CliRunner().invoke(app, [*command, "--model", str(bert_folder), *words])
 
-    command[2] = "pairs"
-    unknown = CliRunner().invoke(app, [*command[:5], "nothing", *command[6:]])
-    assert unknown.exit_code == 2
-    assert "nothing" in unknown.output
+    assert "ends in .csv" in fill("-o", "table.txt").stderr
+    file = tmp_path / "table.csv"
+    too_short = fill("-o", str(file))
+    assert "sentences of 100 to 250 characters" in too_short.stderr
+    assert (too_short.exit_code, file.exists()) == (2, False)
+
+    result = fill("--sentences", "1", "--shortest", "5", "--longest", "400", "-o", str(file))
+    assert result.exit_code == 0, result.output
+    rows = [row.label for row in training_table("pairs").rows(FEW, 3)]
+    assert pd.read_csv(file)["row"].tolist() == rows
 
 
 @pytest.mark.parametrize("name", TRAINING_TABLES)
