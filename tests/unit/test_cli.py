@@ -19,7 +19,6 @@ from neuralviz import cli
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.jobs.comparing import memory_vectors
-from neuralviz.micro_tuning.settings import TuningOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -247,7 +246,6 @@ def test_tune_draws_the_run_without_control_codes(run):
     ],
 )
 def test_tune_refuses_what_makes_no_sense(run, words: list[str], sentence: str, tmp_path: Path):
-    (tmp_path / "loop.json").symlink_to("loop.json")  # files of a folder without a model stay shut
     result = run("tune", *(word.format(folder=tmp_path) for word in words))
     assert result.exit_code == 2
     assert sentence in result.stderr
@@ -259,15 +257,6 @@ def test_a_learning_rate_that_blows_up_is_said(run):
     assert "lower the learning rate" in result.stderr.lower()
     assert "infinite or NaN: the run diverged\n" in result.stdout
     assert "nan nats" not in result.stdout
-
-
-def test_layers_of_the_bundled_model(run, bundled: LanguageModel):
-    result = run("models", "layers")
-    assert result.exit_code == 0
-    for layer in bundled.layers:
-        assert layer.name in result.stdout
-    assert result.stdout.count("[head]") == len(bundled.head_layers) + 1  # and the legend
-    assert "block 5" in result.stdout
 
 
 def test_a_sentence_encoder_is_exported_with_its_pooling(run):
@@ -289,16 +278,6 @@ def test_the_app_is_started_from_anywhere(run, monkeypatch):
     assert options == [
         "--server.address=localhost", "--server.port=8600", "--server.headless=true"
     ]  # fmt: skip
-
-
-def test_every_option_is_an_argument_of_its_embedder():
-    import inspect
-
-    for method in METHODS.values():
-        arguments = set(inspect.signature(method.find_maker()).parameters) - {"model"}
-        if "options" in arguments:  # it hands the others on
-            arguments |= TuningOptions.__annotations__.keys()
-        assert {option.name for option in method.options} <= arguments
 
 
 def test_every_command_has_a_line_and_a_help(run):
