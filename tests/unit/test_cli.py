@@ -205,22 +205,6 @@ def test_an_interrupted_comparison_keeps_what_is_finished(run, monkeypatch):
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
 
-@pytest.mark.parametrize("command", ["similarity", "embed"])
-def test_a_model_that_cannot_be_loaded_is_named_before_texts_are_embedded(
-    command: str, run, monkeypatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("embedded")
-
-    monkeypatch.setattr("neuralviz.cli.embed.run_task", refuse)
-    Path("texts.txt").write_text("A dog barks.\nA cat sleeps.\n")
-    methods = ["mean", "cls@./no-such-folder"] if command == "similarity" else ["mean@./no-such"]
-    options = [word for method in methods for word in ("--method", method)]
-    result = run(command, "texts.txt", *options, "-o", "out.parquet")
-    assert result.exit_code == 2
-    assert "no-such" in result.stderr
-
-
 def test_tune_draws_the_run_without_control_codes(run):
     text = "A [bold]fox[/bold] and \x1b[31ma dog\u202e run."
     result = run("tune", text, "--epochs", "3")

@@ -149,9 +149,6 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     assert scored.exit_code == 0, scored.output
     read = list(csv.DictReader(io.StringIO(scored.stdout.lstrip("\ufeff"))))
     assert [one["score"] for one in read[2:5]] == ["2", "", "4"]
-    without = run("score", named, "--model", NAME, *roles[:6])
-    assert "predicted" in without.stdout
-    assert "score" not in without.stdout.splitlines()[0].split(",")
     refused = trained(named, bert_folder, *roles[:6])
     assert refused.exit_code == 2
     assert "needs a column for score" in " ".join(refused.stderr.split())

@@ -305,22 +305,6 @@ def test_a_learning_rate_that_is_far_too_high_keeps_the_best_weights(tiny: Langu
     assert same(start, dict(result.learner.state_dict()))
 
 
-def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: LanguageModel) -> None:
-    labels = ["odd" if i % 2 else "even" for i in range(12)]
-    watch = Watch(CORPUS, labels, n_texts=10, k=3)
-    events = list(train(tiny, CORPUS, FEW, watch=watch, watch_every=4))
-    seen = [event.snapshot for event in events if event.snapshot is not None]
-    assert [one.step for one in seen] == [0, 4, 6]
-    assert all(one.accuracy is not None and one.accuracy.shape == (4,) for one in seen)
-    assert len(watch.watched) == 10
-    assert seen[0].vectors.shape == (10, tiny.d_model)
-    last = events[-1]
-    assert isinstance(last, TrainingEnded)
-    np.testing.assert_array_equal(
-        last.result.learner.of_layers([CORPUS[i] for i in watch.watched])[-1], seen[-1].vectors
-    )
-
-
 def test_a_stop_during_a_snapshot_ends_at_once_and_keeps_the_steps(
     tiny: LanguageModel, tmp_path: Path
 ) -> None:
