@@ -1,4 +1,4 @@
-"""How it works: from two texts to their cosine similarity, in ten steps."""
+"""How it works: from two texts to their cosine similarity, in nine steps."""
 
 from __future__ import annotations
 

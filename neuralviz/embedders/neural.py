@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.errors import SettingsError
 from neuralviz.layers.states import make_pooling, pool_texts
@@ -42,13 +41,9 @@ class _LearningEmbedder(ModelEmbedder):
     settings: TuningSettings
 
     @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        sizes = {layer.name: layer.size for layer in self.model.layers}
-        return tuple(sizes[name] for name in self.settings.layers)
-
-    @property
     def dim(self) -> int:
-        return sum(self.layer_sizes)
+        sizes = {layer.name: layer.size for layer in self.model.layers}
+        return sum(sizes[name] for name in self.settings.layers)
 
 
 class NeuralEmbedder(_LearningEmbedder):
@@ -77,12 +72,6 @@ class NeuralEmbedder(_LearningEmbedder):
     @property
     def depends_on(self) -> Mapping[str, Any]:
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
-
-    def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """[layer] products of two embeddings' deltas; their mean is the embeddings' product."""
-        ends = np.cumsum(self.layer_sizes)[:-1]
-        parts = zip(np.split(first, ends), np.split(second, ends), strict=True)
-        return np.array([a @ b for a, b in (unit_vectors(np.stack(pair)) for pair in parts)])
 
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop

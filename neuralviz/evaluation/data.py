@@ -82,8 +82,9 @@ class DataSet(ABC):
     @cached_property
     def digest(self) -> str:
         """Hash of all that a measure depends on: the texts and a kind's own fields."""
-        shared = {each.name for each in fields(DataSet)}
-        values = [getattr(self, each.name) for each in fields(self) if each.name not in shared]
+        shared = {attribute.name for attribute in fields(DataSet)}
+        names = [attribute.name for attribute in fields(self)]
+        values = [getattr(self, name) for name in names if name not in shared]
         return digest_texts([self.kind, *_contents(values), *self.texts])
 
     @abstractmethod
@@ -363,7 +364,7 @@ def _contents(values: Iterable[object]) -> list[str]:
     contents = []
     for value in values:
         if is_dataclass(value):
-            contents += _contents(getattr(value, each.name) for each in fields(value))
+            contents += _contents(getattr(value, attribute.name) for attribute in fields(value))
         elif isinstance(value, np.ndarray):
             contents.append(hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
         else:

@@ -97,7 +97,11 @@ class Measured:
     @property
     def confusions(self) -> dict[str, Confusion]:
         """For the same measures, which labels are taken for which."""
-        return {name: each.confusion for name, each in self.accuracies.items() if each.confusion}
+        return {
+            name: accuracy.confusion
+            for name, accuracy in self.accuracies.items()
+            if accuracy.confusion
+        }
 
     def interval(self, name: str) -> Bounds | None:
         """The 95% interval of a coefficient, error or accuracy; None where it is unknown."""
@@ -120,7 +124,7 @@ class Measured:
                 numbers[name] = asdict(counted) | {"error": counted.error}
                 if bounds := self.interval(name):
                     numbers[name]["interval"] = bounds
-        numbers |= {name: each.as_json() for name, each in self.accuracies.items()}
+        numbers |= {name: accuracy.as_json() for name, accuracy in self.accuracies.items()}
         if self.uniformity is not None:
             numbers["uniformity"] = asdict(self.uniformity)
         rest = {

@@ -88,7 +88,7 @@ class LayerCosines:
     @cached_property
     def measured(self) -> list[MeasuredPooling]:
         """The layers one by one."""
-        return [MeasuredPooling(each, self.scores, self.numbers) for each in self.cosines.T]
+        return [MeasuredPooling(cosines, self.scores, self.numbers) for cosines in self.cosines.T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +369,10 @@ def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) ->
     """[resample] mean Spearman of some predictions; empty where it is undefined."""
     scores = test.scores.astype(float).tobytes()
     numbers = number_pairs(test.sentences1, test.sentences2).tobytes()
-    drawn = [_resample_bytes(each.predicted.tobytes(), scores, numbers) for each in predictions]
+    drawn = [
+        _resample_bytes(prediction.predicted.tobytes(), scores, numbers)
+        for prediction in predictions
+    ]
     defined = [resampled for resampled in drawn if len(resampled)]
     return np.mean(defined, axis=0) if defined else np.zeros(0)
 

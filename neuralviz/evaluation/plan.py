@@ -298,7 +298,9 @@ def _layers(maker: RowMaker) -> Iterable[Row]:
 
 @_declare("blueprints", "Neural embeddings with one blueprint left out (Tables 9 to 12).")
 def _blueprints(maker: RowMaker) -> Iterable[Row]:
-    return _leave_out(maker, "B", "blueprints", [str(each) for each in DEFAULT_BLUEPRINTS], ", ")
+    return _leave_out(
+        maker, "B", "blueprints", [str(blueprint) for blueprint in DEFAULT_BLUEPRINTS], ", "
+    )
 
 
 def _leave_out(

@@ -332,8 +332,10 @@ def _in_digits(value: float, digits: int) -> str:
 def make_table(lines: Sequence[Mapping[str, str | Word]]) -> Table:
     """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
-    cells = [[line.get(head, EMPTY_CELL) for line in lines] for head in heads]
-    columns = [[Word(cell) if isinstance(cell, str) else cell for cell in each] for each in cells]
+    written = [[line.get(head, EMPTY_CELL) for line in lines] for head in heads]
+    columns = [
+        [Word(cell) if isinstance(cell, str) else cell for cell in cells] for cells in written
+    ]
     better = [next((word.better for word in column if word.better), "") for column in columns]
     best = {
         (line, place)

@@ -206,7 +206,7 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     ``rank``, as of `Similarity.ranks`. Raises NeuralvizError (the file cannot be written; what was
     at ``path`` is still there).
     """
-    write_pieces(path, (piece for each in similarities for piece in _product_pieces(each, ids)))
+    write_pieces(path, (piece for result in similarities for piece in _product_pieces(result, ids)))
 
 
 def _product_pieces(similarity: Similarity, ids: Sequence[str]) -> Iterator[pa.Table]:

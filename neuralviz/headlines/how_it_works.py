@@ -17,7 +17,7 @@ TIE = 0.005  # cosine similarities that differ by less look equal with two digit
 
 
 def describe_steps(walk: Walkthrough) -> list[str]:
-    """The ten sentences, the first of which is the result of all steps."""
+    """The nine sentences, the first of which is the result of all steps."""
     related, unrelated = (number(product, ".2f") for product in walk.products)
     n_words, n_inputs = len(walk.text.text.split()), len(walk.inputs.masked)
     often = write_times(walk.inputs.masked.sum(axis=0))
@@ -28,9 +28,6 @@ def describe_steps(walk: Walkthrough) -> list[str]:
     furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
     n_to_half = int((norms >= norms[-1] / 2).argmax()) + 1
-    low, high = float(walk.lengths.min()), float(walk.lengths.max())
-    squares = np.sort(np.square(walk.tuning.embeddings[0]))[::-1]
-    share = squares[: max(1, len(squares) // 10)].sum() / squares.sum()
     product = (
         f"Text 2 is closer to text 1 ({related}) than text 3 is ({unrelated}), as it should be."
     )
@@ -41,7 +38,7 @@ def describe_steps(walk: Walkthrough) -> list[str]:
             f"Text 3 is closer to text 1 ({unrelated}) than text 2 is ({related}). Would you agree?"
         )
     return [
-        f"Ten steps from a text to a number: its similarity to a related text is {related}, to an "
+        f"Nine steps from a text to a number: its similarity to a related text is {related}, to an "
         f"unrelated one {unrelated}.",
         f"{many(n_words, 'word')}, {many(len(walk.text), 'token')}: this is all the model reads.",
         f"{many(n_inputs, 'masked input')}: every token is masked {often}{neighbours}.",
@@ -51,10 +48,8 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"{math.ceil(100 * furthest) / 100:.2f}.",
         f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least half of the "
         "way.",
-        f"The deltas of the layers have norms from {low:.2f} to {high:.2f}.",
         f"The deltas of {many(len(walk.weights), 'layer')}, one after the other, make a vector of "
         f"{n_weights:,} values.",
-        f"This is the text's embedding: {len(squares):,} values. The largest tenth of them holds "
-        f"{share:.0%} of its squared length.",
+        f"This is the text's embedding: {n_weights:,} values.",
         product,
     ]

@@ -49,7 +49,7 @@ def describe_layers(
     """Which layer's cosine follows people's scores best, as a sentence, and that layer."""
     if not layers:
         return "", None
-    by_layer = {pooling: each.measured for pooling, each in layers.items()}
+    by_layer = {pooling: layer.measured for pooling, layer in layers.items()}
     return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
 
 
@@ -77,7 +77,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
     sentence = compare_two(measured, chosen, baseline, bounds, reason)
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
-    by_layer = {pooling: each.measured for pooling, each in ladder.layers.items()}
+    by_layer = {pooling: layer.measured for pooling, layer in ladder.layers.items()}
     if seem_reversed(untrained) or reversed_median(by_layer, "spearman") is not None:
         sentence += (
             "\n\nEven untrained, the model's cosine similarities run against people's scores: "

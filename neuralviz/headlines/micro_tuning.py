@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.micro_tuning.settings import TuningSettings
 
-CLEARLY_MORE = 1.1  # least ratio of a named change to the next one
-NAMED_NEURONS = 2
 CLOSE_TO_0 = 0.1  # cosine similarities of texts that taught the model different things
 QUOTED = 28  # characters of a text
 CANCELLED = 1.0  # sum of the negative shares
@@ -155,24 +153,6 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
         return f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
     changes = ", ".join(differences)
     return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
-
-
-def describe_neurons(delta: np.ndarray, layer: str) -> str:
-    """Which neurons of a layer changed most, from its delta [dim]; empty where none stands out."""
-    sizes = np.abs(delta)
-    if not (np.isfinite(delta).all() and sizes.any() and neurons_stand_out(delta)):
-        return ""
-    order = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
-    named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in order]
-    return f"Neuron{'s' * (len(named) > 1)} {joined(named)} of {layer} changed most."
-
-
-def neurons_stand_out(delta: np.ndarray) -> bool:
-    """Whether the largest changes of a delta [dim] are clearly apart from all others."""
-    sizes = np.sort(np.abs(delta))[::-1]
-    if len(sizes) <= NAMED_NEURONS:
-        return True
-    return bool(sizes[NAMED_NEURONS - 1] >= CLEARLY_MORE * sizes[NAMED_NEURONS])
 
 
 def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:

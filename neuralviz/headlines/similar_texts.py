@@ -84,16 +84,6 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
     return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair is {places}."
 
 
-def describe_spread(similarities: Sequence[Similarity]) -> str:
-    """Which method sets the pairs furthest apart; each method has at least two texts."""
-    spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
-    if len(spreads) == 1:
-        return f"The standard deviation of the pairs is {spreads[0].value:.2f}."
-    predicate = "spreads the pairs most (standard deviation {})"
-    alike = "All methods spread the pairs about equally (standard deviation {})"
-    return f"{most_and_least(spreads, predicate, alike)}."
-
-
 def _describe_extremes(similarity: Similarity) -> str:
     i, j = pair_indices(len(similarity.texts))
     pairs = [

@@ -177,36 +177,28 @@ def memory_vectors() -> MemoryVectors:
 # --- a pair of texts -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class NeuralPair:
-    """How two neural embeddings compare by layer, and which words shaped each."""
-
-    layers: tuple[str, ...]  # that were tuned
-    products: np.ndarray  # [layer] of the two deltas
-    words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None  # and shares; None if too long
+# by text: its words and their shares of the change; empty where the texts are too long
+WordShares = tuple[tuple[tuple[str, ...], np.ndarray], ...]
 
 
 @dataclass(frozen=True)
-class FollowPair(LatestTask[NeuralPair]):
-    """Compare the neural embeddings of two texts by layers and by words."""
+class FollowPair(LatestTask[WordShares]):
+    """Find which words of two texts shaped their neural embeddings."""
 
     lane = "short"
 
     spec: EmbedderSpec
     texts: tuple[str, str]
-    vectors: tuple[bytes, bytes]  # float32 embeddings, so that other model files make another task
+    models: tuple[ModelRef, ...]  # so that other model files make another task
 
-    def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
+    def events(self, should_stop: ShouldStop) -> Generator[WordShares, None, None]:
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
-        first, second = (np.frombuffer(vector, dtype=np.float32) for vector in self.vectors)
-        products = embedder.layer_products(first, second)
-        words = _word_shares(embedder, self.texts, should_stop)
-        yield NeuralPair(tuple(embedder.settings.layers), products, words)
+        yield _word_shares(embedder, self.texts, should_stop)
 
 
 def _word_shares(
     embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
-) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
+) -> WordShares:
     from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
@@ -217,7 +209,7 @@ def _word_shares(
         sum(map(len, texts)) > (MAX_FOLLOWED_TOKENS if head_only else MAX_FOLLOWED_IN_BLOCKS)
         or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
     ):
-        return None
+        return ()
     tuning = tune(
         embedder.model, texts, embedder.settings, with_token_shares=True, should_stop=should_stop
     )

@@ -46,16 +46,11 @@ class Walkthrough:
         return self.tuning.settings
 
     @property
-    def lengths(self) -> np.ndarray:
-        """[layer] lengths of the first text's deltas."""
-        return self.tuning.delta_norm[-1, 0]
-
-    @property
     def normalized(self) -> tuple[np.ndarray, ...]:
         """Per layer, [dim] the first text's delta, normalised."""
         return tuple(
             layer[-1, 0] / (length or 1.0)
-            for layer, length in zip(self.deltas, self.lengths, strict=True)
+            for layer, length in zip(self.deltas, self.tuning.delta_norm[-1, 0], strict=True)
         )
 
     @property

@@ -67,7 +67,7 @@ def batches(
 
     def fits(batch: list[TokenizedText], text: TokenizedText) -> bool:
         grown = [*batch, text]  # a long text takes nothing from the short ones around it
-        ways = {can_follow(model, each, settings) for each in (batch, [text], grown)}
+        ways = {can_follow(model, candidate, settings) for candidate in (batch, [text], grown)}
         return fits_a_batch(grown) and len(ways) == 1
 
     return batch_while(texts, fits)

@@ -17,9 +17,6 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
-    format_two_places,
-    label_bars,
-    line,
 )
 from neuralviz.plots.standalone import About, figure_html, page_html
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
@@ -37,12 +34,10 @@ NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # minimum colour range
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
-_BINS = 60
 _TWO_COLUMNS = """
 main {display: grid; grid-template-columns: repeat(auto-fill, minmax(min(32rem, 100%), 1fr))}
 div {min-width: 0}
 """
-_DASHES = ("solid", "dot", "dash", "dashdot")
 
 
 def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> list[str]:
@@ -165,42 +160,6 @@ def products_scatter(
         traces.append(dots(*place, None, size=18, marker=ring, showlegend=False))
     x, y = ({"title": f"cosine similarity, {escape(s.method)}"} for s in (first, second))
     return draw(traces, "All pairs of texts", x, y)
-
-
-def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
-    """Distribution of each method's similarities."""
-    values = [s.of_pairs[np.isfinite(s.of_pairs)] for s in similarities]
-    finite = np.concatenate(values) if values else np.zeros(0)
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
-    names = [escape(similarity.method) for similarity in similarities]
-    by_method = method_colours([similarity.method for similarity in similarities])
-    colours = [by_method[similarity.method] for similarity in similarities]
-    traces = []
-    for i, (name, products, colour) in enumerate(zip(names, values, colours, strict=True)):
-        share = 100 * np.histogram(products, edges)[0] / max(len(products), 1)
-        hover = f"{name}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
-        curve = line((edges[1:] + edges[:-1]) / 2, share, colour, hover, size=0, name=name)
-        curve["line"] |= {"shape": "hvh", "dash": _DASHES[colours[:i].count(colour)]}
-        traces.append(curve)
-    return draw(
-        traces,
-        "Pairs of texts by cosine similarity",
-        {"title": "cosine similarity"},
-        {"title": "pairs, %", "rangemode": "tozero"},
-        showlegend=True,
-    )
-
-
-def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
-    """A pair's similarity by layer, and their mean."""
-    room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
-    names = [escape(shorten(name, 30)) for name in layers]
-    look: Trace = {"text": list(map(format_two_places, products)), "textposition": "outside"}
-    layer_bars = label_bars(products, names, method_colour("neural"), "%{y}: %{x:.3f}", **look)
-    ends = [min(0.0, products.min()) - room, max(0.0, products.max()) + room]
-    x = {"title": "cosine similarity", "range": ends, "zeroline": True, "nticks": 6}
-    return draw([layer_bars], escape(title), x, TOP_DOWN)
 
 
 _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}

@@ -114,7 +114,10 @@ def interval_figure(chart: Chart) -> go.Figure:
     for place, (name, value) in enumerate(chart.baselines.items()):
         label = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label)
-    ends = [*chart.baselines.values(), *(end for each in chart.intervals for end in each or ())]
+    ends = [
+        *chart.baselines.values(),
+        *(end for interval in chart.intervals for end in interval or ()),
+    ]
     return figure.update_layout(
         xaxis={"tickformat": ".0%", "range": widen(ends)},
         margin={"t": WITH_BASELINE + 18 * (len(chart.baselines) - 1)},

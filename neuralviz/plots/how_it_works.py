@@ -1,4 +1,4 @@
-"""Figures of the ten steps from two texts to their cosine similarity."""
+"""Figures of the nine steps from two texts to their cosine similarity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from neuralviz.plots.parts import (
     BARE,
     TOP_DOWN,
     Trace,
-    bars,
     cells,
     dots,
     draw,
@@ -149,27 +148,6 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
         {"title": "epoch", "dtick": max(1, n_epochs // 10), **BARE},
         bottom=60,
     )
-
-
-def norms_figure(names: Sequence[str], norms: np.ndarray) -> go.Figure:
-    """[layer] norms of the deltas, and the 1 to which each is normalised."""
-    labels, written = map(layer_label, names), [f"{norm:.3f}" for norm in norms]
-    look: Trace = {"text": written, "textposition": "outside", "textfont": None}
-    hover, colours = "%{x}<br>norm %{y:.4f}", _layer_colours(len(names))
-    layers = bars(list(labels), norms, colours, hover, **look)
-    top = 1.15 * max(1.0, float(norms.max()))
-    figure = _draw(
-        [layers],
-        "Norm of each layer's delta",
-        {"showgrid": False},
-        {"title": "norm of the delta", "range": [0, top]},
-    )
-    figure.add_hline(y=1, line={"color": VERMILLION, "width": 3, "dash": "dash"})
-    figure.add_annotation(
-        text="<b>normalised to 1</b>", x=1, xref="paper", xanchor="right", y=1, yanchor="top",
-        showarrow=False, font_color="#FFFFFF", bgcolor=VERMILLION, borderpad=4,
-    )  # fmt: skip
-    return figure
 
 
 def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Figure:

@@ -133,7 +133,9 @@ class Lesson:
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
-        measured = [each.accuracy for each in self.snapshots if each.accuracy is not None]
+        measured = [
+            snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
+        ]
         if not measured or self.snapshots[0].step:
             return np.zeros((0, 0))
         return np.stack(measured)
@@ -207,9 +209,11 @@ def _is_recording(recorded: RecordedTraining) -> bool:
     """Whether what was read from an untrusted file can be drawn."""
     lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
     steps = [snapshot.step for snapshot in snapshots]
-    n_texts = {len(each.nearest) for each in snapshots}
-    n_layers = {0 if each.accuracy is None else len(each.accuracy) for each in snapshots}
-    n_right = {0 if each.right is None else len(each.right) for each in snapshots}
+    n_texts = {len(snapshot.nearest) for snapshot in snapshots}
+    n_layers = {
+        0 if snapshot.accuracy is None else len(snapshot.accuracy) for snapshot in snapshots
+    }
+    n_right = {0 if snapshot.right is None else len(snapshot.right) for snapshot in snapshots}
     return (
         isinstance(lesson.settings, TrainingSettings)
         and isinstance(recorded.model, str)

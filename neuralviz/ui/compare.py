@@ -29,27 +29,24 @@ from neuralviz.evaluation.similarity import (
 from neuralviz.headlines.similar_texts import (
     describe_agreement,
     describe_similar_texts,
-    describe_spread,
 )
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import (
     Compare,
     Comparison,
     FollowPair,
-    NeuralPair,
+    WordShares,
     describe_missing,
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
     colour_range,
     difference_heatmap,
-    layer_products_figure,
     products_scatter,
     similarity_heatmap,
-    spread_figure,
     text_names,
 )
-from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
+from neuralviz.plots.micro_tuning import shares_figure, shares_width
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
@@ -64,7 +61,7 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.model_choice import NOTHING, choose_method, needs_asking
+from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
@@ -91,7 +88,8 @@ METHODS = ("compare-a", "compare-b")  # session state: the methods that are comp
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
-FIRST_METHODS = ("mean", "neural", "sbert-wk", NOTHING)
+FIRST_METHODS = ("mean", "neural", "sbert-wk", "cls")
+FOURTH = "fourth"  # query parameter: whether a fourth method is offered
 EXAMPLES = {
     "Style and content": "style_and_content.csv",
     "Word order": "word_order.csv",
@@ -170,12 +168,14 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
     """Ask for up to four methods and their settings; None where a setting is not valid."""
     specs: list[EmbedderSpec] = []
     is_valid = True
-    places = [*st.columns(2), *st.columns(2)]
+    places = [*st.columns(2), *st.columns(2, vertical_alignment="bottom")]
     for number_, (place, first) in enumerate(zip(places, FIRST_METHODS, strict=True), 1):
         with place:
+            if number_ == 4 and not st.toggle("Fourth method", key=FOURTH, bind="query-params"):
+                break
             try:
                 spec = choose_method(
-                    f"m{number_}", f"Method {number_}", first, QUICK, optional=number_ > 2
+                    f"m{number_}", f"Method {number_}", first, QUICK, optional=number_ == 3
                 )
             except NeuralvizError as error:
                 show_error(error)
@@ -304,7 +304,6 @@ def _show_comparison(view: View, live: bool) -> None:
     if len(results) > 1:
         _show_two_methods(view, headline)
         _show_disagreements(view)
-    _show_spread(view)
 
 
 def _open_pair(view: View) -> None:
@@ -464,34 +463,6 @@ def _show_disagreements(view: View) -> None:
         download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
 
 
-def _show_spread(view: View) -> None:
-    st.subheader("Distribution of cosine similarities", anchor=False)
-    products = pd.DataFrame({result.method: result.of_pairs for result in view.results})
-    values = pd.DataFrame(
-        {
-            "mean": products.mean(),
-            "std. dev.": products.std(ddof=0),
-            "lowest": products.min(),
-            "highest": products.max(),
-        }
-    )
-    with slide("spread"):
-        show_headline(plain(describe_spread(view.results)), key="compare-spread")
-        figure_column, table_column = st.columns([3, 2], vertical_alignment="center")
-        with figure_column:
-            show_figure(
-                spread_figure(view.results),
-                key="compare-spread",
-                numbers=products,
-                name="distribution",
-                height=380,
-                provenance=view.provenance,
-            )
-        with table_column, hide_on_stage("compare-spread"):
-            written = values.map(partial(number, spec=".3f")).rename_axis("method").reset_index()
-            st.dataframe(written, hide_index=True, key="compare-spread-table", width="stretch")
-
-
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:
     """The similarity matrix, or other ``values`` in it, with a row and a column per text."""
     names = [f"text {i + 1}" for i in range(len(similarity.texts))]
@@ -578,7 +549,7 @@ def _show_products(view: View) -> None:
 
 
 def _show_neural_pairs(view: View) -> None:
-    """Show each neural method's similarity of the two texts by layer and by word."""
+    """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(view) or (0, 1)
     names = short_labels([embedded.method for embedded in view.comparison])
     for place, (spec, embedded) in enumerate(zip(view.task.specs, view.comparison, strict=True)):
@@ -588,42 +559,33 @@ def _show_neural_pairs(view: View) -> None:
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
-        pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
-        run = runs.start(FollowPair(spec, (view.texts[a], view.texts[b]), pair_vectors))
+        run = runs.start(FollowPair(spec, (view.texts[a], view.texts[b]), view.task.models))
         st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,
             run,
-            partial(_show_neural_pair, place, embedded.method, (a, b)),
+            partial(_show_words, place, embedded.method, (a, b)),
             sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
             patience=PATIENCE,
         )
 
 
-def _show_neural_pair(
-    place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
+def _show_words(
+    place: int, method: str, pair: tuple[int, int], words: WordShares | None, _live: bool
 ) -> None:
-    if neural_pair is None:
+    if words is None:
         return
-    names = short_layer_names(neural_pair.layers)
-    show_figure(
-        layer_products_figure(f"Cosine by layer: {method}", names, neural_pair.products),
-        key=f"compare-layers-{place}",
-        numbers=pd.DataFrame({"layer": names, "product": neural_pair.products}),
-        name="product-by-layer",
-        height=110 + 50 * len(names),
-    )
-    if neural_pair.words is None:
+    if not words:
         st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
-    sides = zip(st.columns(2), pair, neural_pair.words, ("first", "second"), strict=True)
-    for column, text, (words, shares), side in sides:
+    sides = zip(st.columns(2), pair, words, ("first", "second"), strict=True)
+    for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
-        with column, allow_swiping(f"{key}-wide", shares_width(words)):
+        with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
             show_figure(
-                shares_figure(words, shares, f"Word shares in text {text + 1}: {method}"),
+                shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
                 key=key,
-                numbers=pd.DataFrame({"word": words, "share": shares}),
+                numbers=pd.DataFrame({"word": text_words, "share": shares}),
                 name=f"word-shares-{text + 1}",
                 height=360,
             )

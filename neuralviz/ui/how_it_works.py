@@ -1,4 +1,4 @@
-"""The How it works page below its title: ten steps from a text to its cosine similarities."""
+"""The How it works page below its title: nine steps from a text to its cosine similarities."""
 
 from __future__ import annotations
 
@@ -186,8 +186,7 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
-        "<b>normalised</b>, each to length 1",
-        f"<b>concatenated</b>, {dim:,} values",
+        f"<b>normalised and concatenated</b>, {dim:,} values",
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
@@ -309,10 +308,6 @@ def _show_delta(walk: Walkthrough) -> None:
     _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta")
 
 
-def _show_norms(walk: Walkthrough) -> None:
-    _draw(plots.norms_figure(walk.settings.layers, walk.lengths), "norms")
-
-
 def _show_concatenated(walk: Walkthrough) -> None:
     _draw(plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated")
 
@@ -336,7 +331,6 @@ _VIEWS: tuple[tuple[View, View | None], ...] = (
     (_show_loss, _show_losses),
     (_show_weights, _show_first_step),
     (_show_delta, None),
-    (_show_norms, None),
     (_show_concatenated, None),
     (_show_embedding, None),
     (_show_product, None),

@@ -58,9 +58,7 @@ def test_two_methods_reordered_clicked_and_taken_away_and_html_is_not_run(
     page: Page, address: str
 ) -> None:
     page.goto(f"{address}/compare?m2=sbert-wk&m3=none")
-    page.get_by_text("Distribution of cosine similarities", exact=True).first.wait_for(
-        timeout=2 * MINUTE
-    )
+    page.get_by_text("Where the methods disagree", exact=True).first.wait_for(timeout=2 * MINUTE)
     page.locator(SBERT_WK).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert numbers(page, MEAN, "x") == list(range(1, 13))
     page.get_by_role("combobox", name="Order of texts").click()
@@ -105,7 +103,7 @@ def test_nothing_is_clipped_and_cells_appear_while_texts_are_learnt(
 ) -> None:
     page.goto(f"{address}/compare?m2-neural-epochs=1")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
-    page.locator("[aria-label='Pairs of texts by cosine similarity'] .main-svg").first.wait_for()
+    page.locator("[aria-label='All pairs of texts'] .main-svg").first.wait_for()
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
     lines = [f"The {n}th boat of the harbour left with {n + 3} men on board." for n in range(60)]

@@ -242,7 +242,6 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one pair", similar_texts.describe_similar_texts([one])
     yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     yield "no method", similar_texts.describe_similar_texts([])
-    yield "spread", similar_texts.describe_spread([mean, ranked("cls", *[0.9, 0.1] * 3)])
 
 
 # --- layers, a ladder --------------------------------------------------------------------------
@@ -391,8 +390,6 @@ def runs() -> Iterator[tuple[str, str]]:
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
     earlier.loss = record.loss[:6]
     yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
-    yield "neurons", micro_tuning.describe_neurons(np.array([0.1, -0.3, 0.01, 0.02]), "layer 5")
-    yield "no neuron", micro_tuning.describe_neurons(np.linspace(0.1, 0.11, 20), "layer 5")
     texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
     vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
     yield "similar", micro_tuning.describe_similar(vectors, texts)
@@ -412,13 +409,10 @@ def steps() -> Iterator[tuple[str, str]]:
         products=(0.338, 0.061), text=FourTokens(text="A cat sat."),
         inputs=made(masked=np.eye(4, dtype=bool)), before=made(mean_loss=3.39),
         after=made(mean_loss=1.24), settings=made(epochs=10), weights=[np.zeros(1500), np.zeros(2)],
-        deltas=[np.array([[[0.01, -0.104]]])], lengths=np.array([0.5, 1.25]),
-        tuning=made(
-            delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None],
-            embeddings=[np.r_[3.0, np.ones(18), 0.0]],
-        ),
+        deltas=[np.array([[[0.01, -0.104]]])],
+        tuning=made(delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None]),
     )  # fmt: skip
-    names = "text tokens inputs loss weights delta norms concatenated embedding product".split()
+    names = "text tokens inputs loss weights delta concatenated embedding product".split()
     yield from zip(names, describe_steps(walk), strict=True)
     walk.products = (0.201, 0.203)
     yield "equal products", describe_steps(walk)[-1]

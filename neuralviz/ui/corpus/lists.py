@@ -48,7 +48,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, show_headline, show_only_on_stage, slide
+from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_LABELS = 4  # columns of labels in the figure of accuracies
@@ -102,7 +102,11 @@ def describe_maps(view: MapView) -> str:
         return _describe_themes(view.maps[0])
     names = _list_labels(corpus, samples[0], IN_SENTENCE)
     if names:
-        return _describe_scores(methods, _score_labels(methods, names))
+        scores = _score_labels(methods, names)
+        hits = {plain(name): right for name, right in scores.hits.items()}
+        baselines = {plain(name): share for name, share in scores.baselines.items()}
+        origin = _describe_origin(corpus)
+        return describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
     shared = share_neighbours(view) if len(methods) > 1 else None
     if shared is None:
         return _describe_themes(view.maps[0])
@@ -135,17 +139,9 @@ class _Scores(NamedTuple):
 
 def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
     sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
-    k = min(suggest_k(sizes.values()), *(each.near.k for each in find_samples(methods) or ()))
+    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in find_samples(methods) or ()))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
     return _Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
-
-
-def _describe_scores(methods: Sequence[OpenMap], scores: _Scores) -> str:
-    """The headline on the first columns; see `describe_labels`."""
-    hits = {plain(name): scores.hits[name] for name in list(scores.hits)[:IN_SENTENCE]}
-    baselines = {plain(name): share for name, share in scores.baselines.items()}
-    origin = _describe_origin(methods[0].corpus)
-    return describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
 
 
 def show_accuracy(view: MapView) -> None:
@@ -184,8 +180,6 @@ def show_accuracy(view: MapView) -> None:
         "methods": "; ".join(labels),
     }
     with slide("accuracy"):
-        with show_only_on_stage("accuracy-headline"):
-            show_headline(_describe_scores(methods, scores), key="accuracy")
         show_figure(
             label_accuracy_figure(labels, bars, scores.baselines, title=title),
             f"{corpus.corpus.name} knn-accuracy",

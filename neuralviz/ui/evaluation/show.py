@@ -421,11 +421,11 @@ class _Shown:
 
         def tabulate() -> pd.DataFrame:
             frames = {
-                each.quality: list_cells(
-                    {"fixed1": each.fixed1, "fixed2": each.fixed2},
-                    **{"tau-c": each.kendall_c, "n": each.n},
+                result.quality: list_cells(
+                    {"fixed1": result.fixed1, "fixed2": result.fixed2},
+                    **{"tau-c": result.kendall_c, "n": result.n},
                 )
-                for each in measured.paraphrases
+                for result in measured.paraphrases
             }
             return pd.concat(frames, names=["quality"]).reset_index("quality")
 

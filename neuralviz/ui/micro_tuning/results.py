@@ -41,7 +41,6 @@ from neuralviz.ui.figures import (
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
 from neuralviz.ui.micro_tuning.choose import find_layers, list_presets
-from neuralviz.ui.model_choice import NOTHING
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
@@ -246,7 +245,7 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
     run = compare.RUNS.recall(task, view)
     if run is None or run.status in ("failed", "stopped"):
         compare.RUNS.start(task, again=True, view=view)
-    address = {"m4": NOTHING, "view": view}
+    address = {compare.FOURTH: "false", "view": view}
     for place, (method, options) in enumerate(methods, 1):
         address[f"m{place}"] = method
         address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}

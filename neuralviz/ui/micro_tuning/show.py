@@ -32,7 +32,7 @@ from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
+from neuralviz.ui.stage import show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import name_texts, number
@@ -68,10 +68,8 @@ _LAYOUT = """<style>
 [data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
 [class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
 [class*="st-key-headline-"][class*="-learning"] { min-height: 5.6rem; }
-[class*="st-key-headline-"][class*="-neurons"] { min-height: 3.7rem; }
 @media (max-width: 640px) {
     [class*="st-key-headline-"][class*="-learning"] { min-height: 11.2rem; }
-    [class*="st-key-headline-"][class*="-neurons"] { min-height: 5.6rem; }
 }
 [class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
 </style>"""
@@ -387,33 +385,26 @@ def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
 
 
 def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> None:
-    """The neurons of a layer, sorted by their delta; a slide where some stand out."""
+    """The neurons of a layer, sorted by their delta."""
     names = plots.short_layer_names(record.settings.layers)
-    layer = st.session_state.get(f"{key}-layer", 0)
-    stands_out = headlines.neurons_stand_out(record.last[layer][text])
-    slide_key = f"{key}-neurons"
-    with slide(slide_key) if stands_out else st.container(key=f"{slide_key}-alike"):
-        headline_place = st.container()
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            layer = st.selectbox(
-                "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
-            )
-            change = record.last[layer][text]
-            with_all = len(change) > 2 * plots.EXTREME and st.toggle(
-                f"All {len(change):,} neurons", key=f"{key}-every"
-            )
-        with headline_place:
-            show_headline(plain(headlines.describe_neurons(change, names[layer])), key=slide_key)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        layer = st.selectbox(
+            "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
+        )
+        change = record.last[layer][text]
+        with_all = len(change) > 2 * plots.EXTREME and st.toggle(
+            f"All {len(change):,} neurons", key=f"{key}-every"
+        )
 
-        def draw_neurons() -> go.Figure:
-            layer_name = record.settings.layers[layer]
-            return plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
+    def draw_neurons() -> go.Figure:
+        layer_name = record.settings.layers[layer]
+        return plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
 
-        dependencies = (record, text, layer, with_all)
-        _draw(draw_neurons, dependencies, f"{key}-delta", "micro-tuning neurons", provenance, 340)
-        strongest = record.strongest_neurons(layer, text)
-        listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
-        st.caption(f"Neurons that changed most: {', '.join(listed)}")
+    dependencies = (record, text, layer, with_all)
+    _draw(draw_neurons, dependencies, f"{key}-delta", "micro-tuning neurons", provenance, 340)
+    strongest = record.strongest_neurons(layer, text)
+    listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
+    st.caption(f"Neurons that changed most: {', '.join(listed)}")
 
 
 def _show_warnings(record: RunRecord) -> None:
