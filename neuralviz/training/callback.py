@@ -27,7 +27,7 @@ from neuralviz.training.record import (
     has_snapshots,
     read_folder,
 )
-from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings
+from neuralviz.training.settings import WHOLE_NUMBERS, TrainingSettings
 from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
@@ -206,10 +206,10 @@ def _plain(model: Any) -> SentenceTransformer:
 
 
 def _read_settings(settings: TrainingSettings, args: Any) -> TrainingSettings:
-    return replace(
-        settings,
-        batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),
-        epochs=min(max(1, round(args.num_train_epochs)), MAX_EPOCHS),
-        learning_rate=args.learning_rate or None,
-        seed=args.seed,
-    )
+    """The Trainer's, as far as settings of ours may have them."""
+    numbers = {"batch_size": args.per_device_train_batch_size, "epochs": args.num_train_epochs}
+    for name, value in numbers.items():
+        _, lowest, highest = WHOLE_NUMBERS[name]
+        numbers[name] = min(max(lowest, round(value)), highest)
+    rate = args.learning_rate or None
+    return replace(settings, learning_rate=rate, seed=args.seed, **numbers)
