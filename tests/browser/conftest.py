@@ -19,10 +19,7 @@ LOGS = pytest.StashKey[list[Path]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waited in vain is tried once more, on a new page: browsers do hang on busy machines.
-
-    The report says so ("rerun"); what is wrong fails both times.
-    """
+    """What waited in vain is tried once more, on a new page: browsers do hang on busy machines."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="TimeoutError"))

@@ -7,24 +7,20 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, problems, settled
+from tests.support.app import (
+    CLIPPED_OR_OVERLAPPING,
+    LOOKS,
+    drag,
+    look,
+    problems,
+    settled,
+    tune,
+)
 
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000
 
 pytestmark = pytest.mark.browser
-
-
-def paste(page: Page, text: str) -> None:
-    page.get_by_role("radio", name="Paste").click()
-    page.get_by_role("textbox", name="Your texts").fill(text)
-    page.get_by_role("textbox", name="Your texts").press("Control+Enter")
-
-
-def tune(page: Page) -> None:
-    button = page.get_by_role("button", name="Tune", exact=True)
-    expect(button).to_be_enabled()
-    button.click()
 
 
 def watch_places(page: Page) -> None:
@@ -81,7 +77,6 @@ def test_every_page_fits_and_back_leads_back(page: Page, address: str) -> None:
 def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page: Page, address: str
 ) -> None:
-    """Large type, the whole screen, nothing else; by a link, a key and the button."""
     page.goto(f"{address}/how_it_works?step=4&stage")
     page.locator("html[data-stage] .main-svg").first.wait_for(timeout=MINUTE)
     heading, sidebar = page.locator("h3").first, page.get_by_test_id("stSidebar")
@@ -130,13 +125,9 @@ def test_what_a_stop_of_the_tour_asks_for_is_typed_on_the_stage(page: Page, addr
 
 
 def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str) -> None:
-    """Three clicks from the first page; what comes later is scrolled to and framed, too."""
     page.goto(address)
     page.get_by_role("link", name="How it works", exact=True).click()
     page.get_by_role("button", name="Ten questions").click()
-    page.get_by_role("button", name="What is a neural embedding?").click()
-    expect(page.locator("h3").first).to_have_text("9. Embedding")
-    page.get_by_role("button", name="All questions").click()
     page.get_by_role("button", name="Which words changed the weights most?").click()
     answer = page.locator(".st-key-slide-recorded-words")
     answer.wait_for(timeout=MINUTE)
@@ -165,18 +156,13 @@ def test_tuning_a_text_keeps_zoom_and_places_and_a_link_brings_the_text_back(
     page.goto(f"{address}/?epochs=100")
     expect(page.get_by_text("Recorded run")).to_be_visible(timeout=MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    paste(page, text)
-    tune(page)
+    tune(page, text)
     page.get_by_text(re.compile(r"[Ee]poch \d+ of 100")).wait_for(timeout=2 * MINUTE)
     watch_places(page)
     figure = page.locator(LOSS)
     known = "figure => Array.from(figure._fullData[0].y).filter(Number.isFinite).length"
     page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 3', timeout=MINUTE)
-    area = figure.locator(".nsewdrag").first.bounding_box()
-    page.mouse.move(area["x"] + 0.1 * area["width"], area["y"] + 0.2 * area["height"])
-    page.mouse.down()
-    page.mouse.move(area["x"] + 0.6 * area["width"], area["y"] + 0.8 * area["height"], steps=5)
-    page.mouse.up()
+    drag(page, figure, (0.1, 0.2), (0.6, 0.8))
     zoomed = figure.evaluate("figure => [...figure.layout.xaxis.range]")
     at_zoom = figure.evaluate(known)
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)

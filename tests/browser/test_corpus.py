@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
@@ -17,14 +16,14 @@ from neuralviz.plots.corpus_map import FADED
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import colour_by_category, colour_by_number
 from neuralviz.plots.standalone import About
-from tests.support.app import LOOKS, look, looks, problems, settled
+from tests.support.app import LOOKS, drag, look, looks, problems, settled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"
-PLACES = ("harbour", "forest", "kitchen", "station")
+PLACES = ["harbour", "forest", "kitchen", "station"]
 KINDS = ("A quiet", "The old", "My own", "That noisy", "Our new")
 ENDINGS = (
     "wakes before sunrise.",
@@ -118,14 +117,8 @@ def download(page: Page, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_texts_are_selected_read_found_and_placed(page: Page, address: str) -> None:
+def test_a_lasso_selects_on_both_maps(page: Page, address: str) -> None:
     opened(page, address)
-    a_lasso_selects_on_both_maps(page)
-    opened(page, address, "?map-b=none")
-    a_text_is_read_words_are_found_and_a_sentence_is_placed(page)
-
-
-def a_lasso_selects_on_both_maps(page: Page) -> None:
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
@@ -141,22 +134,21 @@ def a_lasso_selects_on_both_maps(page: Page) -> None:
     ]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == n
-    path = download(page, "Selected texts (CSV)")
-    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
-    assert len(kept) == n
+    assert len(pd.read_csv(download(page, "Selected texts (CSV)"))) == n
     page.get_by_role("button", name="Clear").click()
     expect(page.get_by_text("Nothing is selected")).to_be_visible()
     settled(page)
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
-def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
-    with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+@pytest.mark.slow
+def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> None:
+    opened(page, address, "?map-b=none")
+    table = pd.read_csv(Path(__file__).parents[2] / "sample_data" / "topics.csv", dtype=str)
     for row in (3, 258):  # no other point lies on them
         click_point(page, MEAN, row)
-        expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
-        expect(page.get_by_text(f"ID {rows[row]['id']}")).to_be_visible()
+        expect(page.get_by_text(table["text"][row], exact=True).first).to_be_visible()
+        expect(page.get_by_text(f"ID {table['id'][row]}")).to_be_visible()
     expect(page.get_by_text("Neighbours by mean")).to_be_visible()
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
@@ -176,11 +168,8 @@ def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
 @pytest.mark.slow
 def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:
     path = tmp_path / "places.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["=place", "text", "x", "mark"])
-        for number, text in enumerate(TEXTS):
-            writer.writerow([PLACES[number % 4], text, "=1+1", number % 7])
+    table = pd.DataFrame({"=place": PLACES * 6, "text": TEXTS, "x": "=1+1", "mark": range(24)})
+    table.to_csv(path, index=False)
     page.goto(f"{address}/corpus_map?map-b=none")
     page.get_by_role("combobox", name="Corpus").fill("Example")  # a first try has left others
     page.get_by_role("option", name=re.compile("Example")).click()
@@ -229,11 +218,7 @@ def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     page.set_content(map_page(maps, texts, About("A corpus", {"n": "30"})))
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 2")
     data = "place => document.getElementById(`map-${place}`).data"
-    plot = page.locator("#map-0 .nsewdrag").first.bounding_box()
-    page.mouse.move(plot["x"] + 100, plot["y"] + 100)
-    page.mouse.down()
-    page.mouse.move(plot["x"] + 200, plot["y"] + 200, steps=3)
-    page.mouse.up()
+    drag(page, page.locator("#map-0"), (0.2, 0.2), (0.5, 0.5))
     zoomed = "document.getElementById('map-0')._fullLayout.xaxis.autorange === false"
     page.wait_for_function(zoomed)
     page.get_by_label("Search").fill("snow <b>")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -16,39 +15,11 @@ MINUTE = 60_000
 N_PAIRS = 22
 MARKUP_NAME = "a **b** $x$ & c.csv"
 EVIL = "<img src=x onerror=window.hacked=1> **bold**"
-PAIRS = [("a", "b", "score")] + [
+PAIRS = [
     (f"The {i}th boat left. {EVIL}", f"A boat, number {i * 7 % N_PAIRS}, is gone.", i % 11 / 2)
     for i in range(N_PAIRS)
 ]
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Callable[[str, list[tuple]], Path]:
-    """``written("own.csv", rows)``: a table to upload."""
-
-    def write(name: str, rows: list[tuple]) -> Path:
-        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(rows)
-        return tmp_path / name
-
-    return write
-
-
-def measured(page: Page, texts: int) -> None:
-    """Wait until so many texts are embedded and measured, and a figure is there."""
-    page.get_by_text(f"{texts:,} embeddings in ").wait_for(timeout=2 * MINUTE)
-    page.locator(".js-plotly-plot .main-svg").first.wait_for()
-
-
-def upload(page: Page, path: Path) -> None:
-    page.get_by_role("radio", name="Upload").click()
-    page.locator("input[type=file]").set_input_files(path)
-    page.get_by_text(path.name).first.wait_for()
-
-
-def evaluate(page: Page) -> None:
-    page.get_by_role("button", name="Evaluate", exact=True).click()
 
 
 def look_at(page: Page, option: str, *figures: str) -> None:
@@ -110,12 +81,17 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
 
 @pytest.mark.slow
 def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
-    page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
+    page: Page, browser: Browser, address: str, tmp_path: Path
 ) -> None:
+    table = tmp_path / MARKUP_NAME
+    pd.DataFrame(PAIRS, columns=["a", "b", "score"]).to_csv(table, index=False)
     page.goto(f"{address}/evaluation?methods=mean&methods=cls&example=Scored+pairs")
-    upload(page, written(MARKUP_NAME, PAIRS))
-    evaluate(page)
-    measured(page, 2 * 2 * N_PAIRS)
+    page.get_by_role("radio", name="Upload").click()
+    page.locator("input[type=file]").set_input_files(table)
+    page.get_by_text(MARKUP_NAME).first.wait_for()
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    page.get_by_text(f"{2 * 2 * N_PAIRS} embeddings in ").wait_for(timeout=2 * MINUTE)
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
     look_at(page, "Spearman", "Spearman correlation", "Lead of")
     look_at(page, "Pair error", "Broken comparisons (of 60)", "Lead of")
     look_at(page, "Pair by pair", "Human score and cosine similarity by mean")

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from pyarrow import parquet
 
 from tests.browser.conftest import leave
-from tests.support.app import settled
+from tests.support.app import drag, settled
 
 DRAWN = ".neuralviz-figure:has(.main-svg)"
 LINE = "[aria-label='Waves on a line']"
@@ -53,11 +53,7 @@ def box(page: Page, selector: str) -> tuple[float, float, float, float]:
 
 
 def test_zoom_legend_hover_and_node_stay_while_the_data_move(figures: Page) -> None:
-    x, y, width, height = box(figures, f"{LINE} .nsewdrag")
-    figures.mouse.move(x + 0.25 * width, y + 0.5 * height)
-    figures.mouse.down()
-    figures.mouse.move(x + 0.5 * width, y + 0.99 * height, steps=5)
-    figures.mouse.up()
+    drag(figures, figures.locator(LINE), (0.25, 0.5), (0.5, 0.99))
     figures.wait_for_function("window.line.layout.xaxis.range[0] > 3")
     ranges = "[window.line.layout.xaxis.range, window.line.layout.yaxis.range]"
     zoomed = figures.evaluate(ranges)
@@ -117,10 +113,7 @@ PLACE = """([selector, x, y]) => {
 
 @pytest.fixture
 def maps(watched: Page, address: str) -> Page:
-    """Two maps of a grid of 20 × 20 points with the rows 1000, 1001, … line by line.
-
-    They are opened once for the tests in a row that look at them.
-    """
+    """Two maps of a grid of 20 × 20 points with the rows 1000, 1001, … line by line."""
     if watched.url != f"{address}/?maps=2":
         watched.goto(f"{address}/?maps=2")
     wait_for_figures(watched, 2)

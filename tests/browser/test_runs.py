@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.results import REASONS
 from neuralviz.ui.links import LATE_SECONDS
-from tests.support.app import APP, Server, settled
+from tests.support.app import APP, Server, settled, tune
 
 pytestmark = pytest.mark.browser
 
@@ -65,12 +65,10 @@ def patient_page(context: BrowserContext) -> Page:
     return page
 
 
-def tune(page: Page, address: str, epochs: int) -> None:
+def tune_at(page: Page, address: str, epochs: int) -> None:
     """Tune on a text of one's own; the first click after typing counts."""
     page.goto(f"{address}/?epochs={epochs}")
-    page.get_by_role("radio", name="Paste").click()
-    page.get_by_role("textbox", name="Your texts").fill(TEXT)
-    page.get_by_role("button", name="Tune", exact=True).click()
+    tune(page, TEXT)
 
 
 def stop(page: Page) -> None:
@@ -89,9 +87,7 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
     page: Page, browser: Browser, address: str
 ) -> None:
     page.goto(f"{address}/?epochs=1000")
-    page.get_by_role("radio", name="Paste").click()
-    page.get_by_role("textbox", name="Your texts").fill(TEXT)
-    page.get_by_role("button", name="Tune", exact=True).dblclick()
+    tune(page, TEXT, clicks=2)
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
     expect(page.get_by_text(STEP)).to_be_visible()
     expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
@@ -118,12 +114,9 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
 @pytest.mark.slow
 def test_a_reload_and_back_bring_the_runs_back_with_their_texts(page: Page, address: str) -> None:
     page.goto(f"{address}/?epochs=2")
-    page.get_by_role("radio", name="Paste").click()
-    field, button = page.get_by_role("textbox", name="Your texts"), page.get_by_role("button")
-    links = []
+    field, links = page.get_by_role("textbox", name="Your texts"), []
     for number, text in enumerate((TEXT, "The harbour is quiet."), 1):
-        field.fill(text)
-        button.get_by_text("Tune", exact=True).click()
+        tune(page, text)
         expect(page.get_by_role("heading", name=f"Run {number}")).to_be_visible()
         expect(page.get_by_text(re.compile("^Done in"))).to_be_visible()
         links.append(page.url)
@@ -166,7 +159,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
     ):
         page = patient_page(context)
         connection = Connection(page)
-        tune(page, server.address, 1000)
+        tune_at(page, server.address, 1000)
         expect(page.get_by_text(STEP)).to_be_visible()
         before = steps(page)
         connection.cut()
@@ -178,7 +171,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         )
         stop(page)
 
-        tune(page, server.address, 1000)
+        tune_at(page, server.address, 1000)
         expect(page.get_by_text(STEP)).to_be_visible()
         (worker,) = server.workers()
         os.kill(worker, signal.SIGKILL)
@@ -199,7 +192,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         assert page.url != link
         stop(page)
 
-        tune(page, server.address, 50)
+        tune_at(page, server.address, 50)
         expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 50"))).to_be_visible()
         link = page.url
         assert server.end() == 0  # which lets running work finish
@@ -215,7 +208,7 @@ def test_without_workers_or_a_folder_to_write_to_runs_are_as_good(
     settings = {"NEURALVIZ_WORKERS": "0", "NEURALVIZ_HOME": "/proc/neuralviz"}
     with started(tmp_path, **settings) as server, browser.new_context() as context:
         page = patient_page(context)
-        tune(page, server.address, 3)
+        tune_at(page, server.address, 3)
         expect(page.get_by_text(DONE)).to_be_visible()
         assert server.workers() == []
         assert page.request.get(f"{server.address}/livez").text() == "ok"

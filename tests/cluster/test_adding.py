@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,9 +85,7 @@ def test_a_folder_comes_in_as_by_one_process(store: CorpusStore, folder: Path, c
     assert (changed.is_new, changed.corpus.name) == (True, "corpus (2)")
 
 
-def test_patterns_limits_columns_and_ids(
-    store: CorpusStore, folder: Path, tmp_path: Path, cluster: Cluster
-):
+def test_patterns_limits_columns_and_ids(store, folder, tmp_path, cluster):
     added = add(
         store, f"{folder}/*.parquet", limit=400, column="topic", id_column="text", name="topics"
     )
@@ -112,9 +109,7 @@ def test_patterns_limits_columns_and_ids(
     assert (len(texts), texts[-1]) == (70, "Line 37")
 
 
-def test_files_that_break_off_are_read_up_to_there_and_named(
-    store: CorpusStore, folder: Path, cluster: Cluster
-):
+def test_files_that_break_off_are_read_up_to_there_and_named(store, folder, cluster):
     whole = (folder / "a.parquet").read_bytes()
     half = len(whole) // 2
     (folder / "broken.parquet").write_bytes(whole[:half])
@@ -159,7 +154,7 @@ class Flaky(io.BytesIO):
     def read(self, *_: object) -> bytes:
         raise OSError("connection reset")
 
-    readinto = read  # type: ignore[assignment]
+    readinto = read
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "b.jsonl", "more/c.csv"])
@@ -170,9 +165,7 @@ def test_a_lost_connection_is_no_damaged_file(folder: Path, name: str):
         list(part.blocks())
 
 
-def test_files_that_cannot_be_opened_any_more_are_not_left_out(
-    store: CorpusStore, folder: Path, cluster: Cluster
-):
+def test_files_that_cannot_be_opened_any_more_are_not_left_out(store, folder, cluster):
     with pytest.raises(TextError, match=r"no column “nope”. Their columns are: “text”"):
         add(store, folder, column="nope")
     parts = find_parts([str(folder)])
@@ -186,9 +179,7 @@ def test_files_that_cannot_be_opened_any_more_are_not_left_out(
     assert not [table for table in store.database.tables() if table.startswith("texts-")]
 
 
-def test_a_finished_command_starts_no_ray(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_finished_command_starts_no_ray(tmp_path, cluster, monkeypatch):
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     table = tmp_path / "few.csv"
     table.write_text("text\nThe sea is calm.\nThe road is long.\n")
@@ -207,16 +198,3 @@ def test_a_finished_command_starts_no_ray(
     assert again.exit_code == 0
     assert "already saved as “few.csv”" in again.stderr
     assert "Already embedded by mean: 2 embeddings" in again.stderr
-
-
-@pytest.mark.parametrize("n_left", [3, 2])
-def test_machines_that_are_lost_are_named(
-    n_left: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(ray_work, "connected", lambda _: nullcontext(Cluster(2, 0, 3)))
-    monkeypatch.setattr(ray_work, "n_machines", lambda: n_left)
-    with ray_work.open_cluster("auto"):
-        pass
-    printed = capsys.readouterr().err
-    assert "Connected to a cluster: 3 machines" in printed
-    assert ("1 machine of 3 did not answer any more" in printed) == (n_left < 3)

@@ -6,7 +6,7 @@ What Ray does not decide is tested with a worker in this process, and then once 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,26 @@ from neuralviz.store import embedding, pieces
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import vectors_table
-from tests.support.cluster import (
-    FORBIDDEN,
-    KILLS,
-    BrokenEmbedder,
-    FragileEmbedder,
-    OrderEmbedder,
-)
+from tests.support.cluster import FORBIDDEN, KILLS, BrokenEmbedder, FragileEmbedder, OrderEmbedder
 from tests.support.embedders import HashEmbedder
-from tests.support.inline_ray import InlineDataset
 
 TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
 HERE = Cluster(n_cpus=2, n_gpus=0, n_nodes=1)
+
+
+class InlineDataset:
+    """Ray Data's part, played by this process: one worker, made anew by each run."""
+
+    def __init__(self, items: Sequence[Any], **_: Any) -> None:
+        self.items = items
+
+    def map(self, worker: Any, *, fn_constructor_args: Sequence[Any], **_: Any) -> InlineDataset:
+        self.worker = worker(*fn_constructor_args)
+        return self
+
+    def iter_rows(self) -> Iterator[dict[str, Any]]:
+        for item in self.items:
+            yield self.worker({"item": item})
 
 
 @pytest.fixture
@@ -77,9 +85,7 @@ def find_left_out(run: Generator[EmbeddingEvent, None, LeftOut]) -> LeftOut:
 
 @pytest.mark.parametrize("portion", [100, 1 << 16])
 @pytest.mark.usefixtures("inline")
-def test_portions_and_rounds_come_to_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, portion: int
-):
+def test_portions_and_rounds_come_to_the_same(tmp_path, monkeypatch, portion):
     """With portions of 100 texts, texts of one come again in others."""
     embedder = OrderEmbedder()
     monkeypatch.setattr(embedding, "PORTION", portion)
@@ -136,7 +142,6 @@ def test_texts_that_fail_are_named_and_stop_no_others(tmp_path: Path):
     assert "NaN" in reasons[77]
     keys = np.frombuffer(b"".join(key for key, _ in left_out.values()), "S16")
     rest = store.leave_out(corpus, keys)
-    assert rest is not None
     assert store.leave_out(rest, keys) == rest  # another driver does the same
     assert rest.n_texts == len(TEXTS) - 3
     read_rows(store, embedder)
@@ -152,9 +157,6 @@ def test_a_full_disk_ends_the_work_with_a_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(module, "this_machine", lambda: "this one")
     with pytest.raises(StoreError, match=r"The disk with .* is full"):
         list(embed_on_cluster(store, corpus, OrderEmbedder(), HERE))
-
-
-# --- a text that kills its process ---------------------------------------------------------------
 
 
 BATCHES = [np.arange(0, 3), np.arange(3, 6), np.arange(6, 8)]
@@ -191,9 +193,6 @@ def test_processes_that_are_lost_with_their_machines_cost_no_text(tmp_path: Path
     assert try_unit(tmp_path, killer=None) == list(range(8))
 
 
-# --- on Ray --------------------------------------------------------------------------------------
-
-
 def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
     """A worker is killed on the way, and a text cannot be read."""
     texts = (*TEXTS[:200], f"{KILLS} now")
@@ -211,9 +210,7 @@ def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
 
 
 @pytest.mark.slow
-def test_a_text_that_kills_every_process_is_named_and_costs_no_other(
-    tmp_path: Path, cluster: Cluster
-):
+def test_a_text_that_kills_every_process_is_named_and_costs_no_other(tmp_path, cluster):
     texts = (*TEXTS[:8], f"{KILLS} always", f"this one {FORBIDDEN}")
     store, corpus = add_texts(tmp_path / "store", texts)
     embedder = FragileEmbedder(str(tmp_path), always=True)

@@ -12,16 +12,12 @@ from typing import Any
 
 import lance
 import numpy as np
-import pyarrow as pa
 import pytest
 import ray
-from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
-from neuralviz.cluster.adding import add_on_cluster, find_layout
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.files import find_parts
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -80,7 +76,6 @@ class Driver:
     def read(self, n_done: int) -> list[str]:
         """What it prints until so many texts are done."""
         lines: list[str] = []
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             lines.append(line.strip())
             if line[0].isdigit() and int(line.split()[0]) >= n_done:
@@ -88,7 +83,6 @@ class Driver:
         return lines
 
     def finish(self) -> None:
-        assert self.process.stdout is not None
         assert self.process.stdout.read().strip().endswith("finished")
         assert self.process.wait() == 0
 
@@ -97,26 +91,7 @@ class Driver:
         self.process.wait()
 
 
-def test_files_that_are_larger_than_the_object_store(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
-    n = 9000
-    files = tmp_path / "files"
-    files.mkdir()
-    for number in range(3):
-        texts = [f"{number} {i} " + "many words " * 1000 for i in range(n)]
-        table = pa.table({"text": texts})
-        parquet.write_table(table, files / f"{number}.parquet", row_group_size=1000)
-    store, parts = CorpusStore(tmp_path / "store"), find_parts([str(files)])
-    with connected(nodes[0].address):
-        corpus = add_on_cluster(store, "large", parts, find_layout(parts, None, None)).corpus
-    assert (corpus.n_texts, corpus.n_distinct) == (3 * n, 3 * n)
-    assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
-
-
-def test_a_machine_that_cannot_write_gets_no_more_work(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
+def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):
     store = CorpusStore(tmp_path / "store")
     corpus = store.add("texts", ReadTexts(TEXTS[:200]))
     embedder = SickMachineEmbedder(str(tmp_path))
@@ -127,9 +102,7 @@ def test_a_machine_that_cannot_write_gets_no_more_work(
     assert (tmp_path / "sick").read_text()
 
 
-def test_a_lost_node_and_two_drivers_one_of_which_is_killed(
-    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
-):
+def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
     cluster, (_, third) = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]

@@ -63,8 +63,8 @@ def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
     assert list_of(sources) in CARD.read_text(encoding="utf-8")
 
 
-def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
-    from bundled_model.evaluate import spearman, tf_idf
+def test_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
+    from bundled_model.evaluate import mean_pooled, spearman, tf_idf
 
     pairs = pairs_of(data, PAIRS)
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
@@ -72,11 +72,6 @@ def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: Lan
     neural = spearman(embedder.encode(texts), pairs)
     assert neural >= LEAST_NEURAL
     assert neural > spearman(tf_idf(texts), pairs)
-
-
-def test_mean_pooling_tells_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
-    from bundled_model.evaluate import mean_pooled, spearman
-
     pairs = pairs_of(data, 2 * PAIRS)
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     assert spearman(mean_pooled(bundled, texts), pairs) >= LEAST_MEAN

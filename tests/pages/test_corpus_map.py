@@ -57,9 +57,8 @@ def home(bundled, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
+def kept() -> CorpusStore:
     """An empty store, as before the first visit."""
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     _open_corpus.clear()
     _open_map.clear()
     return CorpusStore()

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui import how_it_works
@@ -28,21 +27,16 @@ def _each_pair_is_walked_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def page() -> AppTest:
-    return page_at("how_it_works", 180).run()
-
-
 @pytest.mark.parametrize(
     "texts",
     [
         ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
-        pytest.param(("cat", "🙂"), marks=pytest.mark.slow),
-        pytest.param(("<script>alert(1)</script>", "שלום a\x00b\x1bc"), marks=pytest.mark.slow),
+        pytest.param(("<script>alert(1)</script>", "🙂"), marks=pytest.mark.slow),
     ],
-    ids=["example", "one token and an emoji", "markup and control characters"],
+    ids=["example", "markup and an emoji"],
 )
-def test_next_leads_through_every_step(page: AppTest, texts: tuple[str, str]) -> None:
+def test_next_leads_through_every_step(texts: tuple[str, str]) -> None:
+    page = page_at("how_it_works", 180).run()
     page.text_area[0].set_value(texts[0])
     page.text_area[1].set_value(texts[1]).run()
     for number in range(1, 10):

@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.lazy import Lazy
 from neuralviz.maps import projection, searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -158,19 +157,6 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
     linked = open_page(kept, **{f"only-0-{kept.corpus.id}": "topic 3"})
     n_linked = ((topics_of(N) == 3) & ~missing).sum()
     assert f"Showing {n_linked} of 2,500 texts" in read_page(linked)
-
-
-def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
-    page = open_page(kept)
-    points = points_of(N)
-    left, right = np.quantile(points[:, 0], [0.4, 0.5]).tolist()
-    page.session_state[show.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
-    page.run()
-    assert not page.exception
-    within = (points[:, 0] >= np.float32(left)) & (points[:, 0] <= np.float32(right))
-    assert f"of the {within.sum()} texts in this part" in read_page(page)
-    assert within[rows_drawn(page)].all()
-    assert read_map(page)[0]["window"] == [left, right, -99, 99]
 
 
 def test_no_pointer_has_all_vectors_looked_at(

@@ -79,25 +79,6 @@ def paste_corpus(text: str) -> AppTest:
     return finish_run(page.run(), "layers-words")
 
 
-@pytest.mark.slow
-def test_the_sample_sentences_are_ranked_in_three_groups(bundled: object) -> None:
-    page = finish_run(open_view(layers_view="A corpus").run(), "layers-words")
-    assert not page.exception
-    assert not page.error
-    assert count_figures(page) == 1
-    run = last_run(page, "layers-words")
-    assert run.result.n_read == run.result.total > 600
-    words = page.dataframe[0].value
-    assert set(words["group"]) == {"low", "middle", "high"}
-    assert words["occurrences"].min() >= page.number_input[0].value
-    assert words["variance"].is_monotonic_increasing
-    page.number_input[0].set_value(2).run()  # rarer words, without new work
-    assert len(page.dataframe[0].value) > len(words)
-    assert last_run(page, "layers-words") is run
-    page.number_input[0].set_value(page.number_input[0].max).run()
-    assert "Lower this minimum" in page.error[0].value
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [("🙂", "corpus has 0"), ("<script>alert(1)</script> one two", "")],
@@ -201,13 +182,7 @@ def test_stop_keeps_the_epochs_so_far(bundled: object) -> None:
     assert not page.exception
 
 
-@pytest.mark.parametrize(
-    ("rate", "epochs", "sentence"),
-    [("0.2", "2", "The loss rose"), ("1e30", "4", "The run diverged")],
-)
-def test_a_learning_rate_that_is_too_high_gets_a_warning(
-    bundled: object, rate: str, epochs: str, sentence: str
-) -> None:
-    page = tune_blocks(layers_rate=rate, layers_epochs=epochs)
+def test_a_learning_rate_that_is_too_high_gets_a_warning(bundled: object) -> None:
+    page = tune_blocks(layers_rate="1e30", layers_epochs="4")
     assert not page.exception
-    assert sentence in page.warning[0].value
+    assert "The run diverged" in page.warning[0].value

@@ -130,19 +130,6 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled
     last_run(page).stop()
 
 
-def test_a_double_click_starts_one_run_and_other_settings_another_beside_it(page: AppTest) -> None:
-    for epochs in (996, 996, 997):
-        page.number_input(key="epochs").set_value(epochs).run()
-        press(page, "Tune")
-        assert not page.exception
-    runs = page.session_state["micro-tuning-runs"]
-    assert [run.task.settings.epochs for run in runs] == [996, 997]
-    assert not any(run.is_over for run in runs)
-    for run in runs:
-        run.stop()
-    assert all(run.wait(60) for run in runs)
-
-
 @pytest.mark.parametrize(
     ("text", "rate", "warning"),
     [

@@ -11,7 +11,6 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import psutil
@@ -19,7 +18,7 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from playwright.sync_api import Browser, Page, Playwright
+    from playwright.sync_api import Browser, Locator, Page, Playwright
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
@@ -71,16 +70,7 @@ _SETTLED = """
 
 @contextmanager
 def served(script: Path, folder: Path, workers: str = "1") -> Iterator[str]:
-    """Serve a Streamlit script and give its address.
-
-    Args:
-        script: what is served.
-        folder: an empty one, not the script's own: working folder, log, and where texts are kept.
-        workers: processes that work; one, so that a second run waits, on any machine.
-
-    Raises:
-        TimeoutError: the server does not answer; the message is its log.
-    """
+    """Serve a Streamlit script and give its address."""
     server = Server(script, folder, {"NEURALVIZ_WORKERS": workers})
     try:
         server.start()
@@ -90,13 +80,7 @@ def served(script: Path, folder: Path, workers: str = "1") -> Iterator[str]:
 
 
 class Server:
-    """A Streamlit script on a free port, which can be killed and started again.
-
-    Args:
-        script, folder: as of `served`.
-        settings: of the environment.
-        options: of ``streamlit run``.
-    """
+    """A Streamlit script on a free port, which can be killed and started again."""
 
     def __init__(
         self,
@@ -107,12 +91,12 @@ class Server:
     ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self.address = f"http://localhost:{self._port}"
+            port = probe.getsockname()[1]
+        self.address = f"http://localhost:{port}"
         self.log = folder / "log"
         self._script = script
         self._folder = folder
-        self._options = options
+        self._options = ("--server.port", str(port), *options)
         self._settings = {
             "PYTHONPATH": str(ROOT),
             "NEURALVIZ_HOME": str(folder),
@@ -122,34 +106,32 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises:
-            TimeoutError: it does not; the message is its log.
-        """
+        """Start it and wait until it answers."""
         command = [sys.executable, "-m", "streamlit", "run", str(self._script)]
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [
-                    *(*command, "--server.headless", "true", "--server.port", str(self._port)),
-                    *self._options,
-                ],
+                [*command, "--server.headless", "true", *self._options],
                 cwd=self._folder,
                 env={**os.environ, **self._settings},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        _wait_for(f"{self.address}/_stcore/health", self.log)
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            try:
+                with urlopen(f"{self.address}/_stcore/health", timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError(self.log.read_text())
 
     def workers(self) -> list[int]:
         """Ids of its worker processes."""
-        assert self._process is not None
         children = psutil.Process(self._process.pid).children(recursive=True)
         return [one.pid for one in children if "neuralviz.jobs.worker" in one.cmdline()]
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
-        assert self._process is not None
         self._process.kill()
         self._process.wait()
 
@@ -164,23 +146,8 @@ class Server:
             self._process.kill()
 
 
-def _wait_for(address: str, log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        try:
-            with urlopen(address, timeout=1):
-                return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    raise TimeoutError(log.read_text())
-
-
 def launch_chromium(playwright: Playwright) -> Browser:
-    """Playwright's own Chromium where it is installed, else the system's.
-
-    Raises:
-        playwright.sync_api.Error: there is none.
-    """
+    """Playwright's own Chromium where it is installed, else the system's."""
     own = Path(playwright.chromium.executable_path)
     path = str(own) if own.exists() else shutil.which("chromium")
     return playwright.chromium.launch(executable_path=path, args=_FLAGS)
@@ -191,12 +158,23 @@ def settled(page: Page) -> None:
     page.evaluate(_SETTLED)
 
 
-def looks(page: Page) -> Iterator[str]:
-    """Give an open page each width and each theme, and say which when it is drawn so.
+def tune(page: Page, text: str, clicks: int = 1) -> None:
+    """Tune on a text of one's own; the first click after typing counts."""
+    page.get_by_role("radio", name="Paste").click()
+    page.get_by_role("textbox", name="Your texts").fill(text)
+    page.get_by_role("button", name="Tune", exact=True).click(click_count=clicks)
 
-    A theme changes colours, not places, so that each goes with one of the widths. The look that
-    the page has comes first, and it keeps the last.
-    """
+
+def drag(page: Page, figure: Locator, start: Sequence[float], end: Sequence[float]) -> None:
+    """Draw a rectangle in a figure, from and to shares of its width and height."""
+    area = figure.locator(".nsewdrag").first.bounding_box()
+    for (x, y), act in ((start, page.mouse.down), (end, page.mouse.up)):
+        page.mouse.move(area["x"] + x * area["width"], area["y"] + y * area["height"], steps=5)
+        act()
+
+
+def looks(page: Page) -> Iterator[str]:
+    """Give an open page each width and each theme, and say which when it is drawn so."""
     have = (page.viewport_size or {}).get("width")
     for width in sorted(LOOKS, key=lambda width: width != have):
         yield look(page, width)

@@ -16,8 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-ARGUMENTS = ["--json", "--epochs", "3", "--batch-size", "4", "--learning-rate", "0.001"]
-CHUNKS = ["--sentences", "1", "--shortest", "5", "--longest", "400"]
+ARGUMENTS = (
+    "--json --epochs 3 --batch-size 4 --learning-rate 0.001"
+    " --sentences 1 --shortest 5 --longest 400"
+).split()
 KILLED, REFUSED = -signal.SIGKILL, 2
 DISK = 50_000  # bytes that a file may have: less than the weights
 
@@ -67,7 +69,7 @@ def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> 
     checkpoints.CHECKPOINT_SECONDS = -1.0  # after every step
     checkpoints.CHECKPOINT_SHARE = float("inf")
     prepare()
-    words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS, *CHUNKS]
+    words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS]
     try:
         app(words)
     except SystemExit as end:

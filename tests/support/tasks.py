@@ -6,13 +6,11 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from neuralviz.errors import ShouldStop, Stopped, TextError
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.task import LatestTask, Task
-from neuralviz.models.shared import shared_model
 
 
 def submit(
@@ -26,18 +24,6 @@ def submit(
     run: Run[Any] = Run(task, owner_is_here, **options)
     run.at_end.append(at_end)
     return queue.submit(run)
-
-
-@dataclass(frozen=True)
-class DigestOfModel(LatestTask[str]):
-    """A digest of the bundled model's parameters where the task is done."""
-
-    def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
-        model = shared_model("bundled").network
-        made = blake2b()
-        for name, parameter in sorted(model.state_dict().items()):
-            made.update(name.encode() + parameter.numpy().tobytes())
-        yield made.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
@@ -21,3 +19,9 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
 def heed_interrupts() -> None:
     """For ``preexec_fn``: what a shell starts in the background would ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The small models of every family, built once a session."""
+"""The small models of every family, built once a session, and a store of corpora."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.support.models import save_family
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+    from neuralviz.store.corpora import CorpusStore
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,13 @@ def _few_threads() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    from neuralviz.store.corpora import CorpusStore
+
+    return CorpusStore(tmp_path / "corpora")
 
 
 @pytest.fixture(scope="session")

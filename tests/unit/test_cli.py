@@ -19,7 +19,6 @@ from neuralviz import cli
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.jobs.comparing import memory_vectors
-from neuralviz.micro_tuning.settings import TuningOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,22 +205,6 @@ def test_an_interrupted_comparison_keeps_what_is_finished(run, monkeypatch):
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
 
-@pytest.mark.parametrize("command", ["similarity", "embed"])
-def test_a_model_that_cannot_be_loaded_is_named_before_texts_are_embedded(
-    command: str, run, monkeypatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("embedded")
-
-    monkeypatch.setattr("neuralviz.cli.embed.run_task", refuse)
-    Path("texts.txt").write_text("A dog barks.\nA cat sleeps.\n")
-    methods = ["mean", "cls@./no-such-folder"] if command == "similarity" else ["mean@./no-such"]
-    options = [word for method in methods for word in ("--method", method)]
-    result = run(command, "texts.txt", *options, "-o", "out.parquet")
-    assert result.exit_code == 2
-    assert "no-such" in result.stderr
-
-
 def test_tune_draws_the_run_without_control_codes(run):
     text = "A [bold]fox[/bold] and \x1b[31ma dog\u202e run."
     result = run("tune", text, "--epochs", "3")
@@ -247,7 +230,6 @@ def test_tune_draws_the_run_without_control_codes(run):
     ],
 )
 def test_tune_refuses_what_makes_no_sense(run, words: list[str], sentence: str, tmp_path: Path):
-    (tmp_path / "loop.json").symlink_to("loop.json")  # files of a folder without a model stay shut
     result = run("tune", *(word.format(folder=tmp_path) for word in words))
     assert result.exit_code == 2
     assert sentence in result.stderr
@@ -259,15 +241,6 @@ def test_a_learning_rate_that_blows_up_is_said(run):
     assert "lower the learning rate" in result.stderr.lower()
     assert "infinite or NaN: the run diverged\n" in result.stdout
     assert "nan nats" not in result.stdout
-
-
-def test_layers_of_the_bundled_model(run, bundled: LanguageModel):
-    result = run("models", "layers")
-    assert result.exit_code == 0
-    for layer in bundled.layers:
-        assert layer.name in result.stdout
-    assert result.stdout.count("[head]") == len(bundled.head_layers) + 1  # and the legend
-    assert "block 5" in result.stdout
 
 
 def test_a_sentence_encoder_is_exported_with_its_pooling(run):
@@ -289,16 +262,6 @@ def test_the_app_is_started_from_anywhere(run, monkeypatch):
     assert options == [
         "--server.address=localhost", "--server.port=8600", "--server.headless=true"
     ]  # fmt: skip
-
-
-def test_every_option_is_an_argument_of_its_embedder():
-    import inspect
-
-    for method in METHODS.values():
-        arguments = set(inspect.signature(method.find_maker()).parameters) - {"model"}
-        if "options" in arguments:  # it hands the others on
-            arguments |= TuningOptions.__annotations__.keys()
-        assert {option.name for option in method.options} <= arguments
 
 
 def test_every_command_has_a_line_and_a_help(run):

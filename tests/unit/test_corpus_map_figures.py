@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import FADED, MOST_NAMED, Standout, map_figure
-from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import (
-    COLOURS,
-    GREY,
-    MAX_CATEGORIES,
-    colour_by_category,
-    colour_by_number,
-)
-from neuralviz.plots.standalone import About
+from neuralviz.plots.corpus_map import FADED, Standout, map_figure
+from neuralviz.plots.point_colours import GREY, MAX_CATEGORIES, colour_by_category, colour_by_number
 from neuralviz.plots.theme import SIGNED_POINTS, style
 
 
@@ -60,12 +49,10 @@ def test_beyond_24_categories_the_smallest_are_others() -> None:
     assert others.marker.color == GREY
     looks = {(trace.marker.color, trace.marker.symbol) for trace in figure.data[1:]}
     assert len(looks) == 24
-    assert {colour for colour, _ in looks} == set(COLOURS)
     ranks = [traces[f"{i:02d}"].legendrank for i in range(24)]
     assert ranks == sorted(ranks)
     assert others.legendrank > ranks[-1]
-    first = [trace.marker.color for trace in figure.data[1:13]]
-    assert len(set(first)) == 12  # so many share no colour
+    assert len({trace.marker.color for trace in figure.data[1:13]}) == 12  # so many share none
 
 
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:
@@ -101,12 +88,6 @@ def test_what_is_not_selected_fades(dimensions: int) -> None:
     assert sorted(bright) == [100, 105, 120]
     assert sum(len(trace.x) for trace in figure.data) == 40
     assert [trace.name for trace in figure.data if trace.showlegend] == ["a", "b"]
-    none = Standout(np.array([], dtype=int))
-    nothing = map_figure(coordinates, rows, colour, title="map", standout=none)
-    if dimensions == 2:
-        assert [trace.selectedpoints for trace in nothing.data] == [(), ()]
-    else:
-        assert {trace.marker.opacity for trace in nothing.data} == {FADED}
 
 
 def test_a_users_words_are_never_html_nor_variables() -> None:
@@ -188,39 +169,6 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     ]  # fmt: skip
     shifts = list(label_texts([(f"{i} name", places[0]) for i in range(9)], places).values())
     assert len(shifts) == len(set(shifts)) < 9
-    apart = [(f"{i} name", np.array([0, 100.0 * i])) for i in range(MOST_NAMED + 9)]
-    assert len(label_texts(apart, np.array([[0, 0], [0, 100_000.0]]))) <= MOST_NAMED
     assert list(label_texts([("1 a", np.zeros(3))], points(5, 3))) == ["<b>1 a</b>"]
     equal = np.array([[0, 0]] * 9 + [[9, 9], [9, -9]], dtype=np.float32)
     assert list(label_texts([("1 comment", equal[0])], equal).values()) == [20]  # beside them
-
-
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & <!-- \u2028 “x”"
-
-
-def test_a_page_with_both_maps_runs_nothing_of_a_text_and_needs_no_network() -> None:
-    texts = [f"text {i} {HOSTILE}" for i in range(30)]
-    colours = {
-        HOSTILE: colour_by_category(HOSTILE, [HOSTILE, "b", None] * 10),
-        "length": colour_by_number("length", [np.nan, *range(1, 30)]),
-    }
-    maps = [
-        PageMap(f"{HOSTILE} {d}", points(30, d), colours, [(HOSTILE, np.zeros(d))]) for d in (2, 3)
-    ]
-    page = map_page(maps, texts, About(HOSTILE, {"corpus": HOSTILE}))
-    match = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
-    data = json.loads(match[1])
-    assert data["texts"][3] == f"text 3 {HOSTILE}"  # whole, to be searched
-    assert [len(one["points"]) for one in data["maps"]] == [2, 3]
-    assert "alert(1)</script>" not in page
-    assert "<img" not in page.replace(get_plotlyjs(), "")
-    assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)=", page)
-    own = page.replace(get_plotlyjs(), "")
-    assert own.count("<script") == own.count("</script>") == 3
-    for one in data["maps"]:
-        categories, numbers = one["colours"]
-        assert sorted(i for group in categories for i in group["at"]) == list(range(30))
-        assert "<" not in "".join(g["trace"]["name"] + g["says"] for g in categories)
-        assert [len(group["at"]) for group in numbers] == [1, 29]
-        assert None not in numbers[1]["values"][1:]
-    assert datetime.now(UTC).strftime("%Y-%m-%d") in own

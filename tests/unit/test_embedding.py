@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
+from neuralviz.embedders import ConcatenatedEmbedder
 from neuralviz.embedders.base import missing_losses
 from neuralviz.errors import ModelError, Stopped, UnreadableTextError
-from neuralviz.models import LanguageModel
 from neuralviz.store import embedding
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import EmbeddingEvent, embed
@@ -50,9 +49,7 @@ class Pair(ConcatenatedEmbedder):
 
 
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])
-def test_events_bring_every_text_once_and_what_is_kept_at_once(
-    kind: type, store: VectorStore
-) -> None:
+def test_events_bring_every_text_once_and_what_is_kept_at_once(kind, store):
     events = list(embed(TEXTS[:60], kind(), store, batch_size=16))
     n = len(set(TEXTS[:60]))
     assert [event.done for event in events] == [0, *range(16, n, 16), n]
@@ -111,9 +108,7 @@ class Readable(HashEmbedder):
         (" ", "Text 4 is empty. It must contain at least one word."),
     ],
 )
-def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
-    text: str, said: str, store: VectorStore
-) -> None:
+def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(text, said, store):
     embedder = Readable()
     with pytest.raises(UnreadableTextError) as raised:
         list(embed(["One.", "One.", "Two words.", text, text], embedder, store))
@@ -155,9 +150,7 @@ def test_losses_come_with_kept_vectors_too(store: VectorStore) -> None:
     assert last.n_rose == 1
 
 
-def test_more_texts_than_are_in_memory_at_once(
-    store: VectorStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_texts_than_are_in_memory_at_once(store, monkeypatch):
     monkeypatch.setattr(embedding, "BLOCK", 20)
     monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
     whole, resumed = HashEmbedder(), HashEmbedder()
@@ -170,22 +163,8 @@ def test_more_texts_than_are_in_memory_at_once(
             run.close()
     list(embed(TEXTS, resumed, store, batch_size=8))
     assert resumed.calls == whole.calls
-    for _ in range(2):
-        events = list(embed(TEXTS, Pair(), store, batch_size=8))
-        same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
-
-
-def test_a_spec_is_made_and_written_down(store: VectorStore, tiny: LanguageModel) -> None:
-    spec = embedder_spec("neural+avg", {"epochs": "1"})
-    loaders = {"masked": lambda _: tiny, "text": lambda _: tiny}
-    events = list(embed(["A dog runs.", "Rain."], spec, store, loaders=loaders))
-    assert events[-1].embedder.spec == spec.to_json()
-    alone = NeuralEmbedder(tiny, epochs=1).encode(["A dog runs.", "Rain."])
-    vectors = fold(events, 2)[:, : alone.shape[1]] * np.sqrt(2)
-    np.testing.assert_allclose(vectors, alone, atol=1e-6)
-
-
-# --- in memory -----------------------------------------------------------------------------------
+    events = list(embed(TEXTS, Pair(), store, batch_size=8))
+    same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
 
 
 def test_vectors_used_longest_ago_are_forgotten() -> None:

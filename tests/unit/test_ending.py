@@ -7,16 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.waiting import heed_interrupts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 TEXT = "The river rose overnight and covered the lower meadows."
@@ -49,44 +44,23 @@ time.sleep(0.3)
 """
 
 
-@contextmanager
-def started(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """A process whose output can be read, killed at the end if it is still there."""
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def wait_for(line: str, process: subprocess.Popen[str], seconds: float = 120) -> None:
-    """Read what a process prints up to a line that begins so; it is killed where none comes."""
-    killing = threading.Timer(seconds, process.kill)
-    killing.start()
-    try:
-        for printed in process.stdout:
-            if printed.startswith(line):
-                return
-    finally:
-        killing.cancel()
-    pytest.fail(f"it did not print “{line}” in {seconds:g} s: {process.stderr.read()}")
-
-
 @pytest.mark.parametrize(
     "number",
     [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM],
     ids=lambda number: number.name,
 )
 def test_the_command_that_tunes(number: signal.Signals) -> None:
-    with started("-m", "neuralviz", "tune", TEXT, "--epochs", "1000") as process:
-        wait_for("epoch", process)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "neuralviz", "tune", TEXT, "--epochs", "1000"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
+    )  # fmt: skip
+    killing = threading.Timer(120, process.kill)
+    killing.start()
+    assert any(line.startswith("epoch") for line in iter(process.stdout.readline, ""))
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    killing.cancel()
     assert "terminate called" not in errors
     assert process.returncode == 130
     assert "Stopped after epoch" in errors

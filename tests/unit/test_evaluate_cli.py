@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.plan import experiment_rows
 from neuralviz.evaluation.triplets import Grouping, count_triplets
 
 SENTENCES = [
@@ -192,15 +193,26 @@ def test_tasks_are_made_from_the_texts_of_any_file(run) -> None:
     assert len(of_length["interval"]) == 2
 
 
+def test_experiments_are_listed_and_run_with_options_of_their_own(run) -> None:
+    assert "Tables 9 to 12" in run("--list").stdout
+    words = ["--data", "groups.csv", "--option", "precision=fast", "--json"]
+    printed = found(run(*words, "--experiment", "blueprints"))
+    assert {f"neural-B{n}, fast" for n in range(4)} <= set(printed)
+    neural, mean, *_ = experiment_rows("concatenated", {"neural.epochs": "1"}, None)
+    assert dict(neural.spec.options) == {"epochs": 1}
+    assert (neural.published, mean.published) == ("", "mean")  # not what the paper measured
+    result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
+    assert result.exit_code == 2
+    assert "The experiment sets the option “epochs” itself" in result.stderr
+
+
 def test_rare_labels_are_measured_alike_and_left_out_of_a_probe_by_name(run) -> None:
     rows = [f"{'A dog barked' if i % 2 else 'Rates rose'} {i} times.,{i % 2}" for i in range(24)]
     rows += ["It rained.,rare", "It snowed.,rare", "A = b.,odd"]
     Path("labels.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
     words = ["--data", "labels.csv", "--method", "mean", "--model", "bundled", "--neighbours", "3"]
     result = run(*words, "--measure", "all")
-    assert result.exit_code == 0, result.output
-    said = " ".join(result.stderr.split())
-    assert "The probe leaves out the labels “rare” (2) and “odd” (1): fewer than 5" in said
+    assert "leaves out the labels “rare” (2) and “odd” (1)" in " ".join(result.stderr.split())
     printed = found(run(*words, "--measure", "all", "--json"))["mean"]
     assert printed["probe"]["left_out"] == ["rare", "odd"]
     assert printed["probe"]["confusion"] == {"labels": ["0", "1"], "counts": [[12, 0], [0, 12]]}
@@ -209,23 +221,3 @@ def test_rare_labels_are_measured_alike_and_left_out_of_a_probe_by_name(run) -> 
     share = np.diag(votes).sum() / votes.sum()
     assert printed["neighbours"]["accuracy"] == pytest.approx(share)
     assert printed["neighbours"]["balanced_accuracy"] < share  # the rare ones are hardly found
-
-
-def test_experiments_are_listed_and_run(run) -> None:
-    listed = run("--list").stdout
-    assert "blueprints" in listed
-    assert "Tables 9 to 12" in listed
-    words = ["--data", "groups.csv", "--option", "precision=fast", "--json"]
-    printed = found(run(*words, "--experiment", "blueprints"))
-    assert {f"neural-B{n}, fast" for n in range(4)} <= set(printed)
-
-
-def test_options_of_experiments(run) -> None:
-    from neuralviz.evaluation.plan import experiment_rows
-
-    neural, mean, *_ = experiment_rows("concatenated", {"neural.epochs": "1"}, None)
-    assert dict(neural.spec.options) == {"epochs": 1}
-    assert (neural.published, mean.published) == ("", "mean")  # not what the paper measured
-    result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
-    assert result.exit_code == 2
-    assert "The experiment sets the option “epochs” itself" in result.stderr

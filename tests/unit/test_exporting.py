@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,6 @@ LABELS = {
     for name in (*OWN_COLUMNS, "x (label)", "row", "key", "label_0")
 }
 NUMBERS = ("1", "", "2.5", "3", "4", "5", "-6")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path)
 
 
 def test_columns_called_like_ours_keep_their_values_under_another_name(store: CorpusStore):
@@ -80,15 +74,13 @@ def learnt(store: CorpusStore) -> tuple[Corpus, KeptEmbedder]:
 
 
 def check_same(one: pa.Table, other: pa.Table) -> None:
-    """That two tables are equal; what is not a number equals itself."""
+    """What is not a number equals itself."""
     assert one.schema == other.schema
     assert table_bytes(".jsonl", one) == table_bytes(".jsonl", other)
 
 
 @pytest.mark.parametrize("rows", [None, np.array([6, 0, 3, 3, 2])])
-def test_pieces_make_the_whole_table_with_vectors(
-    store: CorpusStore, monkeypatch, rows: np.ndarray | None
-):
+def test_pieces_make_the_whole_table_with_vectors(store, monkeypatch, rows):
     corpus, kept = learnt(store)
     read, at_once = LocatedVectors.read, []
     monkeypatch.setattr(
@@ -116,9 +108,7 @@ def test_vectors_are_read_as_they_were_when_others_write_meanwhile(store: Corpus
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
-def test_the_command_writes_piece_by_piece_what_the_whole_table_is(
-    tmp_path: Path, monkeypatch, ending: str
-):
+def test_the_command_writes_piece_by_piece_what_the_whole_table_is(tmp_path, monkeypatch, ending):
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     store, out = CorpusStore(), tmp_path / f"out{ending}"
     corpus, kept = learnt(store)

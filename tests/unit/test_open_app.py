@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
@@ -14,7 +13,7 @@ import pytest
 
 from neuralviz.paths import app_folder
 from neuralviz.ui import start
-from tests.support.deploy import free_port
+from tests.support.waiting import free_port, wait_until
 
 
 @pytest.mark.parametrize(
@@ -56,28 +55,18 @@ def test_an_option_that_streamlit_does_not_know_is_refused_with_a_sentence(
 def test_the_command_serves_the_app(tmp_path: Path):
     port = free_port()
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "neuralviz",
-            "app",
-            "--port",
-            str(port),
-            "--server.headless",
-            "true",
-        ],
+        [sys.executable, *f"-m neuralviz app --port {port} --server.headless true".split()],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "NEURALVIZ_WORKERS": "0"},
     )
+
+    def is_alive() -> bool:
+        with suppress(OSError), urlopen(f"http://localhost:{port}/livez") as answer:
+            return answer.read() == b"ok"
+        return False
+
     try:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with suppress(OSError), urlopen(f"http://localhost:{port}/livez") as answer:
-                assert answer.read() == b"ok"
-                break
-            time.sleep(0.1)
-        else:
-            raise TimeoutError
+        wait_until(is_alive, 60)
         process.terminate()
         assert process.wait(30) in (0, -15)
     finally:

@@ -35,11 +35,6 @@ LOSS = np.full((60, 2), np.nan)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "corpora")
-
-
-@pytest.fixture
 def kept(store: CorpusStore) -> KeptEmbedder:
     return store.vectors.register(HashEmbedder())
 
@@ -117,9 +112,7 @@ def test_what_was_written_twice_of_the_texts_of_a_corpus_is_swept_away(store: Co
     assert store.texts(corpus) == ["one", "two"]
 
 
-def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
-    store: CorpusStore, kept: KeptEmbedder
-):
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(store, kept):
     hold = (
         "import sys, time\nfrom pathlib import Path\n"
         "from neuralviz.store.corpora import CorpusStore\n"
@@ -130,7 +123,6 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
     command = [sys.executable, "-c", hold, str(store.folder)]
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        assert other.stdout is not None
         assert other.stdout.readline() == "writing\n"
         write(store, kept, (0, 10))
         sweep(store.database)

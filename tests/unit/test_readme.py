@@ -65,19 +65,10 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path, monkeypatch: pytes
         assert result.exit_code == 0, f"{command}: {result.output}"
 
 
-def test_the_first_section_has_two_commands():
-    section = README.split("\n## ")[1].split("\n### ")[0]
-    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["make app", "make test"]
-
-
-def test_every_file_it_names_is_there():
+def test_every_file_and_make_target_it_names_is_there():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
-
-
-def test_every_make_target_it_names_is_there():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,16 @@ from neuralviz.jobs.ladder import (
     recorded_ladder,
     score_two_texts,
 )
+from neuralviz.jobs.training import RECORDED as TRAINING
+from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models import MINILM, load_text_model
+from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import sample_data
-from neuralviz.training import similarity
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training import similarity, train
+from neuralviz.training.example import add_textbooks
+from neuralviz.training.record import TrainingStep
 from neuralviz.training.similarity.settings import RUNGS
 
 
@@ -110,7 +117,7 @@ def test_the_ladder_is_of_the_settings_and_pairs_that_the_page_begins_with(ladde
 
 
 @pytest.mark.slow
-def test_it_begins_as_a_ladder_of_today_does(
+def test_the_ladder_begins_as_one_of_today_does(
     ladder: Ladder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The baselines, and the first epochs of a rung that learns; the script trains all."""
@@ -135,3 +142,41 @@ def test_its_networks_score_two_texts_at_once_and_identical_ones_highest(ladder:
     for rung in RUNGS:
         assert found.pair[rung] <= found.equal[rung]
         assert found.pair[rung] > 2.5  # of 5: the paper's model gives it less than half
+
+
+# --- a training --------------------------------------------------------------------------------
+
+STEPS = 2
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainOnCorpus:
+    """What was recorded."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    store = CorpusStore()
+    corpus = add_textbooks(store)
+    return example_training(corpus, store.texts(corpus))
+
+
+def test_the_training_is_of_the_settings_that_the_page_begins_with(task: TrainOnCorpus) -> None:
+    lessons = recorded_lessons()
+    assert tuple(one.settings for one in lessons) == task.settings
+    for one in lessons:
+        assert one.is_over
+        assert one.step == one.steps == 60
+        assert [seen.step for seen in one.snapshots] == [0, *range(15, 61, task.watch_every)]
+        assert one.maps is not None
+        assert one.maps.shape == (5, 824, 2)  # all of its texts
+    assert (sample_data() / TRAINING).stat().st_size < 400_000
+
+
+@pytest.mark.slow
+def test_the_training_begins_as_one_of_today_does(task: TrainOnCorpus) -> None:
+    """The first steps of its first training; the script does all of them."""
+    store = CorpusStore()
+    texts = store.texts(store.corpus(task.corpus))
+    settings = task.settings[0]
+    with closing(train(shared_text_model(task.model.id), texts, settings)) as events:
+        steps = (event for event in events if isinstance(event, TrainingStep))
+        losses = [event.loss for event in islice(steps, STEPS)]
+    np.testing.assert_allclose(losses, recorded_lessons()[0].loss[:STEPS], atol=0.005)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,26 +95,19 @@ def carry_out(task: Any, **options: str) -> Run[Any]:
     return run
 
 
-# --- results -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ends", ["done", "stopped"])
 def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
     done = carry_out(Count(7, ends), view=VIEW)
     again = reopen_run(Count(7, ends), VIEW)
-    assert again is not None
     assert (again.result, again.status, again.is_over) == (7, ends, True)
     assert again.is_reopened
     assert not done.is_reopened
     assert again.finished == done.finished
     assert again.seconds == pytest.approx(done.seconds)
-
-
-def test_other_work_other_views_and_failed_runs_have_none() -> None:
-    carry_out(Count(7), view=VIEW)
+    assert reopen_run(Count(8, ends), VIEW) is None
+    assert reopen_run(Count(7, ends), "BBBBBBBBBBBB") is None
     carry_out(Count(7, "failed"), view=VIEW)
-    for task, view in [(Count(8), VIEW), (Count(7), "BBBBBBBBBBBB"), (Count(7, "failed"), VIEW)]:
-        assert reopen_run(task, view) is None
+    assert reopen_run(Count(7, "failed"), VIEW) is None
 
 
 def test_what_everybody_meets_is_whole() -> None:
@@ -189,15 +183,11 @@ def test_arrays_are_never_unpickled_and_a_damaged_file_is_a_value_error() -> Non
         with pytest.raises(ValueError, match=r"."):
             read_npz(content)
     content = npz_bytes({"a": 1}, {"x": np.arange(100) * 1.1})
-    n_refused = 0
     for place in range(len(content)):
         damaged = bytearray(content)
         damaged[place] ^= 0xFF
-        try:
+        with suppress(ValueError):
             read_npz(bytes(damaged))
-        except ValueError:
-            n_refused += 1
-    assert n_refused > len(content) / 2
 
 
 def test_a_comparison_comes_back_as_it_was() -> None:
@@ -217,10 +207,8 @@ def test_a_comparison_comes_back_as_it_was() -> None:
             assert getattr(after, name) == getattr(before, name)
         np.testing.assert_array_equal(after.loss_rose, before.loss_rose)
         np.testing.assert_array_equal(after.vectors, before.vectors)
-    mean = embedder_spec("mean", {"model": "bundled"})
     others = [replace(task, texts=("a", "b")), replace(task, specs=specs[:2])]
-    others.append(Compare.for_current_models((mean, *specs[1:]), task.texts))
-    assert len({other.cache_key() for other in (task, *others)}) == 4
+    assert len({other.cache_key() for other in (task, *others)}) == 3
 
 
 def test_another_revision_of_a_hub_model_has_no_kept_results(home: Path, monkeypatch) -> None:
@@ -270,7 +258,6 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
     submit(RunQueue(), Slow(7), view=VIEW)
     assert is_packing.wait(10)
     again = reopen_run(Count(7), VIEW)
-    assert again is not None
     assert again.result == 7
 
 
@@ -294,9 +281,6 @@ def test_a_deleted_corpus_is_not_evaluated() -> None:
     with pytest.raises(NeuralvizError, match="This corpus was deleted in the meantime"):
         next(task.events(lambda: False))
     assert CorpusStore().vectors.embedders() == ()
-
-
-# --- how runs ended ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", ["done", "stopped", "failed", "cut off", "not begun"])
@@ -338,7 +322,6 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SERVER + TEN_RUNS], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as server:
-        assert server.stdout is not None
         ids = server.stdout.readline().split()
         server.kill()
     assert len(ids) == 14

@@ -49,26 +49,17 @@ def test_a_file_is_tidy_and_read_whole(name: str):
     assert read_texts(Source(name, content)).column in ("text", "sentence1")
 
 
-def test_pairs_are_spread_over_scores_kinds_and_topics():
+def test_pairs_are_spread_over_scores_and_kinds():
     table = rows("scored_pairs.csv")
     scores = [float(row["score"]) for row in table]
     assert len(scores) >= 240
     assert all(0 <= score <= 5 for score in scores)
     bins = Counter(int(score + 0.5) for score in scores)
-    assert set(bins) == set(range(6))
-    assert min(bins.values()) >= 38
+    assert set(bins) == set(range(6)) and min(bins.values()) >= 38
     kinds = Counter(row["kind"] for row in table)
-    assert set(kinds) == KINDS
-    assert min(kinds.values()) >= 22
-    topics: dict[str, set[int]] = {}
-    for row in table:
-        topics.setdefault(row["topic"], set()).add(int(float(row["score"]) + 0.5))
-    assert len(topics) >= 12
-    assert all(topic_scores == set(range(6)) for topic_scores in topics.values())
+    assert set(kinds) == KINDS and min(kinds.values()) >= 22
     pairs = [{row["sentence1"], row["sentence2"]} for row in table]
     assert max(Counter(sentence for pair in pairs for sentence in pair).values()) == 1
-    same = [score for pair, score in zip(pairs, scores, strict=True) if len(pair) == 1]
-    assert set(same) == {5}
 
 
 @pytest.mark.parametrize("name", GROUPED)
@@ -80,22 +71,10 @@ def test_groups_have_members_and_no_text_is_there_twice(name: str):
     assert len(groups) == 30 or name != "triplet_groups.csv"
 
 
-def test_small_sets_are_small_and_of_the_same_words_or_whole():
-    assert all(9 <= len(rows(name)) <= 14 for name in SMALL)
-    texts = [row["text"].lower() for row in rows("word_order.csv")]
-    assert len({tuple(sorted(re.findall(r"\w+", text))) for text in texts}) == 1
-    table = rows("style_and_content.csv")
-    cells = Counter((row["topic"], row["form"]) for row in table)
-    topics, forms = ({cell[place] for cell in cells} for place in (0, 1))
-    assert len(table) == len(cells) == len(topics) * len(forms)
-
-
 @pytest.mark.parametrize(
     ("name", "texts_a_cell", "n_forms"), [(CORPORA[0], 8, 6), (CORPORA[1], 4, 3)]
 )
-def test_a_corpus_has_every_topic_in_every_form_and_repeats_no_words(
-    name: str, texts_a_cell: int, n_forms: int
-):
+def test_a_corpus_has_every_topic_in_every_form_and_repeats_no_words(name, texts_a_cell, n_forms):
     table = rows(name)
     cells = Counter((row["topic"], row["form"]) for row in table)
     topics, forms = ({cell[place] for cell in cells} for place in (0, 1))
@@ -103,31 +82,8 @@ def test_a_corpus_has_every_topic_in_every_form_and_repeats_no_words(
     assert len(cells) == len(topics) * len(forms)
     assert set(cells.values()) == {texts_a_cell}
     assert all(row["id"].startswith(f"{row['topic']}-{row['form']}-") for row in table)
-    found: dict[tuple[str, ...], set[str]] = {}
+    runs = Counter()
     for row in table:
         words = re.findall(r"[\w']+", row["text"].lower())
-        for start in range(len(words) - 6):
-            found.setdefault(tuple(words[start : start + 7]), set()).add(row["id"])
-    assert {run: ids for run, ids in found.items() if len(ids) > 1} == {}
-
-
-def test_short_texts_are_short_and_their_forms_look_like_themselves():
-    for row in rows("topics.csv"):
-        text = row["text"]
-        assert 40 <= len(text) <= 140, row["id"]
-        assert int(row["words"]) == len(text.split()), row["id"]
-        assert (row["form"] == "dialogue") == text.startswith('"'), text
-        assert (row["form"] == "question") == bool(re.fullmatch(r"[^.?!]+\?", text)), text
-        assert (row["form"] == "headline") == (text[-1] not in '.?!"'), text
-
-
-def test_sentences_of_longer_texts_are_found_and_of_like_length():
-    from sentencex import segment
-
-    topics = [{row["topic"] for row in rows(name)} for name in CORPORA]
-    assert topics[1] <= topics[0]
-    for row in rows("longer_texts.csv"):
-        sentences = [sentence.strip() for sentence in segment("en", row["text"])]
-        ends = re.findall(r"[.!?](?= |$)", row["text"])
-        assert len(sentences) == len(ends) >= 5, row["id"]
-        assert all(100 <= len(sentence) <= 250 for sentence in sentences), row["id"]
+        runs.update({tuple(words[start : start + 7]) for start in range(len(words) - 6)})
+    assert set(runs.values()) == {1}

@@ -50,7 +50,7 @@ def walk(n_layers: int, n_tokens: int, d_model: int = 16, seed: int = 0) -> np.n
     return noise.cumsum(axis=0).astype(np.float32)
 
 
-def as_rows(states: np.ndarray, *, n_suffix: int = 0) -> LayerStates:
+def as_rows(states: np.ndarray) -> LayerStates:
     """One text's vectors as the program gets them."""
     vectors = torch.from_numpy(states)[:, None]
     return LayerStates(
@@ -59,12 +59,12 @@ def as_rows(states: np.ndarray, *, n_suffix: int = 0) -> LayerStates:
         text_of_row=torch.zeros(1, dtype=torch.long),
         is_last=torch.ones(1, dtype=torch.bool),
         n_prefix=0,
-        n_suffix=n_suffix,
+        n_suffix=0,
     )
 
 
-def pooled(states: np.ndarray, pooling: Pooling, n_suffix: int = 0) -> np.ndarray:
-    sums, weights = pooling(as_rows(states, n_suffix=n_suffix))
+def pooled(states: np.ndarray, pooling: Pooling) -> np.ndarray:
+    sums, weights = pooling(as_rows(states))
     return (sums / weights[:, None])[0].numpy()
 
 
@@ -219,9 +219,3 @@ def test_the_rows_of_the_ablation_are_what_they_say(variant: Variant) -> None:
     assert list(rows) == list(expected)
     for name, pooling in rows.items():
         assert_close(pooled(states, pooling), expected[name])
-
-
-def test_special_tokens_behind_the_text_do_not_count() -> None:
-    states = walk(7, 5)
-    expected = plain.sentence_vector(states[:, :4], 2, 2)
-    assert_close(pooled(states, sbert_wk_pooling(SbertWkSettings(2)), n_suffix=1), expected)

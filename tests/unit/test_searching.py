@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -54,29 +53,8 @@ def names(start: str, n: int) -> list[str]:
     return [f"{start} {row}" for row in range(n)]
 
 
-@pytest.fixture(scope="module")
-def full(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[CorpusStore, KeptEmbedder, Corpus, Corpus]:
-    """A store with an index, a large corpus and a small one, in which every text comes twice."""
-    store = CorpusStore(tmp_path_factory.mktemp("index") / "corpora")
-    large, embedder = add(store, "large", names("text", N), in_groups(N))
-    texts = [f"small {row // 2}" for row in range(2 * SMALL)]
-    small, _ = add(store, "small", texts, in_groups(SMALL, 1))
-    assert indexed(store.database, embedder) is not None
-    index_texts(store, large, smallest=FEW)
-    return store, embedder, large, small
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "corpora")
-
-
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
-def test_the_index_finds_what_is_near_and_says_how_much_of_it(
-    store: CorpusStore, dim: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_index_finds_what_is_near_and_says_how_much_of_it(store, dim, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)
     vectors = in_groups(1000, dim=dim)
     corpus, embedder = add(store, "a", names("text", 1000), vectors)
@@ -96,7 +74,7 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
     vectors = in_groups(1200)
     corpus, embedder = add(store, "a", names("a", 1200), vectors)
     queries = in_groups(5, seed=1)
-    for metric in ("cosine", "euclidean", "manhattan"):
+    for metric in ("cosine", "euclidean"):
         found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
         exact = nearest(vectors, queries, 7, metric)
         np.testing.assert_array_equal(found.indices, exact.indices)
@@ -138,18 +116,20 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     assert not store.vectors.has_vectors(embedder, unknown).any()
 
 
-def test_a_small_corpus_among_others_is_searched_wider(
-    full: tuple, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
     """Equal texts all count, and a look at all vectors comes when the index is too narrow."""
-    store, embedder, _, small = full
+    large, embedder = add(store, "large", names("text", N), in_groups(N))
+    texts = [f"small {row // 2}" for row in range(2 * SMALL)]
+    small, _ = add(store, "small", texts, in_groups(SMALL, 1))
+    assert indexed(store.database, embedder) is not None
+    index_texts(store, large, smallest=FEW)
     own = np.repeat(in_groups(SMALL, 1), 2, axis=0)
     queries = in_groups(20, 4)
     exact = nearest(own, queries, 6)
     asked = []
     whole = searching.nearest_keys
 
-    def count(table, index, query, n):  # type: ignore[no-untyped-def]
+    def count(table, index, query, n):
         asked.append(n)
         return whole(table, index, query, n)
 
@@ -162,18 +142,12 @@ def test_a_small_corpus_among_others_is_searched_wider(
     monkeypatch.setattr(searching, "MOST_FETCHED", 1)
     found = nearest_in_corpus(store, small, embedder, queries, 6)
     np.testing.assert_array_equal(found.indices, exact.indices)
-
-
-def test_more_than_there_are_and_what_is_no_query(full: tuple):
-    store, embedder, _, small = full
-    queries = in_groups(2, 5)
+    # more than there are, and what is no query
     found = nearest_in_corpus(store, small, embedder, queries, 10_000)
     assert found.k == 2 * SMALL
     assert (np.sort(found.indices, axis=1) == np.arange(2 * SMALL)).all()
     zeros = nearest_in_corpus(store, small, embedder, np.zeros((1, DIM)), 3)
     np.testing.assert_array_equal(zeros.distances, np.ones((1, 3), np.float32))
-    with pytest.raises(SettingsError, match="at least 1"):
-        nearest_in_corpus(store, small, embedder, queries, 0)
     with pytest.raises(SettingsError, match="same method"):
         nearest_in_corpus(store, small, embedder, queries[:, 1:], 3)
     with pytest.raises(Stopped):
@@ -203,9 +177,7 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
     check(corpus)
 
 
-def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(store, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)
     _, embedder = add(store, "first", names("a", 1000), in_groups(1000))
     first = indexed(store.database, embedder)
@@ -247,16 +219,13 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
     for at in ("keys", "measuring"):  # with the lock, or with an index that nobody knows yet
         command = [sys.executable, "-c", build, str(store.folder), at]
         other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        assert other.stdout is not None
         assert other.stdout.readline() == "here\n"
         other.kill()
         other.wait()
         assert read_index(store.database, embedder) is None
         np.testing.assert_array_equal(store.vectors.get(embedder, store.keys(corpus)), vectors)
-    began = time.monotonic()
     index = indexed(store.database, embedder)
-    assert index is not None
-    assert (index == read_index(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
+    assert index is not None and index == read_index(store.database, embedder)
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
     assert recall(found, nearest(vectors, queries, 5)) >= 0.95

@@ -40,7 +40,6 @@ from neuralviz.headlines import (
     rank_hits,
     similar_texts,
     training,
-    write_lead,
 )
 from neuralviz.headlines.how_it_works import describe_steps
 from neuralviz.jobs.evaluating import recorded_results
@@ -465,17 +464,3 @@ def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None
     assert headline.interval[0] > 0
     half_done = rank_hits(What("right for", "100 texts"), ["a", "b"], [first, second[:50]])
     assert half_done.outcome == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("value", "interval", "is_share", "written"),
-    [
-        (0.07, (0.04, 0.1), False, ("0.07", "0.04 to 0.10")),
-        (0.0123, (0.0021, 0.02), False, ("0.012", "0.002 to 0.020")),
-        (0.2, (-0.00001, 0.4), False, ("0.20", "0.00 to 0.40")),
-        (0.01, None, True, ("1.0 percentage point", "")),
-        (0.0004, None, True, ("0.04 percentage points", "")),
-    ],
-)
-def test_leads_have_the_digits_they_need(value, interval, is_share, written) -> None:
-    assert write_lead(value, interval, is_share) == written

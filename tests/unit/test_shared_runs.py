@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings, check_settings
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.watching import (
-    BATCH,
-    WatchedEvent,
-    go_together,
-    watch,
-    watch_together,
-)
+from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
 from neuralviz.models import LanguageModel
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import tokenize
+from neuralviz.ui import runs as session_runs
+from neuralviz.ui.runs import SessionRuns, is_of_others
 from tests.support.tasks import WaitForStop, submit
 
 WATCHERS = (
@@ -69,9 +67,7 @@ def together(
 
 
 @pytest.mark.parametrize("parts", [("head",), ("embeddings", "block", "head")])
-def test_each_watcher_sees_the_numbers_of_a_run_alone(
-    tiny: LanguageModel, parts: tuple[str, ...]
-) -> None:
+def test_each_watcher_sees_the_numbers_of_a_run_alone(tiny, parts):
     layers = tuple(  # a key's bias has no gradient: what moves it are the last digits
         layer.name
         for layer in tiny.layers
@@ -122,15 +118,15 @@ def test_who_goes_together(tiny: LanguageModel) -> None:
     assert [len(group) for group in crowd] == [BATCH, 3]
 
 
-def test_runs_that_arrive_together_end_each_in_its_own_way(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
+def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):
     """One is stopped, one has no words, and those of several batches are tuned on alone."""
     model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
     long = ("ab " * 660,)
     texts = [("Rain.",), ("",), ("A boat.", "A lamp."), long, ("Stopped.",)]
     runs = [Run(TuneTexts(model, each, settings)) for each in texts]
-    runs[4].should_stop = lambda: True  # type: ignore[method-assign]
+    runs[4].should_stop = lambda: True
+    network = shared_model(model.id).network
+    before = {name: weights.clone() for name, weights in network.state_dict().items()}
     threads = [threading.Thread(target=run.carry_out) for run in runs]
     for thread in threads:
         thread.start()
@@ -142,35 +138,48 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(
         if run.error is None:
             np.testing.assert_allclose(run.result.loss, alone(tiny, each, settings).loss, rtol=1e-5)
     assert runs[4].result.progress < 1
+    after = network.state_dict()
+    assert all(torch.equal(weights, after[name]) for name, weights in before.items())
 
 
 def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) -> None:
     model, settings = ModelRef("any", None), settings_of(tiny)
-    for texts, lane in (
-        (("Rain.",), "shared"),
-        (("Rain.",) * 17, "long"),
-        (("Rain. " * 400,), "long"),
-    ):
+    long = (("Rain.",) * 17, "long"), (("Rain. " * 400,), "long")
+    for texts, lane in ((("Rain.",), "shared"), *long):
         assert TuneTexts(model, texts, settings).lane == lane
 
 
-def test_a_run_that_shares_does_not_wait_for_long_ones(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
-    """On one worker, whose only place for long runs is taken."""
-    workers = Workers(n=1, threads=1)
-    queue = RunQueue(max_running=1, workers=workers)
-    try:
-        waits: Run = submit(queue, WaitForStop(), owner="corpus")
-        model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
-        tunes = [
-            submit(queue, TuneTexts(model, (text,), settings), owner=text)
-            for text in ("Rain falls.", "The boat left.")
-        ]
-        for run in tunes:
-            assert run.wait(60)
-            assert run.status == "done", run.error
-        assert not waits.is_over
-        waits.stop()
-    finally:
-        queue.close()
+def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch) -> None:
+    queue = RunQueue(max_running=2)
+    own, others = (submit(queue, WaitForStop(n), owner=n * "another") for n in range(2))
+    session = SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
+    monkeypatch.setattr(session_runs, "st", session)
+    monkeypatch.setattr(session_runs, "run_queue", lambda: queue)
+    own_runs = SessionRuns("maps")
+
+    def meet(number: int, unnamed: bool = True) -> Run[Any] | None:
+        return own_runs.meet(lambda task: task.number == number, unnamed=unnamed)
+
+    assert meet(1, unnamed=False) is None
+    assert meet(1) is others
+    assert meet(0) is own
+    assert own_runs.list_runs() == [others, own]
+    assert is_of_others(others)
+    assert not is_of_others(own)
+    assert meet(2) is None
+    assert own_runs.list_runs() == [others, own]
+    assert queue.close()
+
+
+def test_nothing_is_taken_for_what_the_browser_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SimpleNamespace(cached_message_hashes=frozenset({"a figure"}))
+    monkeypatch.setattr(session_runs, "get_script_run_ctx", lambda **_: context)
+    with pytest.raises(KeyError), session_runs.send_whole_elements():
+        assert not context.cached_message_hashes
+        raise KeyError
+    assert context.cached_message_hashes == {"a figure"}
+
+
+def test_streamlit_knows_what_the_browser_has_by_that_name() -> None:
+    """Else nothing would be sent whole."""
+    assert "cached_message_hashes" in ScriptRunContext.__dataclass_fields__

@@ -77,13 +77,6 @@ def test_disagreements_come_in_their_order() -> None:
     np.testing.assert_allclose(found.products[0], np.cos(np.deg2rad([10, 40])), atol=1e-6)
 
 
-def test_disagreements_leave_out_what_one_method_has_not_done() -> None:
-    found = disagreements([at_angles(0, 10, 40), of([1, 0], [NAN, NAN], [1, 1])])
-    assert (found.first.tolist(), found.second.tolist()) == ([0], [2])
-    nothing = disagreements([at_angles(0, 10), of([1, 0], [NAN, NAN])])
-    assert len(nothing.first) == len(nothing.spread) == 0
-
-
 def test_rank_correlation_is_spearmans() -> None:
     random = np.random.default_rng(1)
     several = [similarity(name, range(9), random.normal(size=(9, 4))) for name in "abc"]

@@ -149,9 +149,6 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     assert scored.exit_code == 0, scored.output
     read = list(csv.DictReader(io.StringIO(scored.stdout.lstrip("\ufeff"))))
     assert [one["score"] for one in read[2:5]] == ["2", "", "4"]
-    without = run("score", named, "--model", NAME, *roles[:6])
-    assert "predicted" in without.stdout
-    assert "score" not in without.stdout.splitlines()[0].split(",")
     refused = trained(named, bert_folder, *roles[:6])
     assert refused.exit_code == 2
     assert "needs a column for score" in " ".join(refused.stderr.split())
@@ -164,14 +161,10 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
     again = load_similarity_model("again")
     assert (again.scale, again.fingerprint) == (model.scale, model.fingerprint)
     assert again.trained.settings == model.trained.settings
-    first, second = (
-        load_file(similarity_models_folder() / f"{name}.safetensors") for name in (NAME, "again")
-    )
+    files = [similarity_models_folder() / f"{name}.safetensors" for name in ("again", NAME)]
+    first, second = map(load_file, files)
     assert all((first[name] == second[name]).all() for name in first)
-    assert sorted(path.name for path in similarity_models_folder().iterdir()) == [
-        "again.safetensors",
-        f"{NAME}.safetensors",
-    ]
+    assert sorted(similarity_models_folder().iterdir()) == files
     shutil.rmtree(similarity_models_folder())
     similarity_models_folder().write_text("a file where the folder should be")
     with pytest.raises(StoreError, match="Could not save the similarity model:"):
@@ -193,19 +186,13 @@ def test_given_parts_are_used(pairs: Path, bert_folder: Path, tmp_path: Path) ->
     ("rows", "words", "said"),
     [
         ([(a, b, "3") for a, b, _ in made_rows()], [], "All scores of the train pairs are 3."),
-        (made_rows()[:2], [], "has 2 pairs with two sentences and a score; it needs at least 3"),
         ([("The dog.", b, c) for _, b, c in made_rows()], [], "too many pairs share a text"),
         (made_rows(), ["--rung", "stairs"], "The rung must be one of: cosines"),
-        (made_rows(), ["--pooling", "max"], "The pooling must be one of"),
         (made_rows(), ["-o", "../x"], "Name the similarity model with letters"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    rows: list[tuple[str, str, str]],
-    words: list[str],
-    said: str,
-    bert_folder: Path,
-    tmp_path: Path,
+    rows: list[tuple[str, str, str]], words: list[str], said: str, bert_folder: Path, tmp_path: Path
 ) -> None:
     result = trained(written(tmp_path / "bad.csv", rows), bert_folder, "-o", NAME, *words)
     assert result.exit_code == 2
@@ -237,26 +224,22 @@ def test_a_name_is_given_once_and_a_similarity_model_is_deleted_but_not_exported
 
 @pytest.mark.sweep(2)
 @pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize("spoilt", ["cut", "foreign", "empty", "newer", "settings", "shapes"])
+@pytest.mark.parametrize("spoilt", ["cut", "newer", "settings", "shapes"])
 def test_a_damaged_file_says_so(spoilt: str, pairs: Path, bert_folder: Path) -> None:
     path = similarity_models_folder() / f"{NAME}.safetensors"
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     about = json.loads(header["__metadata__"]["neuralviz"])
+    changed = {
+        "cut": {},
+        "newer": {"format": FORMAT + 1},
+        "settings": {"settings": {**about["settings"], "rung": "stairs"}},
+        "shapes": {"n_layers": 99},
+    }[spoilt]
+    save_file(load_file(path), path, {"neuralviz": json.dumps({**about, **changed})})
     if spoilt == "cut":
         path.write_bytes(content[:-10])
-    elif spoilt == "foreign":
-        save_file(load_file(path), path)
-    elif spoilt == "empty":
-        path.write_bytes(b"")
-    else:
-        changed = {
-            "newer": {"format": FORMAT + 1},
-            "settings": {"settings": {**about["settings"], "rung": "stairs"}},
-            "shapes": {"n_layers": 99},
-        }[spoilt]
-        save_file(load_file(path), path, {"neuralviz": json.dumps({**about, **changed})})
     result = run("score", pairs, "--model", NAME)
     assert result.exit_code == 2
     said = "Update neuralviz" if spoilt == "newer" else "is damaged. Train it again."

@@ -6,56 +6,35 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-from neuralviz.native_libraries import WAITING
-
-EMBED = """
-import sys
-import numpy as np
 import torch
-import neuralviz
 
-torch.set_num_threads(int(sys.argv[1]))
-model = neuralviz.load_model("bundled")
-texts = [
-    f"The {who} {did} in winter, and {whom} noticed {n} times."
-    for n, who in enumerate(("river", "baker", "dog", "storm", "choir", "pilot"))
-    for did in ("slept", "fell", "opened")
-    for whom in ("nobody",)
-]
-vectors = neuralviz.NeuralEmbedder(model, epochs=5, precision="fast").encode(texts)
-np.save(sys.argv[2], vectors)
-"""
+from neuralviz import NeuralEmbedder
+from neuralviz.models import LanguageModel
+from neuralviz.native_libraries import WAITING
 
 
 @pytest.mark.slow
-def test_neural_embeddings_are_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
+def test_neural_embeddings_are_the_same_for_any_number_of_threads(bundled: LanguageModel) -> None:
+    texts = [f"The {who} slept in winter, and nobody noticed." for who in ("river", "dog", "choir")]
     found = []
     for threads in (1, 3):
-        file = tmp_path / f"{threads}.npy"
-        subprocess.run([sys.executable, "-c", EMBED, str(threads), str(file)], check=True)
-        found.append(np.load(file))
+        torch.set_num_threads(threads)
+        found.append(NeuralEmbedder(bundled, epochs=2, precision="fast").encode(texts))
     np.testing.assert_array_equal(*found)
 
 
 needs_libgomp = pytest.mark.skipif(sys.platform != "linux", reason="Needs GCC's OpenMP runtime.")
-ON_LINUX = {"OMP_DISPLAY_ENV": "verbose"}  # the runtime says what it has read
-
-
-def unset(**said: str) -> dict[str, str]:
-    """The environment of a user who has said this of how threads wait, and nothing else."""
-    return {name: it for name, it in os.environ.items() if name not in WAITING} | said
 
 
 def spin_counts(imports: str, **said: str) -> list[str]:
-    """How long the threads of each OpenMP runtime spin that a process with these imports loads."""
+    """How long the threads of each OpenMP runtime spin, as a new process says."""
+    unset = {name: it for name, it in os.environ.items() if name not in WAITING}
     done = subprocess.run(
         [sys.executable, "-c", imports],
-        env=unset(**ON_LINUX, **said),
+        env={**unset, "OMP_DISPLAY_ENV": "verbose", **said},
         capture_output=True,
         text=True,
         check=True,

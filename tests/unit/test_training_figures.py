@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from neuralviz.plots.training import accuracy_by_layer_figure, accuracy_by_step_figure
+from neuralviz.plots.training import accuracy_by_step_figure
 from neuralviz.training.record import Lesson, kept_neighbours, new_neighbours
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.training.snapshots import Snapshot
@@ -36,14 +34,6 @@ def lesson(*accuracies: list[float]) -> Lesson:
 def test_an_axis_of_accuracies_is_around_the_values(values, low, high) -> None:
     figure = accuracy_by_step_figure([lesson(*([0.01, value] for value in values))], "topic")
     assert figure.layout.yaxis.range == pytest.approx((low, high))
-
-
-def test_no_accuracy_yet_is_an_axis_in_the_middle() -> None:
-    none = replace(lesson([0.5, 0.5]), snapshots=())
-    for draw in (accuracy_by_step_figure, accuracy_by_layer_figure):
-        figure = draw([none], "topic")
-        assert not figure.data
-        assert figure.layout.yaxis.range == pytest.approx((0.45, 0.55))
 
 
 def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -> None:

@@ -52,15 +52,6 @@ def test_events_fold_in_any_portions_and_come_back_from_a_file(events: list) -> 
     assert back[2].step == 0
 
 
-def test_a_training_that_goes_on_knows_the_loss_before(tiny: LanguageModel, tmp_path: Path) -> None:
-    asked = iter(range(2))
-    list(train(tiny, CORPUS, FEW, folder=tmp_path, should_stop=lambda: next(asked, None) is None))
-    resumed = train(tiny, CORPUS, FEW, folder=tmp_path)
-    lesson = Lesson(FEW).having([make_change(event) for event in resumed])
-    assert np.isnan(lesson.curves).sum(axis=1).tolist() == [3] * 3 + [0] * 3
-    assert np.isfinite(lesson.loss).all()
-
-
 def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

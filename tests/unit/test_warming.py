@@ -9,11 +9,13 @@ from functools import partial
 
 import pytest
 
-from neuralviz.ui import pace
+from neuralviz.jobs import RunQueue
+from neuralviz.jobs.workers import Workers
+from neuralviz.ui import pace, server
 from neuralviz.ui.pace import DrawingTracker, Warming
-from tests.support.app import ROOT
+from tests.support.tasks import SaysWhere, submit
 
-SECONDS = 10.0
+SECONDS = 20.0  # of a test that fails
 
 
 @pytest.fixture
@@ -43,51 +45,26 @@ def test_each_work_is_done_once_in_order_whatever_fails(calm: DrawingTracker) ->
     assert done == ["needed by a page", "a", "b"]
 
 
-def test_figures_are_known_to_browsers_before_other_threads_import_them() -> None:
-    script = (ROOT / "neuralviz/ui/navigation.py").read_text()
-    assert "neuralviz.ui import figures" in script[: script.index("import_pages_soon()")]
-
-
-def test_pages_and_the_database_are_imported_ahead(monkeypatch) -> None:
-    called: list[partial[object]] = []
-    monkeypatch.setattr(pace.WARMING, "call_soon", called.append)
-    pace.import_pages_soon.__wrapped__()
-    names = [call.args[0] for call in called]
-    parts = ("micro_tuning.choose", "corpus.choose", "evaluation.show")
-    assert {"lancedb", *(f"neuralviz.ui.{part}" for part in parts)} <= set(names)
-
-
-# --- until no page is drawn ---------------------------------------------------------------------
-
-
 def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
     start = time.monotonic()
     calm.wait(**how)
     return time.monotonic() - start
 
 
-def draw_beside(calm: DrawingTracker, seconds: float) -> threading.Thread:
-    """Begin to draw a page in another thread."""
+def test_it_waits_for_a_page_and_a_moment_longer_but_not_for_ever(monkeypatch) -> None:
+    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
+    calm = DrawingTracker()
+    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
     begun = threading.Event()
 
     def draw() -> None:
         with calm.drawing():
             begun.set()
-            time.sleep(seconds)
+            time.sleep(0.4)
 
     page = threading.Thread(target=draw)
     page.start()
     begun.wait()
-    return page
-
-
-def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer_but_not_for_ever(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
-    calm = DrawingTracker()
-    assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
-    page = draw_beside(calm, 0.4)
     assert 0.65 < seconds_of_waiting(calm) < 5
     page.join()
     assert seconds_of_waiting(calm) < 0.1
@@ -102,3 +79,40 @@ def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch) -> None:
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
+
+
+class SaysWhenStarted(Workers):
+    """Starts no process."""
+
+    def start(self) -> None:
+        self.started = time.monotonic()
+
+
+def test_workers_start_when_no_page_is_drawn(calm, monkeypatch) -> None:
+    workers = SaysWhenStarted()
+    monkeypatch.setattr(server, "CALM", calm)
+    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.1)
+    began = time.monotonic()
+    server._start_workers(workers)  # nobody has come
+    assert 0.05 < workers.started - began < SECONDS / 2
+    with calm.drawing():
+        start = threading.Thread(target=server._start_workers, args=(workers,))
+        start.start()
+        time.sleep(0.5)
+        drawn = time.monotonic()
+    start.join()
+    assert drawn < workers.started < drawn + SECONDS / 2
+
+
+def test_a_run_that_comes_sooner_starts_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.5)
+    workers = Workers(1)
+    queue = RunQueue(workers=workers)
+    start = threading.Thread(target=server._start_workers, args=(workers,))
+    start.start()
+    run = submit(queue, SaysWhere())
+    assert run.wait(SECONDS)
+    start.join()
+    assert (run.status, [run.result]) == ("done", workers.processes())
+    queue.close()
+    assert workers.n_started == 1

@@ -10,15 +10,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import pytest
 
-from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs import Run
 from neuralviz.jobs import workers as the_workers
-from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
-from neuralviz.micro_tuning import TuningSettings
-from neuralviz.models.shared import ModelRef, shared_model
-from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop, submit
+from tests.support.tasks import CountUp, Fails, SaysWhere, WaitForStop
 from tests.support.waiting import wait_until
 
 
@@ -59,29 +57,6 @@ def test_what_a_task_raises_is_said_as_it_is_here(workers: Workers) -> None:
     assert odd.may_succeed_again
 
 
-@pytest.mark.slow
-def test_after_everything_the_model_is_bit_identical() -> None:
-    workers = Workers(n=1, threads=1)
-    try:
-        before = carry_out(workers, DigestOfModel()).result
-        queue = RunQueue(workers=workers)
-        settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
-        runs = [
-            submit(
-                queue,
-                TuneTexts(ModelRef.from_id("bundled"), (f"The bridge number {n} fell.",), settings),
-                owner=str(n),
-            )
-            for n in range(8)
-        ]
-        runs[0].stop()
-        assert all(run.wait(120) for run in runs)
-        assert [run.status for run in runs[1:]] == ["done"] * 7
-        assert len({before, carry_out(workers, DigestOfModel()).result}) == 1
-    finally:
-        workers.close()
-
-
 def test_stop_reaches_a_worker(workers: Workers) -> None:
     run: Run[Any] = Run(WaitForStop())
     thread = begin(workers, run)
@@ -100,7 +75,6 @@ def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Worker
     os.kill(killed.result[0], signal.SIGKILL)
     threads[0].join(10)
     assert killed.status == "failed"
-    assert killed.error is not None
     assert "ended suddenly" in killed.error
     assert killed.may_succeed_again
     assert spared.status == "running"
@@ -158,24 +132,13 @@ def test_workers_end_with_the_process_that_started_them() -> None:
     )
 
     out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    process = int(out.stdout)
-
-    def is_gone() -> bool:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    wait_until(is_gone)
+    wait_until(lambda: not psutil.pid_exists(int(out.stdout)))
 
 
 @pytest.mark.parametrize(
     ("said", "threads"), [("3", 3), ("2,1", 2), ("", 4), ("many", 4), ("0", 4)]
 )
-def test_threads_are_as_the_environment_says_or_an_even_share(
-    monkeypatch, said: str, threads: int
-) -> None:
+def test_threads_are_as_the_environment_says_or_an_even_share(monkeypatch, said, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(the_workers, "count_cores", lambda: 8)
     assert the_workers.Workers(2)._threads == threads
