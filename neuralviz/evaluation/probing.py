@@ -68,14 +68,23 @@ class Confusion:
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
     def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """A copy that merges the rarest labels, so that there are ``n`` rows."""
+        """A copy of ``n`` rows that merges the rarest labels; fewer are in order if ranges."""
         if len(self.labels) <= n:
-            return self
+            return self._order_ranges()
         first, rest = n - 1, len(self.labels) - n + 1
         part = np.minimum(np.arange(len(self.labels)), first)
         counts = np.zeros((n, n), dtype=np.int64)
         np.add.at(counts, (part[:, None], part[None, :]), self.counts)
         return Confusion((*self.labels[:first], f"{rest} rarer labels"), counts)
+
+    def _order_ranges(self) -> Confusion:
+        """Ranges such as ``3 to 5 words`` by the number that they begin with."""
+        starts = [re.match(r"\d+", label) for label in self.labels]
+        if not all(starts):
+            return self
+        order = np.argsort([int(start[0]) for start in starts if start], kind="stable")
+        labels = tuple(self.labels[place] for place in order)
+        return Confusion(labels, self.counts[np.ix_(order, order)])
 
 
 @dataclass(frozen=True, eq=False)

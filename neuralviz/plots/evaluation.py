@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -487,19 +486,9 @@ def confusion_figures(
 ) -> Iterator[tuple[int, str, Confusion, go.Figure]]:
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
-            reduced = _order_ranges(confusion.at_most())
+            reduced = confusion.at_most()
             title = f"Confused labels by {escape(label)} ({measure})"
             yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
-
-
-def _order_ranges(confusion: Confusion) -> Confusion:
-    """Ranges such as ``3 to 5 words`` by the number that they begin with; other labels stay."""
-    starts = [re.match(r"\d+", label) for label in confusion.labels]
-    if not all(starts):
-        return confusion
-    order = np.argsort([int(start[0]) for start in starts if start], kind="stable")
-    labels = tuple(confusion.labels[i] for i in order)
-    return replace(confusion, labels=labels, counts=confusion.counts[np.ix_(order, order)])
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:
