@@ -153,6 +153,7 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     press(page, "Tune")
     assert not page.exception
     assert "Micro-tuning needs a text." in read_messages(page)
+    assert "belong to other texts or settings" in read_captions(page)
     assert "micro-tuning-runs" not in page.session_state
     texts = page.text_area(key="micro-tuning-pasted")
     texts.set_value("\n".join(f"Line number {i} of many." for i in range(1200))).run()

@@ -231,9 +231,10 @@ def _describe_difference(
     """A sentence where the figures are not of what the widgets hold; else empty."""
     if model_id != record.model_id:
         return "These figures belong to another model."
-    if settings is None or not texts or (tuple(texts), settings) == (record.texts, record.settings):
+    if (tuple(texts), settings) == (record.texts, record.settings):
         return ""
-    return "These figures belong to other texts or settings. Press **Tune** to update them."
+    advice = " Press **Tune** to update them." if settings is not None and texts else ""
+    return f"These figures belong to other texts or settings.{advice}"
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
