@@ -186,7 +186,7 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
-        f"<b>normalised and concatenated</b>, {dim:,} values",
+        f"<b>concatenation</b>, {dim:,} values",
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
