@@ -130,9 +130,8 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
 
 def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) -> Tensor:
     """[token, vocab] logits of one input by the whole model with the given weights."""
-    draws, keeps_state = model.behaviour.draws, model.behaviour.keeps_state
-    network = copy_network(model.network) if keeps_state else model.network
-    with seeded(0) if draws else nullcontext():
+    network = copy_network(model.network)  # in whose place torch puts the weights for a moment
+    with seeded(0) if model.behaviour.draws else nullcontext():
         inputs = {"input_ids": ids}
         if model.token_types is not None:
             inputs["token_type_ids"] = model.token_types.fill(torch.ones_like(ids))

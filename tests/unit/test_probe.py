@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 import torch
@@ -57,3 +59,17 @@ def test_what_cannot_be_reused_is_remembered(
     for _ in range(2):
         assert probe.per_text_network(model, model.head_layers).cut is None
     assert tried == [HEAD_ONLY, None]
+
+
+def test_runs_that_begin_at_once_leave_each_other_the_models_weights(
+    bundled: LanguageModel,
+) -> None:
+    model, start = replace(bundled), Barrier(3)
+
+    def begin(_number: int) -> probe.PerTextNetwork:
+        start.wait()
+        return probe.per_text_network(model, model.head_layers)
+
+    with ThreadPoolExecutor(3) as threads:
+        networks = list(threads.map(begin, range(3)))
+    assert [network.cut for network in networks] == [HEAD_ONLY] * 3
