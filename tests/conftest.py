@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: half of the time, tests wait for servers and browsers."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a sweep, all cases but the first few are slow.

@@ -458,7 +458,7 @@ def test_labels_say_how_exactly_a_method_learns(
         ),
         (["mean", "cls"], {"epochs": "1"}, "The method “mean” or “cls” has no option"),
         (["mean"], {"cls.layer": "1"}, "to the method “cls”, which is not selected"),
-        (["sbert-wk"], {"window": "0"}, "whole number of at least 1, not “0”"),
+        (["sbert-wk"], {"window": "0"}, "whole number from 1 to 1000, not “0”"),
         (["sbert-wk"], {"omega": "nan"}, "a number from 0 to 1, not “nan”"),
         (["sbert-wk"], {"variant": "mine"}, "authors or paper, not “mine”"),
         (["mean"], {"layer": "top"}, "not “top”"),

@@ -24,6 +24,11 @@ from neuralviz.reading.texts import read_texts
 from tests.support.table_files import rows_of
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+TYPES = "[Content_Types].xml"
+SHARED_STRINGS = (
+    '<Override PartName="/xl/sharedStrings.xml" ContentType="application/'
+    'vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/>'
+)
 READ = """
 import resource, sys
 from pathlib import Path
@@ -63,6 +68,9 @@ def workbook(*sheets: str, **parts: str) -> bytes:
     contents = {f"xl/worksheets/sheet{n}.xml": xml for n, xml in enumerate(sheets, 1)}
     contents |= {f"xl/{name}.xml": xml for name, xml in parts.items()}
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        if "sharedStrings" in parts:
+            types = old.read(TYPES).decode()
+            contents[TYPES] = types.replace("</Types>", f"{SHARED_STRINGS}</Types>")
         for name in dict.fromkeys([*old.namelist(), *contents]):
             new.writestr(name, contents[name] if name in contents else old.read(name))
     return packed.getvalue()
