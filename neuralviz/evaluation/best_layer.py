@@ -34,7 +34,6 @@ class MeasuredPooling:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Correlation of the cosines with the scores."""
         return correlate(self.cosines, self.scores)
 
 
@@ -85,11 +84,9 @@ def interval_of_difference(
 def reversed_median(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> float | None:
-    """The median coefficient where scores seem to say how different texts are; None elsewhere.
-
-    The lowest of many layers may be below 0 by chance; the median has to be that clearly, and
-    farther from 0 than the highest: on reversed scores a layer without context can be above 0.
-    """
+    """The median coefficient if scores seem to measure difference, not similarity; else None."""
+    # the lowest of many layers may be below 0 by chance; on reversed scores, a layer without
+    # context can be above 0
     defined = [
         (value, index, measured)
         for index, measured in enumerate(

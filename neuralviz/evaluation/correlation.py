@@ -33,13 +33,7 @@ class Correlation:
 
 
 def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
-    """Correlate products with scores (neural paper, section 3.2; frozen features, section 4).
-
-    ``products``: [pair] of the embeddings of a pair. ``scores``: [pair] by people; the larger, the
-    more alike. Returns the coefficients; all NaN when products or scores are constant, a score is
-    not a number, or there are fewer than two pairs. Raises NeuralvizError (a product is not finite)
-    or ValueError (there are not as many products as scores).
-    """
+    """Correlate [pair] values, NaN where undefined; NeuralvizError if a product is not finite."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"products must have the shape of scores, {y.shape}; got {x.shape}")

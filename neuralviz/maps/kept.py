@@ -136,7 +136,6 @@ class KeptMaps:
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
-        """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, ["point", "cluster"])
         clusters = Clusters(table["cluster"].to_numpy(), len(kept.cluster_words))
         return _read_lists(table["point"]), clusters
@@ -189,7 +188,6 @@ def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettin
 
 
 def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """Hash of the `cache_key`."""
     key = cache_key(corpus, embedder, settings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 

@@ -45,10 +45,9 @@ def project(
 ) -> Projection:
     """Make a map of [text, dim] vectors; UMAP with cosine distance by default.
 
-    UMAP maps run one at a time. ``should_stop`` is checked every few epochs, but not during
-    neighbour search, initialisation or compilation. ``start`` is [text, dimensions] initial
-    coordinates. Raises TextError for fewer than 5 distinct vectors or invalid values, SettingsError
-    for more dimensions than the vectors have, and Stopped.
+    UMAP maps run one at a time; ``should_stop`` is checked between epochs only. ``start`` is [text,
+    dimensions]. TextError for fewer than 5 distinct or invalid vectors, SettingsError for more
+    dimensions than vectors have, Stopped.
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
@@ -166,8 +165,8 @@ def place(
     """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
 
     A vector equal to one on the map gets its point; others are placed by UMAP's or openTSNE's
-    ``transform`` with exact neighbours, or by PCA. With UMAP, results depend slightly on which
-    texts are placed together. Waits while UMAP makes a map.
+    ``transform`` with exact neighbours, or by PCA. UMAP waits for other maps, and results depend
+    slightly on which texts are placed together.
     """
     new = check_queries(new, vectors.shape[1])
     settings = projection.settings
@@ -200,10 +199,9 @@ def warm_up() -> None:
 def lay_out_snapshots(
     embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """[snapshot, text, 2] t-SNE maps of successive embeddings, as during training.
+    """[snapshot, text, 2] t-SNE maps of successive embeddings, each aligned to the previous one.
 
-    Each starts from the previous map and is aligned to it by Procrustes. Raises NeuralvizError
-    without embeddings or if text counts differ, and the errors of `project`.
+    Raises NeuralvizError without embeddings or if text counts differ, and as `project`.
     """
     if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")

@@ -94,11 +94,9 @@ class ProjectionSettings:
         return cls(**values)
 
     def possible_neighbors(self, n: int) -> int:
-        """``n_neighbors``, limited to what ``n`` texts allow."""
         return min(self.n_neighbors, n - 1)
 
     def possible_perplexity(self, n: int) -> float:
-        """``perplexity``, limited to what ``n`` texts allow."""
         return min(self.perplexity, (n - 1) / 3)
 
     def placing_neighbours(self, n: int) -> int:
@@ -144,8 +142,6 @@ class ProjectionEvent:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map, as arrays and plain values."""
-
     __repr__ = short_repr
 
     coordinates: np.ndarray  # [text, dimensions] float32, finite

@@ -71,7 +71,6 @@ class Gradients:
         return loss
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
-        """Add one piece's gradients and return its [piece text] loss."""
         piece, network = prepared.piece, self._network
         bias_name = network.output_bias_name
         head_only = network.cut == HEAD_ONLY

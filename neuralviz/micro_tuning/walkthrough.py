@@ -91,7 +91,7 @@ def walk_through(
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune with default settings and keep every number; texts are compared with the first.
+    """Micro-tune with default settings, keeping every number of the first text.
 
     `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop`` says so.
     """

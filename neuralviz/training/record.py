@@ -58,8 +58,6 @@ class TrainingStarted:
 
 @dataclass(frozen=True, eq=False)
 class TrainingStep:
-    """One step of a training."""
-
     __repr__ = short_repr
 
     step: int  # from 1
@@ -107,8 +105,6 @@ def _no_steps() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training of one encoder so far."""
-
     settings: TrainingSettings
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
