@@ -55,8 +55,6 @@ _NOTES = ".note"  # files in which a part's notes wait for the end
 
 @dataclass(frozen=True)
 class Layout:
-    """How the columns of files are read."""
-
     text: str  # column of the texts
     id: str | None  # column of the ids; None where there is none
     labels: tuple[str, ...]  # the other columns, that of the ids among them
@@ -285,7 +283,6 @@ def _write(
 
 
 def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
-    """The first distinct notes on all parts, and how many more there are."""
     on_parts = [
         json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
     ]

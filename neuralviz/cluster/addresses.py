@@ -16,6 +16,5 @@ def is_like_address(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is a valid address of a cluster."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and int(match["port"] or 1) < 1 << 16

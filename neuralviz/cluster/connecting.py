@@ -54,8 +54,6 @@ _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "
 
 @dataclass(frozen=True)
 class Cluster:
-    """The resources of all machines of a Ray cluster."""
-
     n_cpus: int
     n_gpus: int
     n_nodes: int
@@ -128,7 +126,6 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
 
 
 def describe_loss(error: RayError, advice: str = RESUMES) -> str:
-    """A sentence on why Ray ended the work, and what to do."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
@@ -156,7 +153,8 @@ def this_machine() -> str:
 def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Cluster]:
     """Connect to ``HOST:PORT``, this machine's cluster (``auto``) or a temporary ``local`` one.
 
-    Raises NeuralvizError if there is no answer in time, another Ray version, or a refusal.
+    ``n_cpus`` limits the cores of ``local``, which ends with the block. Raises NeuralvizError if
+    nothing answers in time, Ray's version differs, or the cluster refuses.
     """
     if ray.is_initialized():
         yield _resources()
@@ -259,7 +257,6 @@ def _check_answers(address: str) -> None:
 
 
 def describe_refusal(address: str, error: Exception) -> str:
-    """A sentence on why a cluster cannot be used."""
     message = " ".join(str(error).split())
     reason = _explain_refusal(address, message)
     return reason or f"Could not connect to the Ray cluster at {address}: {message[:200]}."

@@ -190,7 +190,6 @@ def _split_rounds(
 def _plan_missing(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, should_stop: ShouldStop
 ) -> list[np.ndarray]:
-    """`plan_batches` for each portion of a round."""
     batches: list[np.ndarray] = []
     for offset in range(0, len(is_missing), PORTION):
         if should_stop():

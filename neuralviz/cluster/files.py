@@ -149,7 +149,6 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
 
 
 def _try_to_divide(part: FilePart) -> list[FilePart] | str:
-    """A file's parts, or why it cannot be read."""
     try:
         return part.divide()
     except TextError as error:
@@ -207,7 +206,6 @@ def _split_pattern(path: str) -> tuple[str, list[str]]:
 
 
 def _describe_error(error: Exception) -> str:
-    """A file system's error on one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split()).rstrip(".")[:200]

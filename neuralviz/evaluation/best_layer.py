@@ -39,8 +39,6 @@ class MeasuredPooling:
 
 @dataclass(frozen=True)
 class BestLayer:
-    """The layer with the highest coefficient, and its rival."""
-
     pooling: str
     layer: int
     value: float
@@ -52,7 +50,7 @@ class BestLayer:
 def best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> BestLayer | None:
-    """The layer of any pooling that follows the scores best; None where none is defined."""
+    """The layer of any pooling that follows the scores best; None if undefined."""
     values = {
         (pooling, layer): float(getattr(measured.correlation, coefficient))
         for pooling, layers in by_layer.items()
@@ -76,7 +74,7 @@ def best_layer(
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
-    """95% interval of the difference on the same resamples; None where one has too few pairs."""
+    """95% interval of the difference on the same resamples; None with too few pairs."""
     drawn = [_resampled(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
@@ -85,8 +83,8 @@ def reversed_median(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> float | None:
     """The median coefficient if scores seem to measure difference, not similarity; else None."""
-    # the lowest of many layers may be below 0 by chance; on reversed scores, a layer without
-    # context can be above 0
+    # the lowest of many layers may be below 0 by chance; on reversed scores a layer without context
+    # can be above 0
     defined = [
         (value, index, measured)
         for index, measured in enumerate(

@@ -40,8 +40,6 @@ class BrokenCount:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """What methods break in common (Eq. 3)."""
-
     shared: np.ndarray  # [method, method] relations that both break; on the diagonal, those of one
     total: int  # relations there are
 

@@ -60,8 +60,6 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick(Column):
-    """A number by which methods can be compared."""
-
     name: str  # of it in `Measured.resampled`, where it is resampled
     title: str  # as it is called in a sentence
     short: str  # on a button

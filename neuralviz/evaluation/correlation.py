@@ -63,7 +63,7 @@ def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Pairs that x and y order alike, less those that they order differently, from tau-b."""
+    """Pairs that x and y order alike, minus those ordered differently, from tau-b."""
     n, untied = len(x), []
     for values in (x, y):
         _, counts = np.unique(values, return_counts=True)
@@ -72,7 +72,7 @@ def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:
-    """A sentence on why nothing can be correlated; empty where it can be."""
+    """A sentence on why a correlation is undefined; empty if it is defined."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if len(x) < 2:
         return "A correlation needs at least two pairs."

@@ -81,10 +81,10 @@ class DataSet(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What it is, in numbers."""
+        """A description in numbers."""
 
     def problem(self, measure: Measure) -> str:
-        """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
+        """Why the measure is impossible, whatever the vectors; empty if possible."""
         return ""
 
 
@@ -343,7 +343,6 @@ def _scoring(n: int) -> str:
 
 
 def with_notes(notes: Sequence[str]) -> str:
-    """Notes as the end of a message."""
     return "".join(f" {note}" for note in notes)
 
 

@@ -67,7 +67,7 @@ def none_if_nan(value: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured of one method on one data set; None where it is missing or undefined."""
+    """The results of one method on one data set; None where missing or undefined."""
 
     correlations: Correlation | None = None
     pairs: BrokenCount | None = None
@@ -134,7 +134,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far a cell is, or the comparison that follows all cells of a data set."""
+    """Progress of a cell, or of the comparison after all cells of a data set."""
 
     __repr__ = short_repr
 
@@ -148,7 +148,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A row of an experiment on a data set, finished; both are numbers."""
+    """A finished row on a data set, both by number."""
 
     __repr__ = short_repr
 

@@ -65,6 +65,7 @@ def own_embeddings(
     model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
 ) -> list[tuple[str, Embedder]]:
     """Baselines: an encoder's own embedding, or a masked model's neural one if affordable."""
+    # models that predict the next token have none
     if isinstance(model, LanguageModel):
         if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
             return []
@@ -113,9 +114,10 @@ def measure_cosines(
     poolings: Sequence[PoolingName] = (),
     should_stop: ShouldStop = never,
 ) -> Generator[FeatureProgress | LayerCosines]:
-    """Measure the cosines of each layer by people's scores, per pooling (FREEZE, Figure 1).
+    """Compare each layer's cosines with people's scores, for each pooling (FREEZE, Figure 1).
 
-    All poolings of the model by default; features are kept in ``store``. Raises as `look_up`.
+    All poolings of the model by default; features are kept in ``store``. Raises as
+    `make_room` and `look_up`.
     """
     texts = different_texts([pairs])
     for pooling in poolings or model_poolings(model):

@@ -92,7 +92,7 @@ class LayerCosines:
 
 @dataclass(frozen=True, eq=False)
 class FeatureProgress:
-    """Texts whose features are there, ``found`` of them kept before, of a pooling or a baseline."""
+    """Texts with features so far, ``found`` of them in the store, for a pooling or a baseline."""
 
     done: int
     total: int
@@ -102,7 +102,7 @@ class FeatureProgress:
 
 @dataclass(frozen=True, eq=False)
 class TestPairs:
-    """The pairs that everything is tested on, and how the pairs were divided."""
+    """The test pairs of all rungs, and how pairs were divided."""
 
     __repr__ = short_repr
 
@@ -120,7 +120,7 @@ class TestPairs:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the rungs are compared with, one of `BASELINES`, on the test pairs."""
+    """One of `BASELINES`, to compare the rungs with, on the test pairs."""
 
     __repr__ = short_repr
 
@@ -142,7 +142,7 @@ class RungEvent:
 
 @dataclass(frozen=True, eq=False)
 class RungResult:
-    """A trained rung on the test pairs, which it has not seen, and the seconds that it took."""
+    """A trained rung on the unseen test pairs, and the seconds that it took."""
 
     __repr__ = short_repr
 

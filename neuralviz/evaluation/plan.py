@@ -118,7 +118,7 @@ def method_rows(
     model_id: str | None = None,
     imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
 ) -> tuple[Row, ...]:
-    """A row per method, as in `embedder_specs`, or per imported file; may raise SettingsError."""
+    """A row per method, as in `embedder_specs`, or per imported file; SettingsError if invalid."""
     embedded = [name for name in methods if name not in imported]
     if methods and not embedded and (typed or model_id):
         raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
@@ -214,7 +214,7 @@ class RowMaker:
     loaders: Loaders
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
-        """A row with the options that its table fixes, and those typed that its method has."""
+        """A row with its table's fixed options, and the typed ones that its method has."""
         options = {}
         for option, value in self.typed.items():
             prefix, dot, name = option.rpartition(".")
@@ -238,7 +238,7 @@ class RowMaker:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table that is declared once; ``line`` says what it compares, and where the paper does."""
+    """A declared table; ``line`` says what it compares, and where in the paper."""
 
     line: str
     make_rows: Callable[[RowMaker], Iterable[Row]]

@@ -228,7 +228,6 @@ def rare_labels(labels: Sequence[str], texts: Sequence[Hashable]) -> dict[str, i
 
 
 def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
-    """Why labels cannot be probed; empty if they can."""
     if len(set(labels)) < 2:
         return "All texts have the same label. At least two different labels are needed."
     rare = rare_labels(labels, texts)
@@ -245,7 +244,6 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
 
 
 def left_out_in_words(rare: Mapping[str, int]) -> str:
-    """A sentence on the `rare_labels` left out; empty if none."""
     if not rare:
         return ""
     named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]

@@ -35,8 +35,6 @@ _SENTENCE_ENDS = frozenset('.!?:;…"“”„«»()[]\n')
 
 @dataclass(frozen=True, eq=False)
 class ProbingTask(LabelledData):
-    """Texts whose labels were made from them."""
-
     task: Task
 
     @property

@@ -63,6 +63,5 @@ def find_published(data: DataSet, name: str, model_id: str = "") -> Published | 
 
 @cache
 def read_published() -> dict[tuple[str, str], dict[str, str]]:
-    """The lines of `published.csv`, by benchmark and row."""
     with (Path(__file__).parent / "published.csv").open(encoding="utf-8", newline="") as file:
         return {(line["benchmark"], line["row"]): line for line in csv.DictReader(file)}

@@ -112,7 +112,6 @@ class Results:
         ]
 
     def sentences(self, data: int) -> list[str]:
-        """Notes on a data set's cells, and why measures are missing."""
         labels_of: dict[str, list[str]] = {}  # by sentence
         for index, row in enumerate(self.rows):
             if cell := self.cells.get((data, index)):

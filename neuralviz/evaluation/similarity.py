@@ -22,8 +22,6 @@ MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How similar a method finds texts."""
-
     method: str
     texts: tuple[str, ...]
     products: np.ndarray  # [text, text] -1 … 1; 0 with a vector of zeros, NaN where there is none
@@ -159,7 +157,6 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
 
 
 def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of methods with a defined rank correlation, lowest first."""
     pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
     defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
     return sorted(defined, key=lambda pair: correlations[pair])

@@ -179,7 +179,6 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
 
 
 def _by_name(columns: Sequence[str]) -> Kind:
-    """The kind with most of its columns, if enough, by their names."""
 
     def fits(kind: Kind) -> tuple[bool, int]:
         needed = [role for role in ROLES[kind] if role not in OPTIONAL]

@@ -21,8 +21,6 @@ Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of a table; labels are unique within it."""
-
     label: str
     settings: TrainingSettings
     is_trained: bool = True  # else the encoder is measured as it is before the first step

@@ -56,8 +56,6 @@ class WorstTriplets:
 
 @dataclass(frozen=True, eq=False)
 class AnchorCounts:
-    """The triplets that vectors break, by anchor."""
-
     together: BrokenCount  # of all anchors
     group: np.ndarray  # [anchor] number of its group; anchors without triplets are left out
     # wrong, total: [anchor] broken triplets, ties included, and triplets there are
@@ -73,8 +71,6 @@ class AnchorCounts:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Texts in groups, from which triplets are made."""
-
     group: np.ndarray  # [text] number of its group
     # [text] whether it is an anchor; where some are and some are not, anchors are never positive
     # or negative, as documents beside their summaries. None: every text is all
@@ -132,8 +128,9 @@ def count_triplets(
 ) -> BrokenCount:
     """Count triplets (A, B, C) of [text, dim] vectors with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 
-    ``block`` bounds the products in memory, except for a single anchor. Raises Stopped, and
-    NeuralvizError if there are no triplets or too many, or a vector is not finite.
+    A is an anchor, B another text of its group, C one of another group. ``block`` bounds the
+    products in memory, except for a single anchor. Raises Stopped, and NeuralvizError if there are
+    no triplets or too many, or a vector is not finite.
     """
     return count_by_anchor(vectors, grouping, should_stop=should_stop, block=block).together
 

@@ -62,8 +62,6 @@ def explain_measures(results: Results, data: int, *, in_full: bool = True) -> li
 
 @dataclass(frozen=True)
 class Lead:
-    """How far a method is ahead of another on the same data."""
-
     first: str
     second: str
     value: float
@@ -124,8 +122,6 @@ WORST_PAIRS = 20
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases of one kind that a method gets wrong, a line each."""
-
     title: str
     heads: tuple[str, ...]
     lines: tuple[tuple[str | float, ...], ...]

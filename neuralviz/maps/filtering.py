@@ -43,7 +43,6 @@ class TextFilter:
         numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:
-        """[text] whether a text passes."""
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
             text_codes, names = codes(name)
@@ -79,7 +78,6 @@ class Selection:
 
     @classmethod
     def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
-        """Select rows; those beyond the corpus are ignored."""
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
         return cls.from_mask(mask)

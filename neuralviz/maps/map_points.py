@@ -29,7 +29,6 @@ class Window:
             raise ValueError("a window needs an area")
 
     def grown(self, share: float) -> Window:
-        """The window enlarged on each side by a share of its size."""
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)
         return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
 

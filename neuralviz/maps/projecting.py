@@ -46,8 +46,8 @@ def project(
     """Make a map of [text, dim] vectors; UMAP with cosine distance by default.
 
     UMAP maps run one at a time; ``should_stop`` is checked between epochs only. ``start`` is [text,
-    dimensions]. TextError for fewer than 5 distinct or invalid vectors, SettingsError for more
-    dimensions than vectors have, Stopped.
+    dimensions] initial coordinates. Raises TextError for fewer than 5 distinct vectors or invalid
+    values, SettingsError for more dimensions than the vectors have, and Stopped.
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)

@@ -100,13 +100,11 @@ class ProjectionSettings:
         return min(self.perplexity, (n - 1) / 3)
 
     def placing_neighbours(self, n: int) -> int:
-        """Number of neighbours used to place a new text."""
         if self.reducer == "tsne":
             return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
         return self.possible_neighbors(n)
 
     def needed_neighbours(self, n: int) -> int:
-        """Number of neighbours that the reducer, scores and lists need."""
         needed = {
             "umap": self.n_neighbors - 1,
             "tsne": int(3 * self.possible_perplexity(n)),

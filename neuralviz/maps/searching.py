@@ -53,8 +53,8 @@ def nearest_in_corpus(
     """The ``k`` nearest embedded texts of each [query, dim] vector; equal texts all count.
 
     ``leaving_out`` is [query] one row to exclude; ``on_progress`` gets texts scanned and their
-    total. SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError for
-    invalid values, StoreError if the corpus is gone or has fewer than ``k`` texts embedded,
+    total. Raises SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError
+    for invalid values, StoreError if the corpus is gone or has fewer than ``k`` texts embedded,
     Stopped.
     """
     search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
@@ -169,7 +169,6 @@ class _Search:
     def exactly(
         self, pending: np.ndarray, on_progress: Callable[[int, int], None], should_stop: ShouldStop
     ) -> None:
-        """Answer the pending queries by a full scan."""
         queries, n = self.queries[pending].astype(np.float64), self._k + 1
         on_progress(0, self._corpus.n_distinct)
         corpus_keys = np.unique(self._store.keys(self._corpus))

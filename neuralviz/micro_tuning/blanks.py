@@ -129,7 +129,7 @@ def _hide_blanks(text: str) -> str:
 
 def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     """Say what the deltas changed, one sentence per blank."""
-    # “Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).”
+    # Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).
     sentences = []
     for place, blank in enumerate(blanks, 1):
         first, last = blank.before[0], blank.after[0]

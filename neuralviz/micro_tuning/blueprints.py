@@ -47,7 +47,7 @@ class MaskedInputs:
 
 def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ...]:
     """Check 1 to 32 (keep, mask) pairs; `SettingsError` if not positive or with long periods."""
-    # a period of at most 512, together 2,048
+    # a period may be 512, all together 2,048
     checked = []
     for entry in blueprints:
         pair = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else ()
@@ -96,7 +96,7 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
 
 
 def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInputs:
-    """Make the masked inputs of a chunk (neural paper, Figure 10); may raise `SettingsError`."""
+    """Make a chunk's masked inputs (neural paper, Figure 10); `SettingsError` without a token."""
     # shift s of blueprint (k, m) masks token j where (j - s) mod (k + m) >= k, for s in 0 … min(k +
     # m, n_tokens) - 1; inputs that mask nothing are dropped, and a single token gets all k + m
     # shifts

@@ -160,7 +160,6 @@ def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
 
 
 def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
-    """Join runs with the same model and settings."""
     if len(results) == 1:
         return results[0]
     shares = [text_shares for result in results for text_shares in result.shares or ()]

@@ -49,7 +49,7 @@ def learn_by_epoch(
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
     """`learn` after each of ``epochs``, bit for bit; `SettingsError` if impossible."""
-    # each is within the run, and of a fast run only the last
+    # an epoch outside the run, or not the last of a fast run
     by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
     for epoch in by_epoch:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):

@@ -49,8 +49,8 @@ def micro_tune(
     unchanged. ``with_deltas`` adds deltas to every event; ``with_token_shares`` each token's share,
     free for the head alone, else a backward pass per token; without ``reuse`` the frozen lower part
     is computed anew, with equal results. SettingsError and TextError are raised at once, ModelError
-    at the first event if these layers cannot be tuned, and Stopped before any pass through the
-    network.
+    at the first event if these layers cannot be tuned, and Stopped between two passes through
+    the network.
     """
     check_model(model, LanguageModel, "micro_tune")
     settings = check_settings(model, settings, **options)

@@ -249,6 +249,5 @@ def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -
 
 
 def _spell_token(model: LanguageModel, token: int) -> str:
-    """A token as a reader writes it, without vocabulary marks."""
     spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelt or model.tokenizer.convert_ids_to_tokens(token)

@@ -117,7 +117,6 @@ class RunRecord:
         return TextDelta(self.model_id, self.settings.layers, values)
 
     def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
-        """The ``n`` neurons of a layer that moved most, strongest first."""
         if not self.epochs_done(text):
             return []
         return np.argsort(-np.abs(self.last[layer][text]))[:n].tolist()

@@ -46,9 +46,6 @@ MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token 
 class TuningSettings:
     """How texts are micro-tuned on (neural paper, section 2)."""
 
-    # fast computes part of the vocabulary after the first step; exactly if the output layer's bias
-    # is tuned, for a small vocabulary, or for learning rates above 0.05
-
     layers: tuple[str, ...]  # names of the tuned 1-D parameters, in the order of the embedding
     blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS
     epochs: int = 10  # each is one pass over a text's inputs, and one step
@@ -58,6 +55,8 @@ class TuningSettings:
     eps: float = 1e-8  # of AdamW
     # mask nothing, predict all tokens (Appendix A: works, less well)
     predict_unmasked: bool = False
+    # bf16: matrix products in bfloat16; fast: part of the vocabulary after the first step, but all
+    # if the output bias is tuned, the vocabulary is small or the learning rate exceeds 0.05
     precision: Precision = "exact"
     tolerance: float = DEFAULT_TOLERANCE  # estimated loss of cosine to exact, if fast
 

@@ -73,8 +73,6 @@ class Walkthrough:
 
 @dataclass(frozen=True)
 class AdamWStep:
-    """The first AdamW step of a single weight."""
-
     weight: float  # before
     gradient: float  # of the loss by the weight
     first: float  # moving average of the gradient

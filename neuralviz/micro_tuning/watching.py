@@ -45,7 +45,7 @@ def watch(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> Iterator[WatchedEvent]:
-    """Micro-tune in batches, with deltas, affordable token shares, a report per text; `Stopped`."""
+    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text."""
     first = 0
     for batch in batches(model, tokenize(model, texts), settings):
         for step in watch_together(model, [batch], settings, [should_stop], first):
@@ -91,7 +91,6 @@ def can_follow(
 def report_on(
     model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
 ) -> TextReport:
-    """Report on text ``i`` of a batch, numbered ``index`` in the run."""
     from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings

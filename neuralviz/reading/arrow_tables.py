@@ -86,7 +86,6 @@ def _check_n_rows(name: str, n_rows: int) -> None:
 
 
 def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """Read an Arrow file (Feather version 2) or stream."""
     with check_damage(name):
         columns, batches = _open_arrow(name, file)
         yield from columns.read_blocks(name, batches, n_wanted)
@@ -297,7 +296,6 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
 
 
 def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
-    """Read a saved data set that has one split."""
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder))
         yield from columns.read_blocks(name, batches, n_wanted)

@@ -67,7 +67,6 @@ class Header:
         rows: Sequence[Sequence[str]],
         first: int,  # the line from which on the file was looked at
     ) -> tuple[str, ...]:
-        """Sentences on a header that a person may want to check."""
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
         if self.place is None and self.is_chosen:

@@ -119,7 +119,6 @@ def _fit_row(
 
 
 def _take_enclosed(field: str) -> str:
-    """A field without the quotation marks around it."""
     return field[1:-1].replace('""', '"') if _ENCLOSED.fullmatch(field) else field
 
 
@@ -164,7 +163,6 @@ class _Division:
 
     @property
     def names_columns(self) -> bool:
-        """Whether the first row is a header beyond doubt, by usual names."""
         is_first = self.header.place == 0 and self.header.is_clear
         return is_first and self.n_known >= min(len(self.titles), 2)
 

@@ -104,7 +104,6 @@ class TextLines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the encoding of the lines read."""
         encoding = _ENCODINGS.get(self._encoding, self._encoding.upper())
         notes = []
         if not encoding.startswith("UTF"):

@@ -144,7 +144,7 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows with texts that are not too long and numbers; `TextError` for unclear numbers."""
+    """The rows without missing numbers and missing or long texts; `TextError` if ambiguous."""
     table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     tidied = [list(map(tidy, values)) for values, _ in flat]

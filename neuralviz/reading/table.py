@@ -38,10 +38,8 @@ _MAX_SHOWN = 60  # characters of a cell in a message
 class Table:
     """The non-blank rows of a file; missing values are ``""``."""
 
-    # values over ``MAX_CHARACTERS`` are cut one character after it
-
     columns: tuple[str, ...]  # no two alike; none when the file holds nothing
-    values: tuple[Sequence[str], ...]  # [column][row]
+    values: tuple[Sequence[str], ...]  # [column][row], cut one character after ``MAX_CHARACTERS``
     lines: Sequence[int]  # [row] the line of the file in which it begins, or its number
     notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
     unit: str = "line"  # what ``lines`` counts, ``line`` or ``row``
@@ -82,13 +80,11 @@ def strip_empty_end(row: Sequence[str]) -> Sequence[str]:
 
 
 def list_columns(columns: Sequence[str]) -> str:
-    """The first column names, quoted."""
     listed = ", ".join(f"“{column[:40]}”" for column in columns[:_MOST_LISTED]) or "none"
     return listed + " …" * (len(columns) > _MOST_LISTED)
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
-    """A unique name for every column."""
     names: list[str] = []
     used_names: set[str] = set()
     for number, title in enumerate(titles, 1):
@@ -167,7 +163,6 @@ class TableBuilder:
 
 
 def join_tables(name: str, blocks: Iterable[Table]) -> Table:
-    """Join tables of one file, with all columns and notes."""
     columns: dict[str, list[str]] = {}
     lines: list[int] = []
     joined_table = Table((), (), ())
@@ -229,7 +224,8 @@ def blank_missing(
     codes: Mapping[str, Collection[str]] | None = None,
 ) -> Table:
     """Blank words such as ``NA``, with notes; typed files stay unchanged."""
-    # in ``titles``, by default all columns, except for ``codes``, by default those of `find_codes`
+    # ``titles``: the columns to look at, by default all; ``codes``: by column, words that are
+    # values there, by default those of `find_codes`
     if table.header is None:
         return table
     values: list[Sequence[str]] = []

@@ -79,7 +79,6 @@ def _drop_rows(name: str, table: Table, places: Collection[int], reason: str) ->
 
 
 def _drop_repeated_headers(name: str, table: Table) -> Table:
-    """A table without repeated headers, as in concatenated files."""
     if not table.header or len(table.columns) < 2:
         return table
     rows = enumerate(zip(*table.values, strict=True))

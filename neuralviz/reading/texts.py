@@ -439,7 +439,6 @@ def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
 
 
 def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
-    """The first few sentences, and how many more there are."""
     n_more = len(sentences) - n_shown
     return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]
 

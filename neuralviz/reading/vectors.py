@@ -43,7 +43,6 @@ class ReadVectors:
 
     @property
     def is_array(self) -> bool:
-        """Whether the file can hold vectors alone."""
         return self.name.lower().endswith(".npy")
 
     def strings(self, column: str) -> list[str]:

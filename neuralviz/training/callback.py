@@ -45,9 +45,9 @@ class SnapshotCallback(TrainerCallback):
     """Records loss, 10-NN accuracy at every layer and some texts' neighbours during training.
 
     Pass it to sentence-transformers' Trainer and open ``folder``, new or of a resumed training, on
-    the page *Training*. Training is not affected; failures only warn. Labels are one per text,
-    ``""`` for unlabelled; without ``every_steps``, ten snapshots are taken. `NeuralvizError` if
-    fewer than two texts are watched, or labels and texts differ in number.
+    the page *Training*, even while it runs. Training is not affected; failures only warn. Labels
+    are one per text, ``""`` for unlabelled; without ``every_steps``, ten snapshots are taken.
+    `NeuralvizError` if fewer than two texts are watched, or labels and texts differ in number.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ def _plain(model: Any) -> SentenceTransformer:
 
 
 def _read_settings(settings: TrainingSettings, args: Any) -> TrainingSettings:
-    """The Trainer's, as far as settings of ours may have them."""
+    """Settings with the Trainer's values, where ours allow them."""
     numbers = {"batch_size": args.per_device_train_batch_size, "epochs": args.num_train_epochs}
     for name, value in numbers.items():
         _, lowest, highest = WHOLE_NUMBERS[name]

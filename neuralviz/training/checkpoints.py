@@ -37,7 +37,6 @@ _FORMAT = 4  # checkpoint version; others are not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
-    """Hash of everything that determines a training's outcome."""
     digest = hashlib.sha256()
     digest.update(json.dumps([_FORMAT, model.fingerprint, asdict(settings)]).encode())
     for text in texts:

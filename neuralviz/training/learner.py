@@ -43,8 +43,6 @@ _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups
 
 
 class Learner(nn.Module, ABC):
-    """Turns texts into vectors with gradients."""
-
     window: int  # tokens of a text that are read; the rest is cut off
     mask_id: int | None  # of ``[MASK]``, if any
 

@@ -104,7 +104,7 @@ class TrainingSettings:
 
 
 def check_whole_numbers(settings: object, limits: Mapping[str, Limits]) -> None:
-    """Raise `SettingsError` for values out of limits (noun, lowest, highest); None is allowed."""
+    """Raise `SettingsError` beyond limits (noun, lowest, highest); None may stand where default."""
     for name, (noun, lowest, highest) in limits.items():
         number = getattr(settings, name)
         if number is None and getattr(type(settings), name) is None:

@@ -177,7 +177,6 @@ class PairFeatures:
 
 
 def different_texts(pairs: Sequence[ScoredPairs]) -> list[str]:
-    """The distinct texts of pairs, in order of appearance."""
     texts = (text for part in pairs for text in (*part.sentences1, *part.sentences2))
     return list(dict.fromkeys(texts))
 

@@ -39,7 +39,7 @@ _WHOLE_NUMBERS: dict[str, Limits] = {
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How one rung of `RUNG_MEANS` is trained (FREEZE, section 4); may raise `SettingsError`."""
+    """How one rung of `RUNG_MEANS` is trained (FREEZE, section 4); `SettingsError` if invalid."""
 
     rung: Rung = "log-variance"
     pooling: PoolingName = "mean"
@@ -65,7 +65,6 @@ class SimilaritySettings:
 
     @property
     def has_encoders(self) -> bool:
-        """Whether vectors pass through encoders before cosines are taken."""
         return self.rung != "cosines"
 
     @property
@@ -115,8 +114,6 @@ class SimilarityEpoch:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityEnded:
-    """A trained similarity model, at its best epoch."""
-
     __repr__ = short_repr
 
     settings: SimilaritySettings
