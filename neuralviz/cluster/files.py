@@ -76,7 +76,6 @@ class FilePart:
                 yield from read_json_lines(self.name, file)
 
     def divide(self) -> list[FilePart]:
-        """Parts of a Parquet file of about `BYTES`; other files whole."""
         with self.opened() as file:
             check_is_content(self.name, file.read(HEAD))
             if self.ending != ".parquet":

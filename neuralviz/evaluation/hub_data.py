@@ -131,7 +131,6 @@ def _ask_for(repo: str) -> None:
 
 
 def _as_table(columns: Columns) -> Table:
-    """Columns as a table from a file would have them."""
     values = [[cell_text(value) for value in column] for column in columns.values()]
     n_rows = len(values[0]) if values else 0
     return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")

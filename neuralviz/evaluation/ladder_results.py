@@ -102,8 +102,6 @@ class FeatureProgress:
 
 @dataclass(frozen=True, eq=False)
 class TestPairs:
-    """The test pairs of all rungs, and how pairs were divided."""
-
     __repr__ = short_repr
 
     __test__ = False  # no test, though it is called so
@@ -303,7 +301,6 @@ def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    """The seed's result of a rung that is best on the dev pairs."""
     return max(ladder.of_rung(rung), key=_dev_or_lowest)
 
 
@@ -330,7 +327,6 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """Predicted minus true score."""
         return self.predicted - self.score
 
 

@@ -156,7 +156,6 @@ def probe(
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:
-    """An untrained probe, suited to ``n`` training texts."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

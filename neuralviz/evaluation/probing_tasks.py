@@ -98,7 +98,6 @@ def words_of(text: str) -> list[str]:
 
 
 def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list[tuple[str, str]]:
-    """As many texts of each label as the rarest label has."""
     n = min(map(len, by_label.values()))
     pairs = []
     for label, texts in by_label.items():
@@ -137,7 +136,6 @@ def _range(counts: np.ndarray) -> str:
 def _word_content(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts labelled by the one chosen word that each contains."""
     words = [set(words_of(text)) for text in texts]
     n_texts = Counter(word for of_text in words for word in of_text)
     frequent = sorted(

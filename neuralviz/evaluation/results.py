@@ -80,7 +80,6 @@ class Results:
         return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
-        """A copy with one more cell, or with shared errors."""
         if isinstance(event, Cell):
             return replace(self, cells={**self.cells, (event.data, event.row): event})
         return replace(self, compared={**self.compared, event.data: event})

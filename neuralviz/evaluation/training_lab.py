@@ -196,7 +196,6 @@ def _last(snapshot: Snapshot) -> float:
 
 
 def _read(path: Path) -> Any:
-    """The content of a file; None if missing or damaged."""
     try:
         return CELLS_FORMAT.unpack(path.read_bytes())
     except (OSError, ValueError):

@@ -228,7 +228,6 @@ class _Place(NamedTuple):
     last: int
 
     def split_texts(self, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The positives and the negatives among the candidates."""
         same_group = candidates[self.first : self.last]
         positives = same_group[same_group != self.anchor]
         return positives, np.concatenate([candidates[: self.first], candidates[self.last :]])

@@ -69,7 +69,6 @@ class Lead:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the interval is above 0."""
         bounds = self.interval
         return abs(self.value) >= LEVEL and bounds is not None and bounds[0] >= LEVEL
 
@@ -98,7 +97,6 @@ def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[
 
 
 def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
-    """Each method's lead over each that is not better, best methods first."""
     ranked = rank_methods(results, data, yardstick)
     return [compute_lead(yardstick, first, second) for first, second in combinations(ranked, 2)]
 

@@ -155,7 +155,6 @@ class KeptMaps:
         return self._read(_fit_table(kept), ["row"])["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
-        """The projection of all texts, or of the `sample`."""
         coordinates = self.points(kept)[0]
         if kept.n_fitted is not None:
             coordinates = coordinates[self.sample(kept)]

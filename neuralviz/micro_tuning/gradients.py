@@ -36,8 +36,6 @@ class JoinedLayers:
 
 
 class Gradients:
-    """Loss and gradients of every text, summed over the pieces of one step."""
-
     def __init__(
         self,
         model: LanguageModel,

@@ -195,7 +195,6 @@ def read_parquet(
 
 
 def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
-    """Bytes of each row group of a Parquet file in memory."""
     with check_damage(name, "a Parquet file"):
         metadata = parquet.ParquetFile(file, pre_buffer=False).metadata
     return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
@@ -281,7 +280,6 @@ def is_saved_data_set(folder: Path) -> bool:
 
 
 def find_split(name: str, folder: Path, split: str | None = None) -> Path:
-    """The folder of a split, perhaps ``folder`` itself."""
     if not (folder / SPLITS).is_file():
         return folder
     listed = _read_json(name, folder / SPLITS).get("splits", [])

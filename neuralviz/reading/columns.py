@@ -161,7 +161,6 @@ def _n_filled(row: Sequence[str]) -> int:
 
 
 def names_columns(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row is a header beyond doubt."""
     return _weigh_row(rows[0], rows[1:]).is_clear
 
 
@@ -207,7 +206,6 @@ def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
 
 
 def _weigh_words(title: str, cells: Sequence[str]) -> int:
-    """Evidence from a column of words."""
     if _is_sentence(title):
         n_questions = sum(cell.endswith("?") for cell in cells)
         if title.endswith("?") and len(cells) >= _FEWEST and n_questions < 0.1 * len(cells):
@@ -323,7 +321,6 @@ def _is_repeated(filled: Sequence[str]) -> bool:
 
 
 def _take_sample(values: Sequence[str]) -> list[str]:
-    """Values from all over a column, with words if possible."""
     step = max(1, len(values) // _SAMPLE)
     filled = [value for value in values[::step] if value.strip()]
     return filled or [value for value in values if value.strip()][:_SAMPLE]

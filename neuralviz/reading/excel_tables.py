@@ -73,7 +73,6 @@ def read_excel(
 
 
 def _check_size(name: str, file: IO[bytes]) -> None:
-    """Refuse a workbook that is too large; the archive's stated sizes are upper bounds."""
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
     if any(part.compress_type not in _PACKED for part in parts):

@@ -91,7 +91,6 @@ def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
 
 
 def _parse_line(line: str) -> list[Any]:
-    """The values of a line; empty if it is not JSON."""
     with suppress(ValueError, RecursionError):
         return _parse_values(line)
     return [[]]
@@ -203,7 +202,6 @@ def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:
-    """Whether rows are lists of one length with a text and nothing nested."""
     if not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
         return False
     kinds = {type(cell) for row in rows for cell in row}

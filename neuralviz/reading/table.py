@@ -145,7 +145,6 @@ class TableBuilder:
         self.n_rows += 1
 
     def take(self) -> Table:
-        """Return the rows so far as a table and forget them."""
         columns, lines = self._columns, self._lines
         self._columns, self._lines = {}, []
         return Table(tuple(columns), tuple(columns.values()), lines, unit=self.unit)
@@ -180,7 +179,6 @@ def join_tables(name: str, blocks: Iterable[Table]) -> Table:
 
 
 def drop_vectors(table: Table) -> Table:
-    """A table without columns of number lists of one length."""
     columns = dict(zip(table.columns, table.values, strict=True))
     vectors = [title for title, values in columns.items() if _are_vectors(values)]
     for title in vectors:

@@ -291,7 +291,6 @@ def _join_lines(lines: Iterator[Line], mode: Mode) -> Iterator[Line]:
 
 
 def _take_cues(lines: Iterator[Line]) -> Iterator[Line]:
-    """The texts of subtitles with their first lines."""
     cue: list[str] | None = None  # None outside of a cue
     start = 0
     for number, line in lines:
@@ -373,7 +372,6 @@ def read_folder(
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
-    """Files without a saved data set's metadata and caches."""
     paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
     with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
     parents = {folder.rpartition("/")[0] for folder in with_arrow}

@@ -197,7 +197,6 @@ class _Layers:
 
 
 def _plain(model: Any) -> SentenceTransformer:
-    """Unwrap an encoder that was wrapped for parallel training."""
     return getattr(model, "module", model)
 
 

@@ -27,7 +27,6 @@ class Pair:
 
 
 def sentences_of(text: str, settings: TrainingSettings) -> list[str]:
-    """A text's sentences of acceptable length, in order."""
     if settings.splitting == "full-stops":
         parts = text.split(".")
     else:

@@ -24,8 +24,6 @@ FEWEST_TEXTS = 100  # watched if available, however long they are
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An encoder after some steps, 0 before training."""
-
     __repr__ = short_repr
 
     step: int
