@@ -40,8 +40,9 @@ class Clusters:
 def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
     """Cluster [text, dimensions] points by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    Clusters have at least 1% of the texts, bounded to 5–250; those over 60% are split. Beyond
-    ``most_points``, a fixed sample is clustered, and the others join their nearest neighbour.
+    Clusters have at least 1% of the texts, bounded to 5–250; those over 60% are split. Enough
+    identical points form their own cluster. Beyond ``most_points``, a fixed random sample is
+    clustered, and the others join the cluster of their nearest sampled point.
     """
     n = len(coordinates)
     size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)

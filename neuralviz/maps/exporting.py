@@ -35,8 +35,8 @@ def corpus_table(
     """Table of ``id``, ``text`` and labels, in the order of the corpus or of ``rows``.
 
     A map adds ``x``, ``y`` (``z``) and ``cluster`` (1 is the largest, -1 none), an embedder
-    ``vector`` and any first and last loss. StoreError if the corpus, the map or a vector is
-    missing.
+    ``vector``, and ``first_loss`` and ``last_loss`` if texts were learnt. Labels with such names
+    get the suffix ``label``. Raises StoreError if the corpus, the map or a vector is missing.
     """
     return pa.concat_tables(corpus_pieces(store, corpus, embedder, kept, rows))
 

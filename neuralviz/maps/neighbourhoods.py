@@ -48,8 +48,8 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     """Share of texts whose label wins the vote of their ``k`` nearest other texts.
 
     Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
-    neighbours vote instead. Texts without voters are errors. NeuralvizError below two labelled
-    texts.
+    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
+    two labelled texts.
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)

@@ -175,9 +175,9 @@ def find_neighbours(
     """The ``k`` nearest other texts of each text, or all if fewer.
 
     Exact up to 4,096 texts; beyond, seeded nearest neighbour descent, which may miss some, but
-    never equal vectors; it cannot be stopped and first compiles for 20 s. ``on_wait`` is called if
-    numba is busy. Raises SettingsError for an unknown metric or ``k`` below 1, TextError for under
-    two vectors or invalid values, and Stopped.
+    never equal vectors. It cannot be interrupted and compiles for about 20 s in a new process;
+    ``on_wait`` is called once if another thread holds numba. Raises SettingsError for an unknown
+    metric or ``k`` below 1, TextError for fewer than two vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)

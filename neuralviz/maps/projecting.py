@@ -45,9 +45,10 @@ def project(
 ) -> Projection:
     """Make a map of [text, dim] vectors; UMAP with cosine distance by default.
 
-    UMAP maps run one at a time; ``should_stop`` is checked between epochs only. ``start`` is [text,
-    dimensions] initial coordinates. Raises TextError for fewer than 5 distinct vectors or invalid
-    values, SettingsError for more dimensions than the vectors have, and Stopped.
+    UMAP maps run one at a time. ``should_stop`` is checked every few epochs, but not during
+    neighbour search, initialisation or compilation. ``start`` is [text, dimensions] initial
+    coordinates. Raises TextError for fewer than 5 distinct vectors or invalid values, SettingsError
+    for more dimensions than the vectors have, and Stopped.
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)

@@ -113,7 +113,7 @@ def _parse_values(text: str) -> list[Any]:
 
 
 def _parse_whole(digits: str) -> int | str:
-    """A whole number; text if Python refuses to convert as many digits."""
+    """A whole number; text if Python refuses to convert so many digits."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
