@@ -26,8 +26,8 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
     """95% interval of ``first``'s share of right texts minus ``second``'s, both [text] bool.
 
     Newcombe's hybrid score interval (1998, method 10), widened to Clopper and Pearson (1934) so
-    that it contains 0 where McNemar's exact test (1947) is not significant; -1 … 1. Raises
-    NeuralvizError if lengths differ or there are no texts.
+    that it contains 0 where McNemar's exact test (1947) is not significant. Bounds are -1 … 1.
+    Raises NeuralvizError if lengths differ or there are no texts.
     """
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if first.shape != second.shape or not len(first):
