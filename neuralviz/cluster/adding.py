@@ -1,4 +1,4 @@
-"""Files of any size become a corpus: read by Ray Data in blocks, written where the store is."""
+"""Make a corpus of files of any size: Ray Data reads blocks, and writes where the store is."""
 
 from __future__ import annotations
 
@@ -55,8 +55,6 @@ _NOTES = ".note"  # files in which a part's notes wait for the end
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of some files are read as what."""
-
     text: str  # column of the texts
     id: str | None  # column of the ids; None where there is none
     labels: tuple[str, ...]  # the other columns, that of the ids among them
@@ -67,15 +65,11 @@ class Layout:
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Names of all labels."""
         return (*self.labels, *(title for title in (self.file, self.folder) if title))
 
 
 def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layout:
-    """Find the columns by the first rows of the first files; as `read_texts` where they are None.
-
-    Raises TextError if there is no such column, or none of the files can be read.
-    """
+    """Find columns by the first rows, as `read_texts`; TextError if missing or unreadable."""
     heads: list[tuple[str, Table]] = []
     reasons: list[str] = []
     files = list({(part.files.type_name, part.path): part for part in parts.parts}.values())
@@ -113,7 +107,7 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[str]]:
-    """The texts of a block of a file as `corpus_rows`, blank where it has no column, and notes."""
+    """A block's texts as `corpus_rows`, blank where the column is missing, and notes."""
     block = blank_missing(block, codes=layout.codes)
     notes, used = list(block.notes), list[int]()
     texts: Sequence[str] = ()
@@ -142,7 +136,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
 
 
 def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iterator[pa.Table]:
-    """The blocks of a part; its notes are written to a file."""
+    """The blocks of a part; notes go to a file."""
     part: FilePart = row["part"][0]
     notes_file = run_folder / f"{row['number'][0]:09}{_NOTES}"
     n_texts, broken = 0, ""
@@ -170,7 +164,6 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
 
 
 def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
-    """Write texts as a piece of a table of the store in a folder, and describe the piece."""
     piece: dict[str, Any] = {
         "n": texts.num_rows,
         "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
@@ -184,7 +177,7 @@ def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
 
 
 def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
-    """Whether there is a value in a label at all, and whether all that are there are numbers."""
+    """Whether a label has values, and whether all are numbers."""
     filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
     return bool(filled), all(is_number(value.strip()) for value in filled)
 
@@ -194,15 +187,13 @@ def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class AddedCorpus:
-    """The outcome of adding a corpus."""
-
     corpus: Corpus
     notes: tuple[str, ...]  # sentences on what was left out or changed
     is_new: bool  # whether it was not there before
 
 
 def source_digest(parts: Parts, layout: Layout, limit: int | None) -> str:
-    """Hash of all that a corpus is made of, as the files are now."""
+    """Hash of all that determines a corpus, with the files' current state."""
     settings = json.dumps([parts.digest, layout.text, layout.id, layout.titles, limit])
     return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -216,12 +207,11 @@ def add_on_cluster(
     *,
     report: Callable[[int], None] = lambda n_texts: None,
 ) -> AddedCorpus:
-    """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
+    """Make a corpus of files, in their order, or find it if it exists.
 
-    What cannot be read is left out and named; ``report`` gets the number of texts read so far. All
-    machines must see the folder of the store. Raises TextError without a text, StoreError if the
-    corpus cannot be written, NeuralvizError if the cluster is gone or has no room; then nothing is
-    kept.
+    Unreadable parts are left out and named; ``report`` gets the number of texts read. All machines
+    must see the store's folder. Raises TextError without texts, StoreError if the corpus cannot be
+    written, NeuralvizError if the cluster fails or is full; then nothing is kept.
     """
     source = source_digest(parts, layout, limit)
     existing = store.find_source(name, source)
@@ -257,10 +247,7 @@ def _write(
     report: Callable[[int], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
-    """Write the texts; returns the pieces in the order of the files.
-
-    Where a machine could not write, the others write everything anew.
-    """
+    """Write the texts and return the pieces in order; if a machine cannot write, start anew."""
     avoided = AvoidedMachines()
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
@@ -296,7 +283,6 @@ def _write(
 
 
 def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
-    """The first of the sentences on all parts, each once, and how many more there are."""
     on_parts = [
         json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
     ]

@@ -1,4 +1,4 @@
-"""How a Ray cluster is named; loads no Ray."""
+"""Addresses of Ray clusters; loads no Ray."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ _MEANT_FOR_ONE = re.compile(rf"auto|local|localhost|{_HOST}:\w*|\d+(\.\d+){{3}}|
 
 
 def is_like_address(text: str) -> bool:
-    """Whether this is meant to name a cluster, and no file; its port may be wrong."""
+    """Whether this names a cluster, not a file; its port may be invalid."""
     return _MEANT_FOR_ONE.fullmatch(text) is not None
 
 
 def is_address(text: str) -> bool:
-    """Whether a cluster can have this address."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and int(match["port"] or 1) < 1 << 16

@@ -1,4 +1,4 @@
-"""The Ray cluster that work is done on: one on this machine, or one that is running already."""
+"""Connect to a Ray cluster, on this machine or running elsewhere."""
 
 from __future__ import annotations
 
@@ -54,15 +54,13 @@ _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "
 
 @dataclass(frozen=True)
 class Cluster:
-    """The resources of all machines of a Ray cluster."""
-
     n_cpus: int
     n_gpus: int
     n_nodes: int
 
     @property
     def n_embedders(self) -> int:
-        """Embedders that work at once: one a GPU, or one a core where there is none."""
+        """Embedders at once: one per GPU, or per core without GPUs."""
         return max(1, self.n_gpus or self.n_cpus)
 
 
@@ -73,21 +71,20 @@ class AvoidedMachines:
         self._nodes: set[str] = set()
 
     def add(self, nodes: Iterable[str]) -> None:
-        """Avoid some machines, by Ray's ids; unless no machine would be left."""
+        """Avoid machines, by Ray's ids, unless none would be left."""
         avoided = self._nodes | set(nodes)
         if any(node["Alive"] and node["NodeID"] not in avoided for node in ray.nodes()):
             self._nodes = avoided
 
     @property
     def options(self) -> dict[str, Any]:
-        """For Ray's tasks and actors."""
         if not self._nodes:
             return {}
         return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(self._nodes))})"}}
 
 
 def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
-    """The store. Raises StoreError if this machine does not see it, or the corpus in it."""
+    """Open the store; StoreError if this machine does not see it or the corpus."""
     path = Path(folder)
     store = CorpusStore(path)
     is_seen = (path / "format.json").exists()
@@ -100,11 +97,8 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
 
 
 def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
-    """The small rows of a dataset, as they are made; it ends when the generator is closed.
-
-    They come out of a thread of their own: Ctrl-C, which raises in the main thread at any line,
-    may get lost amid Ray's code, or be waited for without end.
-    """
+    """A dataset's small rows as they are made, until the generator is closed."""
+    # read in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
     results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
 
@@ -132,7 +126,6 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
 
 
 def describe_loss(error: RayError, advice: str = RESUMES) -> str:
-    """Why Ray ended the work, and what to do next, in a sentence."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
@@ -152,17 +145,16 @@ def describe_loss(error: RayError, advice: str = RESUMES) -> str:
 
 
 def this_machine() -> str:
-    """Ray's id of the machine that a task or an actor is on; empty outside of Ray."""
+    """Ray's id of the machine this runs on; empty outside Ray."""
     return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
 
 
 @contextmanager
 def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Cluster]:
-    """Be connected to the cluster at ``HOST:PORT``, to that of this machine (``auto``), or to a new
-    one with its cores, or ``n_cpus`` of them (``local``), which ends with the block.
+    """Connect to ``HOST:PORT``, this machine's cluster (``auto``) or a temporary ``local`` one.
 
-    Raises NeuralvizError if nothing answers within some seconds, it runs another version of Ray, or
-    it refuses.
+    ``n_cpus`` limits the cores of ``local``, which ends with the block. Raises NeuralvizError if
+    nothing answers in time, Ray's version differs, or the cluster refuses.
     """
     if ray.is_initialized():
         yield _resources()
@@ -229,12 +221,11 @@ def _resources() -> Cluster:
 
 
 def n_machines() -> int:
-    """Machines of the cluster that are there."""
     return sum(bool(node["Alive"]) for node in ray.nodes())
 
 
 def _check_answers(address: str) -> None:
-    """Ask in a process that can be ended whether a head answers: Ray itself waits for a minute."""
+    """Ask for a head in a child process, since Ray itself would block for a minute."""
     if address == LOCAL:
         return
     if address == "auto" and os.environ.get("RAY_ADDRESS") not in (None, "", LOCAL):
@@ -266,14 +257,13 @@ def _check_answers(address: str) -> None:
 
 
 def describe_refusal(address: str, error: Exception) -> str:
-    """Why a cluster cannot be used, in a sentence."""
     message = " ".join(str(error).split())
     reason = _explain_refusal(address, message)
     return reason or f"Could not connect to the Ray cluster at {address}: {message[:200]}."
 
 
 def _explain_refusal(address: str, message: str) -> str:
-    """A sentence for each frequent cause; empty for all others."""
+    """A sentence for each frequent cause; empty for others."""
     lower = " ".join(message.lower().split())
     place = "on this machine" if address == "auto" else f"at {address}"
     if "version" in lower and ("mismatch" in lower or "different" in lower):

@@ -1,7 +1,7 @@
-"""A corpus is embedded on a cluster, and what is finished is committed every few minutes.
+"""Embed a corpus on a cluster, committing every few minutes.
 
-The batches are those of `embed_corpus`, and so are the vectors, bit by bit, whatever the number of
-machines. What is missing is looked up round by round: no process has more than some million keys.
+Batches, and so vectors, equal those of `embed_corpus` bit for bit. Missing texts are found in
+rounds, to bound the keys in memory.
 """
 
 from __future__ import annotations
@@ -68,14 +68,12 @@ UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
 KILLED = "killed every process that embedded it."
 TWICE = 2  # processes over one part, until the part is to blame, and not its machine
 _ANY_TEXT = "A sentence like any other."
+# by row at the time, texts left out: key and reason
 LeftOut = dict[int, tuple[bytes, str]]
-"""By row, as it was then, of texts that were left out: the key, and the reason."""
 
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The outcome of a unit of texts."""
-
     pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
     n_texts: int = 0  # that have a vector now
     n_rose: int = 0  # of those, texts whose loss rose or became NaN
@@ -98,13 +96,12 @@ def embed_on_cluster(
     round_size: int = ROUND,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
-    """`embed_corpus` on a cluster: the same vectors, in a store whose folder all machines see.
+    """`embed_corpus` on a cluster; all machines must see the store's folder.
 
-    Each of the ``n_embedders``, by default one a device, is made anew by the spec. Finished texts
-    are committed every ``commit_every`` seconds; ``round_size`` is a multiple of `PORTION`. Yields
-    an event with what was there before, then one a unit, without places and vectors; returns the
-    texts that were left out. Raises the errors of `embed_corpus`, and NeuralvizError if the cluster
-    is gone or has no room.
+    ``n_embedders``, by default one per device, are made from the spec. Commits every
+    ``commit_every`` seconds; ``round_size`` is a multiple of `PORTION`. Yields what was there
+    before, then an event per unit, without vectors; returns the texts left out. Raises as
+    `embed_corpus`, and NeuralvizError if the cluster fails or is full.
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
@@ -169,7 +166,6 @@ def embed_on_cluster(
 
 
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
-    """`describe_unread`, of as many texts as it looks at."""
     rows = np.arange(min(corpus.n_texts, MOST_TEXTS))
     try:
         return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)
@@ -180,7 +176,7 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
 def _split_rounds(
     store: CorpusStore, corpus: Corpus, size: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The keys of a corpus, so many at once, with the row of the first."""
+    """Keys of a corpus in rounds of ``size``, each with its first row."""
     keys, start = np.zeros(0, "S16"), 0
     for batch in store.key_batches(corpus):
         keys = np.concatenate([keys, batch])
@@ -194,7 +190,6 @@ def _split_rounds(
 def _plan_missing(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, should_stop: ShouldStop
 ) -> list[np.ndarray]:
-    """`plan_batches` for each portion of a round."""
     batches: list[np.ndarray] = []
     for offset in range(0, len(is_missing), PORTION):
         if should_stop():
@@ -208,7 +203,7 @@ def _plan_missing(
 def plan_batches(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray
 ) -> list[np.ndarray]:
-    """The batches of the missing texts of a portion that begins at row ``start``, as rows."""
+    """Batches, as rows, of the missing texts of a portion from row ``start`` on."""
     different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
     first = different.first_places(np.arange(len(different)))
     return [start + first[batch] for batch in different.batches(is_missing[first], BATCH_SIZE)]
@@ -217,7 +212,7 @@ def plan_batches(
 def _make_unit(
     batches: Sequence[np.ndarray], keys: np.ndarray, start: int
 ) -> tuple[np.ndarray, list[int], bytes]:
-    """What `EmbedUnits.embed` takes; ``keys`` are those of a round that begins at ``start``."""
+    """Arguments of `EmbedUnits.embed`; ``keys`` are a round's, from row ``start`` on."""
     rows = np.concatenate(batches)
     return rows, list(map(len, batches)), keys[rows - start].tobytes()
 
@@ -242,7 +237,7 @@ def _hand_out(
 def _commit_in_time(
     embedded: ray.data.Dataset, commit: Callable[[Sequence[Piece]], None], interval: float
 ) -> Generator[UnitResult]:
-    """Yield results and commit their pieces, every so many seconds and however the work ends."""
+    """Yield results, and commit their pieces at intervals and at the end, even on errors."""
     waiting: list[Piece] = []
     last = time.monotonic()
     try:
@@ -264,7 +259,7 @@ def _commit_in_time(
 def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
-    """A `Spread` over the cluster: each block on one core. Raises Stopped and NeuralvizError."""
+    """`Spread` over the cluster, one block per core; raises Stopped and NeuralvizError."""
     if not blocks:
         return
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
@@ -284,12 +279,10 @@ def place_on_cluster(
 
 
 class Attempt:
-    """One more process embeds a unit, and notes in a file which part it is working on.
+    """An attempt at a unit, recorded in a file in case the process is killed."""
 
-    Ray gives the unit of a killed process to another one, which finds the file and goes through the
-    unit batch by batch. The texts of a batch over which two more were killed are embedded one by
-    one, and a text over which two were killed is left out.
-    """
+    # Ray retries the unit in another process: batch by batch, then text by text where two more are
+    # killed; a text that killed two is left out
 
     def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
         self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
@@ -301,12 +294,12 @@ class Attempt:
 
     @property
     def deadly(self) -> list[int]:
-        """Places of the texts that are left out."""
+        """Places of texts to leave out."""
         places = np.concatenate(self._batches).tolist()
         return [place for place in places if f"text {place}" in self._killed]
 
     def parts(self) -> Iterator[list[np.ndarray]]:
-        """Batches to embed before the next ones are asked for."""
+        """Batches to embed before asking for the next ones."""
         if not self._earlier_parts:
             self._record("all")
             yield list(self._batches)
@@ -321,7 +314,7 @@ class Attempt:
                     yield [piece]
 
     def close(self) -> None:
-        """Forget the attempt: the unit is done, or has failed without killing a process."""
+        """Forget the attempt: no process was killed."""
         with suppress(OSError):
             self._path.unlink()
 
@@ -331,10 +324,7 @@ class Attempt:
 
 
 class EmbedUnits:
-    """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
-
-    No error ends the work of others: the results report it.
-    """
+    """Ray actor that embeds units and writes pieces; results report errors, so others go on."""
 
     def __init__(
         self,
@@ -369,7 +359,7 @@ class EmbedUnits:
         return {"result": self.embed(*row["item"])}
 
     def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
-        """Embed the texts of these rows and keys, in batches of these sizes."""
+        """Embed texts by rows and keys, in batches of ``sizes``."""
         if self._failed:
             return UnitResult(failed=self._failed, machine=this_machine())
         n = n_rose = 0
@@ -409,7 +399,7 @@ class EmbedUnits:
         *,
         is_retry: bool = False,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """As `EmbeddingWork.embed`; what fails goes batch by batch, then text by text."""
+        """As `EmbeddingWork.embed`; failures are retried by batch, then by text."""
         embedded: set[int] = set()
         try:
             for result in work.embed(texts, batches, never, left_out):
@@ -429,7 +419,7 @@ class EmbedUnits:
                 yield from self._results(texts, [batch], work, left_out, is_retry=True)
 
     def _check_works(self, failure: Exception) -> None:
-        """Raises _MachineError if not even an ordinary text can be embedded."""
+        """Raise _MachineError if not even an ordinary text can be embedded."""
         try:
             self._embedder.encode([_ANY_TEXT])
         except Exception as error:

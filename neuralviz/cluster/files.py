@@ -1,4 +1,4 @@
-"""Files that are read piece by piece, wherever they are, for corpora of any size. Loads no Ray."""
+"""Files of any size and place, read piece by piece; loads no Ray."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WILD = ("*", "?", "[")
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file, or some of its row groups, to be read by one process."""
+    """A file, or some of its row groups, for one process."""
 
     name: str  # what people call the file: its path below what they named
     path: str  # in its file system
@@ -49,7 +49,7 @@ class FilePart:
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """The file. Raises UnreadFileError if the connection fails, and not the content."""
+        """Open the file; UnreadFileError if the connection fails, not the content."""
         try:
             with self.files.open_input_file(self.path) as file:
                 try:
@@ -65,10 +65,7 @@ class FilePart:
             ) from error
 
     def blocks(self) -> Iterator[Table]:
-        """The rows, some thousand at once; those before an error are good.
-
-        Raises TextError for a damaged file, UnreadFileError if it cannot be opened or read.
-        """
+        """Blocks of some thousand rows; TextError if damaged, UnreadFileError if out of reach."""
         with self.opened() as file:
             if self.ending == ".parquet":
                 yield from read_parquet(self.name, file, groups=self.groups)
@@ -79,7 +76,6 @@ class FilePart:
                 yield from read_json_lines(self.name, file)
 
     def divide(self) -> list[FilePart]:
-        """A Parquet file by its row groups, about `BYTES` at once; any other as it is."""
         with self.opened() as file:
             check_is_content(self.name, file.read(HEAD))
             if self.ending != ".parquet":
@@ -99,8 +95,6 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Parts:
-    """Files to be read, and what is known of them before."""
-
     parts: tuple[FilePart, ...]  # in the order of their rows
     notes: tuple[str, ...]  # sentences on what was left out
     digest: str  # hash of the files as they are now: another one where a file has changed
@@ -108,11 +102,10 @@ class Parts:
 
 
 def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
-    """Find the files that paths, folders, patterns or URLs such as ``s3://…`` name.
+    """Find files by paths, folders, patterns or URLs such as ``s3://…``.
 
-    Folders are read with all that is in them, in the order of their paths, but for hidden files and
-    those without one of the `ENDINGS`. Raises TextError if one names nothing, or no file can be
-    read piece by piece.
+    Folders are read recursively, by path, without hidden files and those not in `ENDINGS`. Raises
+    TextError if one finds nothing, or no file can be read piece by piece.
     """
     parts_by_path: dict[tuple[str, str], FilePart] = {}
     notes: list[str] = []
@@ -155,7 +148,6 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
 
 
 def _try_to_divide(part: FilePart) -> list[FilePart] | str:
-    """A file in its parts, or why it cannot be read."""
     try:
         return part.divide()
     except TextError as error:
@@ -163,7 +155,7 @@ def _try_to_divide(part: FilePart) -> list[FilePart] | str:
 
 
 def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
-    """The file system of a path, the folder that its files are named below, and the files."""
+    """The file system, the base folder for names, and the files of a path."""
     if path.startswith(("http://", "https://")):
         raise TextError(
             f"Web addresses cannot be read in pieces: {path}. Download the file, or put it into an "
@@ -195,7 +187,7 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
 
 
 def _steps_match(steps: list[str], patterns: list[str]) -> bool:
-    """As shells do: a star stands for nothing with a slash in it, two stars for anything."""
+    """Match as shells do: ``*`` within a step, ``**`` across steps."""
     if not patterns:
         return not steps
     if patterns[0] == "**":
@@ -204,7 +196,7 @@ def _steps_match(steps: list[str], patterns: list[str]) -> bool:
 
 
 def _split_pattern(path: str) -> tuple[str, list[str]]:
-    """A path up to its first step with a wildcard, and the steps from there on."""
+    """The path before its first wildcard, and the steps from there."""
     steps = path.split("/")
     for place, step in enumerate(steps):
         if any(sign in step for sign in _WILD):
@@ -213,7 +205,6 @@ def _split_pattern(path: str) -> tuple[str, list[str]]:
 
 
 def _describe_error(error: Exception) -> str:
-    """What a file system says, in one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split()).rstrip(".")[:200]

@@ -1,8 +1,4 @@
-"""How well embeddings agree with people.
-
-Names that bring torch or pandas are resolved when they are first used, so that pages load without
-them.
-"""
+"""How well embeddings agree with people; names that bring torch or pandas load on first use."""
 
 from __future__ import annotations
 

@@ -34,14 +34,11 @@ class MeasuredPooling:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Correlation of the cosines with the scores."""
         return correlate(self.cosines, self.scores)
 
 
 @dataclass(frozen=True)
 class BestLayer:
-    """The layer with the highest coefficient, and its rival."""
-
     pooling: str
     layer: int
     value: float
@@ -53,7 +50,7 @@ class BestLayer:
 def best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> BestLayer | None:
-    """The layer of any pooling that follows the scores best; None where none is defined."""
+    """The layer of any pooling that follows the scores best; None if undefined."""
     values = {
         (pooling, layer): float(getattr(measured.correlation, coefficient))
         for pooling, layers in by_layer.items()
@@ -77,7 +74,7 @@ def best_layer(
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
-    """95% interval of the difference on the same resamples; None where one has too few pairs."""
+    """95% interval of the difference on the same resamples; None with too few pairs."""
     drawn = [_resampled(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
@@ -85,11 +82,9 @@ def interval_of_difference(
 def reversed_median(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
 ) -> float | None:
-    """The median coefficient where scores seem to say how different texts are; None elsewhere.
-
-    The lowest of many layers may be below 0 by chance; the median has to be that clearly, and
-    farther from 0 than the highest: on reversed scores a layer without context can be above 0.
-    """
+    """The median coefficient if scores seem to measure difference, not similarity; else None."""
+    # the lowest of many layers may be below 0 by chance; on reversed scores a layer without context
+    # can be above 0
     defined = [
         (value, index, measured)
         for index, measured in enumerate(

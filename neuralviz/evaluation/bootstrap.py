@@ -1,9 +1,4 @@
-"""Bootstrap: measures of samples like the one there is, all resamples at once.
-
-Every method is measured in the same resamples of the same data, drawn from the same seed, so that
-two methods can be compared resample by resample: what makes a sample easy for both of them is not
-in their difference (Efron 1979; Koehn 2004).
-"""
+"""Bootstrap of measures (Efron 1979); methods share resamples, for comparison (Koehn 2004)."""
 
 from __future__ import annotations
 
@@ -38,18 +33,13 @@ LARGEST_MATRIX = 2048  # pairs that are all compared with each other, 17 MB
 
 
 def interval(resampled: np.ndarray) -> tuple[float, float]:
-    """The percentiles between which 95% of a measure's [resample] values lie, NaN left out."""
+    """95% percentile interval of [resample] values, NaN left out."""
     low, high = np.nanpercentile(resampled, [2.5, 97.5])
     return float(low), float(high)
 
 
 def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float] | None:
-    """The 95% interval of how much more one method has of a measure than another.
-
-    ``first``, ``second``: [resample] the measure of both methods in the same resamples; NaN where
-    it is undefined. Returns None where it is undefined in every resample, or they are no resamples
-    of the same data.
-    """
+    """95% interval of ``first - second``, [resample] each; None if undefined or unpaired."""
     if first.shape != second.shape:
         return None
     difference = first - second
@@ -64,14 +54,10 @@ def draw_resamples(
     cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> Iterator[np.ndarray]:
-    """How often each of ``n`` things is in each resample, for some resamples at a time.
+    """Yield [resample, thing] counts of how often each of ``n`` things is drawn, in blocks.
 
-    ``n``: things that are drawn from, at random and with replacement, ``n`` a resample.
-    ``resamples``: how many; fewer where there are very many things. ``seed``: decides what is
-    drawn. ``cluster``: [thing] number, 0 … of its cluster: those of a cluster are drawn together,
-    as many clusters as there are. None: each thing is a cluster. Yields [resample, thing] counts;
-    nothing where fewer than `FEWEST_RESAMPLES` can be drawn, or from fewer than `FEWEST_DRAWN`
-    clusters. Raises Stopped.
+    Things with one [thing] ``cluster`` number are drawn together. Yields nothing with fewer than
+    `FEWEST_DRAWN` clusters, or if fewer than `FEWEST_RESAMPLES` can be drawn. Raises Stopped.
     """
     resamples = min(resamples, MAX_RESAMPLED // max(1, n))
     cluster = np.arange(n) if cluster is None else cluster
@@ -91,12 +77,7 @@ def draw_resamples(
 
 
 def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
-    """Whether scores seem to say how different texts are.
-
-    ``bounds``: 95% intervals of the correlations of methods that did not learn from the scores;
-    None where there is none. Returns True where no correlation is clearly above 0 and at least one
-    is clearly below.
-    """
+    """Whether, by 95% intervals, no correlation is above 0 and at least one is below."""
     defined = [bound for bound in bounds if bound is not None]
     return all(low <= 0 for low, _ in defined) and any(high < 0 for _, high in defined)
 
@@ -110,13 +91,7 @@ def bootstrap(
     cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> dict[str, np.ndarray]:
-    """The coefficients of other samples of such pairs, made by drawing pairs again (Efron 1979).
-
-    ``products``, ``scores``: [pair] as of `correlate`. ``resamples``, ``seed``, ``cluster``: as of
-    `draw_resamples`. Returns [resample] by the names of `COEFFICIENTS`; empty when the coefficients
-    are undefined, or there are too few pairs, or too many to draw them `FEWEST_RESAMPLES` times.
-    Raises Stopped.
-    """
+    """[resample] values by coefficient, as `correlate`; empty if undefined or too few resamples."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if why_undefined(x, y):
         return {}
@@ -138,12 +113,7 @@ def bootstrap_spearman(
     cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Spearman's coefficient alone, of the very samples of `bootstrap`, in a fraction of its time.
-
-    ``products``, ``scores``: [pair] as of `correlate`. ``resamples``, ``seed``, ``cluster``: as of
-    `draw_resamples`. Returns [resample] NaN where a resample is constant; empty as of `bootstrap`.
-    Raises Stopped.
-    """
+    """[resample] Spearman's alone, as in `bootstrap` but faster; NaN for a constant resample."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     drawn = [np.zeros(0)]
     if why_undefined(x, y):
@@ -167,13 +137,7 @@ def bootstrap_pairs(
     cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """The share of broken comparisons (Eq. 4) in other samples of such pairs.
-
-    ``products``: [pair] finite. ``is_similar``, ``is_dissimilar``: [pair] which comparisons are
-    made from. ``resamples``, ``seed``, ``cluster``: as of `draw_resamples`, so that the resamples
-    are those of `bootstrap`. Returns [resample] shares, 0 … 1, NaN where one of the kinds is not
-    drawn; empty as of `bootstrap`.
-    """
+    """[resample] share, 0 … 1, of broken comparisons (Eq. 4); NaN where a kind is not drawn."""
     similar = np.flatnonzero(is_similar)
     dissimilar = np.flatnonzero(is_dissimilar)
     dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
@@ -198,12 +162,7 @@ def bootstrap_share(
     cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """A share in other samples of such texts, or of such groups of texts.
-
-    ``wrong``, ``total``: [thing] counts of each text or group; the share is the sum of the first by
-    that of the second. ``resamples``, ``seed``, ``cluster``: as of `draw_resamples`. Returns
-    [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
-    """
+    """[resample] sum of ``wrong`` over that of ``total``, both [thing]; empty for few things."""
     drawn = [
         _ratio(counts @ wrong, counts @ total)
         for counts in draw_resamples(
@@ -218,12 +177,7 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The coefficients of resamples, without making them: of pairs that count several times.
-
-    ``x``, ``y``: [pair] finite values, not all equal. ``counts``: [resample, pair] how often each
-    pair is drawn. Returns [resample, coefficient] in the order of `COEFFICIENTS`, as `correlate` of
-    the pairs drawn; NaN where they are constant.
-    """
+    """[resample, coefficient] of pairs that count [resample, pair] times; NaN if constant."""
     n = counts.sum(axis=1)
     of_x, of_y = _Ties(x, counts), _Ties(y, counts)
     fewest = np.minimum(of_x.n_values, of_y.n_values)
@@ -241,8 +195,6 @@ def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.
 
 
 class _Ties:
-    """Which drawn values are equal."""
-
     def __init__(self, values: np.ndarray, counts: np.ndarray) -> None:
         different, group = np.unique(values, return_inverse=True)
         starts = np.searchsorted(values[order := np.argsort(values, kind="stable")], different)
@@ -275,6 +227,6 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
-    """As `_ordered` for one resample of many pairs: from tau-b, in n log n."""
+    """As `_ordered` for one resample of many pairs: from tau-b, in O(n log n)."""
     x, y = np.repeat(x, counts), np.repeat(y, counts)
     return ordered_pairs(float(scipy.stats.kendalltau(x, y, variant="b").statistic), x, y)

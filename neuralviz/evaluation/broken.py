@@ -1,9 +1,6 @@
-"""Relations between products that embeddings break: similar against dissimilar pairs, and counts.
+"""Relations that embeddings break (neural paper, section 3.2), counted without enumeration.
 
-Nothing is enumerated to be counted: the products that may break a relation are sorted and looked up
-(neural paper, section 3.2; `triplets` has those of section 3.3). Products are double precision. Two
-that differ by less than `TIE` are a tie, whose order is rounding's; a tie counts as broken, and is
-left out of ``wrong_strict``.
+Products closer than `TIE` are a tie: broken, but not in ``wrong_strict``.
 """
 
 from __future__ import annotations
@@ -28,8 +25,6 @@ BLOCK = 1 << 22  # products, or relations, that are in memory at once
 
 @dataclass(frozen=True)
 class BrokenCount:
-    """How many relations hold."""
-
     wrong: int  # broken, ties included
     wrong_strict: int  # broken by more than a tie
     total: int  # relations there are
@@ -45,8 +40,6 @@ class BrokenCount:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """What methods break in common (Eq. 3)."""
-
     shared: np.ndarray  # [method, method] relations that both break; on the diagonal, those of one
     total: int  # relations there are
 
@@ -59,11 +52,7 @@ class Overlap:
 
 
 def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:
-    """Count the similar pairs whose product is not above a dissimilar pair's (Eq. 4).
-
-    ``similar``, ``dissimilar``: [pair] products. Raises NeuralvizError (there is no similar or no
-    dissimilar pair, or a product is not finite).
-    """
+    """Comparisons of [pair] products that are broken (Eq. 4); NeuralvizError if none or NaN."""
     alike, unlike = _two_kinds(similar, dissimilar)
     ordered = np.sort(unlike)
     return BrokenCount(
@@ -83,13 +72,7 @@ def shared_pairs(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> Overlap:
-    """How many pairs of pairs each two methods break both (Eq. 3 for Eq. 4).
-
-    ``similar``, ``dissimilar``: by method [pair] products, the pairs in one order.
-    ``max_compared``: pairs of pairs, at most. ``block``: pairs of pairs that are looked at at a
-    time. Raises NeuralvizError (as of `count_pairs`; or there are too many to be compared) or
-    Stopped.
-    """
+    """Comparisons that two methods both break (Eq. 3); NeuralvizError if over ``max_compared``."""
     kinds_of = [_two_kinds(*kinds) for kinds in zip(similar, dissimilar, strict=True)]
     alike, unlike = (
         np.stack([similar_products for similar_products, _ in kinds_of]),
@@ -103,10 +86,7 @@ def shared_pairs(
 
 
 def unit_rows(vectors: ArrayLike) -> np.ndarray:
-    """[text, dim] float64 vectors of length 1; those of zeros stay so.
-
-    Raises NeuralvizError (one is not finite).
-    """
+    """[text, dim] float64 of length 1, zeros unchanged; NeuralvizError if one is not finite."""
     rows = np.array(vectors, dtype=np.float64)
     if not np.isfinite(rows).all():
         broken = int((~np.isfinite(rows)).any(axis=1).sum())
@@ -122,7 +102,7 @@ def unit_rows(vectors: ArrayLike) -> np.ndarray:
 
 
 def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:
-    """For all bounds together, how many values, which are sorted, are above."""
+    """How many of the sorted values are above each bound, summed over the bounds."""
     n_not_above = np.searchsorted(ordered, bounds, "left" if or_equal else "right")
     return int(len(bounds) * len(ordered) - n_not_above.sum())
 
@@ -134,10 +114,7 @@ def add_shared(
     block: int = BLOCK,
     should_stop: ShouldStop = never,
 ) -> None:
-    """Add to ``shared`` [method, method] what each two methods break both.
-
-    ``alike`` is [method, one], ``unlike`` [method, other]; a relation is one with other.
-    """
+    """Add to [method, method] ``shared``; ``alike`` [method, one], ``unlike`` [method, other]."""
     n_methods, n_unlike = unlike.shape
     at_once = max(1, block // max(1, n_methods * n_unlike))
     for start in range(0, alike.shape[1] if n_unlike else 0, at_once):
@@ -167,10 +144,7 @@ def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, n
 
 
 def check_compared(total: int, relations: str, limit: int) -> None:
-    """Find out whether there are few enough relations to compare them one by one.
-
-    Raises NeuralvizError (there are more than ``limit``).
-    """
+    """Raise NeuralvizError if there are more than ``limit`` relations to compare."""
     if total > limit:
         raise NeuralvizError(
             f"{total:,} {relations} are too many to find shared errors. Use fewer texts."

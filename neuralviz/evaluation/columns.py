@@ -31,7 +31,6 @@ class Column:
     group: str = ""  # what the measure is called in tables, if anything; {k} for neighbours
 
     def find(self, measured: Measured) -> Any:
-        """The number or interval; None where there is none."""
         if (self.measure, self.field) == ("correlations", "interval"):
             return measured.interval("spearman")
         result = getattr(measured, self.measure)
@@ -40,7 +39,7 @@ class Column:
         return result
 
     def is_measured(self, measured: Measured) -> bool:
-        """Whether there is a cell; of words without a letter there is an empty one."""
+        """Whether there is a cell; words without a letter have an empty one."""
         is_there = self.find(measured) is not None
         return is_there or (self.field == "tfidf" and measured.probe is not None)
 
@@ -61,8 +60,6 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick(Column):
-    """A number by which methods can be compared."""
-
     name: str  # of it in `Measured.resampled`, where it is resampled
     title: str  # as it is called in a sentence
     short: str  # on a button
@@ -79,20 +76,17 @@ class Yardstick(Column):
 
     @property
     def sign(self) -> int:
-        """1 where higher is better, else -1."""
         return 1 if self.better == HIGHER else -1
 
     def interval(self, measured: Measured) -> Bounds | None:
-        """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
+        """95% interval on other samples of such data; None if unknown."""
         return measured.interval(self.name)
 
     def chance(self, measured: Measured) -> float:
-        """What guessing reaches."""
         guessing = 0.5 if self.better == LOWER else 0.0
         return float(getattr(getattr(measured, self.measure), "baseline", guessing))
 
     def write(self, value: float) -> str:
-        """A value as it is written in a sentence."""
         return number(value, ".1%" if self.is_share else ".2f")
 
 
@@ -155,6 +149,7 @@ YARDSTICKS = (
         name="paraphrases", title="mean tau-c", short="Mean tau-c", axis="tau-c ↑",
     ),
 )  # fmt: skip
+# what the columns of each measure mean
 EXPLAINED: dict[Measure, str] = {
     "correlations": (
         "A correlation says how well the cosine similarities of the pairs follow the human scores: "
@@ -189,4 +184,3 @@ EXPLAINED: dict[Measure, str] = {
         "others are fixed."
     ),
 }
-"""What the columns of each measure mean."""

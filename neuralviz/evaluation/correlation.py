@@ -33,13 +33,7 @@ class Correlation:
 
 
 def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
-    """Correlate products with scores (neural paper, section 3.2; frozen features, section 4).
-
-    ``products``: [pair] of the embeddings of a pair. ``scores``: [pair] by people; the larger, the
-    more alike. Returns the coefficients; all NaN when products or scores are constant, a score is
-    not a number, or there are fewer than two pairs. Raises NeuralvizError (a product is not finite)
-    or ValueError (there are not as many products as scores).
-    """
+    """Correlate [pair] values, NaN where undefined; NeuralvizError if a product is not finite."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"products must have the shape of scores, {y.shape}; got {x.shape}")
@@ -69,7 +63,7 @@ def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Pairs that x and y order alike, less those that they order differently, from tau-b."""
+    """Pairs that x and y order alike, minus those ordered differently, from tau-b."""
     n, untied = len(x), []
     for values in (x, y):
         _, counts = np.unique(values, return_counts=True)
@@ -78,7 +72,7 @@ def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:
-    """A sentence on why nothing can be correlated; empty where it can be."""
+    """A sentence on why a correlation is undefined; empty if it is defined."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if len(x) < 2:
         return "A correlation needs at least two pairs."

@@ -1,9 +1,4 @@
-"""Labelled data to measure embeddings on, as values.
-
-Four kinds: pairs of texts with a score; texts in groups; texts with a label; phrases generated to
-be alike to a chosen degree. Different texts are listed once, whatever the rows: each is embedded
-once, and the same text has the same vector.
-"""
+"""Labelled data as values: scored pairs, groups, labels, paraphrases; each text is listed once."""
 
 from __future__ import annotations
 
@@ -49,15 +44,12 @@ MEASURES: dict[Kind, tuple[Measure, ...]] = {
 
 
 def digest_texts(texts: Iterable[str]) -> str:
-    """Hash of texts in their order."""
     content = "\x1e".join(texts)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet(ABC):
-    """What all kinds have."""
-
     name: str
     texts: tuple[str, ...]  # the different ones, in the order in which they first come
     _: KW_ONLY
@@ -89,24 +81,22 @@ class DataSet(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What it is, in numbers."""
+        """A description in numbers."""
 
     def problem(self, measure: Measure) -> str:
-        """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
+        """Why the measure is impossible, whatever the vectors; empty if possible."""
         return ""
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Scores from which a pair is similar, and up to which it is dissimilar; by default 80% and
-    40% of the scale.
-    """
+    """Scores that bound similar and dissimilar pairs; None is 80% and 40% of the scale."""
 
     similar: float | None = None
     dissimilar: float | None = None
 
     def of_scores(self, scores: np.ndarray) -> tuple[float, float]:
-        """Both, those that are None by the range of the scores."""
+        """Both bounds, with those that are None taken from the range of the scores."""
         shares = FIVE.shares(np.array([SIMILAR, DISSIMILAR]))
         similar, dissimilar = Scale.from_scores(scores).scores(shares).round(9).tolist()
         return (
@@ -115,7 +105,7 @@ class Thresholds:
         )
 
     def note(self, scores: np.ndarray) -> str:
-        """A sentence on thresholds that follow an uncommon or a doubtful scale; else empty."""
+        """A sentence on thresholds that follow an uncommon or doubtful scale; else empty."""
         scale = Scale.from_scores(scores)
         is_doubtful = scale == FIVE and 1 <= scores.min() < scores.max()  # or is it from 1 to 5
         is_common = scale in (UNIT, FIVE) and not is_doubtful
@@ -161,7 +151,6 @@ class ScoredData(DataSet):
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """[pair] the same for pairs of the same two texts, as of `number_pairs`."""
         return number_pairs(
             [self.texts[place] for place in self.first],
             [self.texts[place] for place in self.second],
@@ -169,13 +158,12 @@ class ScoredData(DataSet):
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """[row] places in ``texts`` of the similar pairs' texts, each pair a group of its own."""
+        """[row] places in ``texts`` of the similar pairs' texts, each pair its own group."""
         chosen = self.is_similar
         return np.stack([self.first[chosen], self.second[chosen]], axis=1).ravel()
 
     @cached_property
     def grouping(self) -> Grouping:
-        """Of ``rows``, for triplets."""
         return Grouping(np.arange(len(self.rows)) // 2)
 
     def describe(self) -> str:
@@ -239,7 +227,7 @@ class LabelledData(DataSet):
 
     @property
     def question(self) -> str:
-        """What a probe is asked for, to end a sentence with; empty where the column says it."""
+        """What a probe is asked, to end a sentence with; empty if the column says it."""
         return ""
 
     def describe(self) -> str:
@@ -288,7 +276,7 @@ def scored_data(
     thresholds: Thresholds = BY_RANGE,
     notes: tuple[str, ...] = (),
 ) -> ScoredData:
-    """Scored pairs; TextError of fewer than three, SettingsError of wrong thresholds."""
+    """Make scored pairs; TextError for fewer than three, SettingsError for wrong thresholds."""
     scores = np.asarray(scores, dtype=np.float64)
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
@@ -311,7 +299,7 @@ def grouped_data(
     *,
     notes: tuple[str, ...] = (),
 ) -> GroupedData:
-    """Texts in groups from columns; TextError of fewer than three."""
+    """Make groups from columns; TextError for fewer than three texts."""
     if len(texts) < 3:
         raise TextError(
             f"{name} has only {many(len(texts), 'text')} with a group; a triplet needs three."
@@ -325,10 +313,7 @@ def grouped_data(
 def labelled_data(
     name: str, texts: Sequence[str], labels: Sequence[str], *, notes: tuple[str, ...] = ()
 ) -> LabelledData:
-    """Texts with labels, each pair of both once; empty labels count as none.
-
-    Raises TextError for fewer than two.
-    """
+    """Make labelled texts, each pair once, ``""`` for unlabelled; TextError for fewer than two."""
     labelled = [(text, label) for text, label in zip(texts, labels, strict=True) if label]
     once = list(dict.fromkeys(labelled))
     if len(once) < 2:
@@ -343,14 +328,13 @@ def labelled_data(
 
 
 def distinct(texts: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
-    """The different texts as they first come, and for each text its place among them."""
+    """The distinct texts in order of appearance, and each text's place among them."""
     places: dict[str, int] = {}
     row_places = [places.setdefault(text, len(places)) for text in texts]
     return tuple(places), np.array(row_places, dtype=np.int64)
 
 
 def _codes(names: Sequence[str]) -> np.ndarray:
-    """[name] numbers, the same for the same name."""
     return distinct(names)[1]
 
 
@@ -359,12 +343,11 @@ def _scoring(n: int) -> str:
 
 
 def with_notes(notes: Sequence[str]) -> str:
-    """Notes as the end of a message."""
     return "".join(f" {note}" for note in notes)
 
 
 def _contents(values: Iterable[object]) -> list[str]:
-    """What a hash is made of, of values and of the fields of those that are dataclasses."""
+    """The strings to hash: values, and the fields of dataclasses."""
     contents = []
     for value in values:
         if is_dataclass(value):

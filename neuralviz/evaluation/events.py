@@ -57,7 +57,6 @@ class QualityMap:
 
 
 def finite_mean(values: np.ndarray) -> float:
-    """The mean of the finite ones of some values; NaN where there are none."""
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if len(finite) else np.nan
 
@@ -68,7 +67,7 @@ def none_if_nan(value: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured of one method on one data set; None where it is missing or undefined."""
+    """The results of one method on one data set; None where missing or undefined."""
 
     correlations: Correlation | None = None
     pairs: BrokenCount | None = None
@@ -90,13 +89,11 @@ class Measured:
 
     @property
     def accuracies(self) -> dict[str, Accuracy]:
-        """By measure, those that say how often a label is told."""
         both = {"neighbours": self.neighbours, "probe": self.probe}
         return {name: accuracy for name, accuracy in both.items() if accuracy is not None}
 
     @property
     def confusions(self) -> dict[str, Confusion]:
-        """For the same measures, which labels are taken for which."""
         return {
             name: accuracy.confusion
             for name, accuracy in self.accuracies.items()
@@ -104,7 +101,7 @@ class Measured:
         }
 
     def interval(self, name: str) -> Bounds | None:
-        """The 95% interval of a coefficient, error or accuracy; None where it is unknown."""
+        """95% interval of a coefficient, error or accuracy; None if unknown."""
         if name in self.accuracies:
             return self.accuracies[name].interval
         drawn = self.resampled.get(name)
@@ -137,7 +134,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far a cell is, or the comparison that follows all cells of a data set."""
+    """Progress of a cell, or of the comparison after all cells of a data set."""
 
     __repr__ = short_repr
 
@@ -151,7 +148,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A row of an experiment on a data set, finished; both are numbers."""
+    """A finished row on a data set, both by number."""
 
     __repr__ = short_repr
 
@@ -164,7 +161,6 @@ class Cell:
 
     @property
     def failed(self) -> bool:
-        """Whether any of what was asked for is missing."""
         return self.measured is None or bool(self.measured.failed)
 
 

@@ -1,11 +1,7 @@
-"""Data sets of the Hugging Face hub, for people who are online; needs the package ``datasets``.
+"""Data sets of the Hugging Face hub, by the package ``datasets``; their code is never run.
 
-``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `HUB_DATA`, or any on the hub, or a
-folder with a copy in the same format, or one that ``save_to_disk`` wrote (``FOLDER:SPLIT``). The
-formats that are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0
-(MRPC), originals with lists of simplifications (ASSET), documents with lists of summaries
-(SummEval), and the columns that a file may have.
-No code of a data set is ever run.
+``ID[:CONFIG[:SPLIT]]``, where ID is one of `HUB_DATA`, any on the hub, or a folder with a copy; or
+``FOLDER:SPLIT`` of ``save_to_disk``.
 """
 
 from __future__ import annotations
@@ -51,12 +47,7 @@ def load_hub_data(
     thresholds: Thresholds = BY_RANGE,
     max_rows: int = MAX_ROWS,
 ) -> DataSet:
-    """Load ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it, as of `read_data`.
-
-    Raises NeuralvizError (``datasets`` is not installed, or there is no network, or no such data
-    set), TextError (its format is none of those understood, or too little of it can be used) or
-    SettingsError (as of `read_data`; or no data set is named).
-    """
+    """Load ``ID[:CONFIG[:SPLIT]]``; NeuralvizError if out of reach, else errors of `read_data`."""
     repo, config, split = [*name.removeprefix(PREFIX).split(":", 2), "", ""][:3]
     if not repo.strip():
         raise SettingsError(
@@ -87,7 +78,7 @@ def load_hub_data(
 
 
 def _columns(repo: str, config: str, split: str, max_rows: int) -> Columns:
-    """The values by column, some more rows than ``max_rows`` where there are more."""
+    """Values by column, a few more rows than ``max_rows`` if there are."""
     folder = Path(repo)
     if is_saved_data_set(folder):
         return read_saved_columns(repo, folder, config or split, max_rows)
@@ -122,7 +113,7 @@ def _load(repo: str, config: str, split: str) -> Any:
 
 
 def _ask_for(repo: str) -> None:
-    """Find out in seconds, not in a row of retries, whether the hub can be reached."""
+    """Raise NeuralvizError within seconds, without retries, if the hub cannot be reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -140,14 +131,13 @@ def _ask_for(repo: str) -> None:
 
 
 def _as_table(columns: Columns) -> Table:
-    """Columns as a table from a file would have them, each value as a person would write it."""
     values = [[cell_text(value) for value in column] for column in columns.values()]
     n_rows = len(values[0]) if values else 0
     return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")
 
 
 def _of_lists(name: str, columns: Columns) -> GroupedData | None:
-    """A text with a list of texts in each row, which are a group; None for other columns."""
+    """Rows of a text and a list of texts, each row a group; None for other columns."""
     list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
     if list_columns is None:
         return None

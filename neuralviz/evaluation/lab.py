@@ -1,9 +1,4 @@
-"""Filling an evaluation's table: cell by cell, stopped and taken up again, nothing lost.
-
-Vectors are kept by text and by all that they depend on, as those of corpora are, in a folder of
-their own: a run that ended in any way finds what it had embedded, and a run that was finished is
-measured again in seconds.
-"""
+"""Fill an evaluation's table cell by cell; vectors are kept, so that it can stop and resume."""
 
 from __future__ import annotations
 
@@ -45,10 +40,7 @@ MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 
 
 def kept_vectors(folder: Path | None = None) -> KeptVectors:
-    """Where vectors of evaluations are kept: in ``folder``, by default the user's own.
-
-    Raises StoreError (a newer neuralviz wrote the folder, or it cannot be read).
-    """
+    """Vectors of evaluations, by default in the user's folder; StoreError if it is unreadable."""
     return KeptVectors(Database(folder or home() / "evaluation"))
 
 
@@ -59,14 +51,11 @@ def evaluate(
     loaders: Loaders = LOADERS,
     should_stop: ShouldStop = never,
 ) -> Generator[Event]:
-    """Fill a table, a cell after the other; a cell that fails does not end the work.
+    """Fill a table cell by cell; a cell that fails does not end the work.
 
-    Rows that learn nothing come first; those that differ by their epochs alone are embedded in one
-    run, unless they are fast. What is embedded is kept in ``vectors``, by default `kept_vectors`,
-    so that the same plan goes on from where it was stopped; imported vectors may also be kept
-    beside saved corpora. Models come from ``loaders``; each is loaded once. Yields `Progress` while
-    something is done, a `Cell` for every row and data set, and, where there are two rows or more,
-    what they break in common. Raises Stopped or StoreError (as of `kept_vectors`).
+    Vectors are kept in ``vectors``, by default `kept_vectors`, so that the same plan resumes where
+    it stopped. Yields `Progress`, a `Cell` for each row and data set and, from two rows on, what
+    they break in common. Raises Stopped, and StoreError as `kept_vectors`.
     """
     once = {kind: cache(load) for kind, load in loaders.items()}
     yield from _Evaluation(plan, vectors or kept_vectors(), once, should_stop).events()
@@ -83,7 +72,6 @@ class _Evaluation:
     kept: dict[int, tuple[KeptVectors, KeptEmbedder]] = field(default_factory=dict)
 
     def events(self) -> Iterator[Event]:
-        """The whole table."""
         rows, settings = self.plan.rows, self.plan.settings
         order = sorted(range(len(rows)), key=lambda index: rows[index].spec.learns)
         together = {group[0]: group for group in _in_one_run(rows)}
@@ -147,7 +135,7 @@ class _Evaluation:
             yield Cell(number, index, None, error=describe_unexpected(error))
 
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
-        """Embed by rows that one run serves; what goes wrong is for each row to find again."""
+        """Embed rows that one run serves; each row meets its own errors again later."""
         rows, texts = self.plan.rows, self.plan.data[number].texts
         with suppress(NeuralvizError, RuntimeError, MemoryError):
             embedders = [
@@ -170,7 +158,7 @@ class _Evaluation:
 
 
 def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
-    """Rows, two or more, that one run of micro-tuning serves, as they differ by epochs alone."""
+    """Groups of rows that differ by epochs alone, so that one run of micro-tuning serves them."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, row in enumerate(rows):
         if row.spec.method not in WITH_EPOCHS:

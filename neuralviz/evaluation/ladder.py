@@ -1,4 +1,4 @@
-"""Climbing the ladder of similarity models: from cosines to trained encoders, tested once."""
+"""Train the ladder of similarity models, from cosines to encoders, and test each once."""
 
 from __future__ import annotations
 
@@ -64,11 +64,8 @@ DIGITS = 6  # of a cosine: float32 has no more
 def own_embeddings(
     model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
 ) -> list[tuple[str, Embedder]]:
-    """What a model makes of a sentence by itself, to compare the rungs with.
-
-    A sentence encoder's own embedding; of a masked language model the neural embedding, where there
-    are not too many texts in dev and test pairs. Models that predict the next token have none.
-    """
+    """Baselines: an encoder's own embedding, or a masked model's neural one if affordable."""
+    # models that predict the next token have none
     if isinstance(model, LanguageModel):
         if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
             return []
@@ -82,11 +79,9 @@ def own_embeddings(
 
 
 def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
-    """The poolings that a model has tokens for, the one to begin with first.
-
-    A model whose tokens see only what stands before them has seen the whole text at its last token
-    alone, and nothing of it at a special token before the text.
-    """
+    """The poolings that a model has tokens for, the default first."""
+    # a causal model has seen the whole text only at its last token, and nothing at a token before
+    # it
     looks_ahead = is_bidirectional(model)
     lacking = set() if model.suffix_ids else {"sep"}
     if not (looks_ahead and model.prefix_ids):
@@ -97,7 +92,7 @@ def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
 
 @torch.no_grad()
 def is_bidirectional(model: TextModel) -> bool:
-    """Whether the vectors of a token depend on what stands behind it, unlike in GPT-2."""
+    """Whether a token's vector depends on the tokens after it, unlike in GPT-2."""
     words = set(model.encoder.encode("a b c d e f", add_special_tokens=False).ids)
     if len(words) < 2:
         return True  # no two tokens to tell by, as in nearly all models of this kind
@@ -119,9 +114,9 @@ def measure_cosines(
     poolings: Sequence[PoolingName] = (),
     should_stop: ShouldStop = never,
 ) -> Generator[FeatureProgress | LayerCosines]:
-    """How the cosine at each layer follows people's scores, for each pooling (FREEZE, Figure 1).
+    """Compare each layer's cosines with people's scores, for each pooling (FREEZE, Figure 1).
 
-    The model's own poolings by default. Features are found and kept in ``store``. Raises as
+    All poolings of the model by default; features are kept in ``store``. Raises as
     `make_room` and `look_up`.
     """
     texts = different_texts([pairs])
@@ -140,12 +135,11 @@ def train_ladder(
     own_embedders: Sequence[tuple[str, Embedder]] = (),
     should_stop: ShouldStop = never,
 ) -> Generator[LadderEvent]:
-    """Train every rung on the features of a frozen model, and test each once.
+    """Train every rung on a frozen model's features, and test each once.
 
-    Features are found and kept in ``store``. The rungs are compared with the cosines of
-    ``own_embedders``, which have names of `BASELINES`. Yields progress of the features, the train
-    pairs' layers, the test pairs, baselines, then every rung. Raises TextError where the scores of
-    train or dev pairs are all the same, or a text cannot be read; also as `look_up` and `fit`.
+    ``own_embedders``, named as in `BASELINES`, are baselines; features are kept in ``store``.
+    Yields feature progress, layers, test pairs, baselines, then rungs. Raises TextError if train or
+    dev scores are constant or a text is unreadable, and as `look_up` and `fit`.
     """
     check_different(split.train.scores, "train")
     scale = Scale.from_scores(split.train.scores)
@@ -204,7 +198,7 @@ def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> 
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
-    """[pair, layer] the same on every machine; ModelError where one is not finite."""
+    """[pair, layer], the same on every machine; ModelError if one is not finite."""
     cosines: np.ndarray = np.round(features.cosines.astype(float), DIGITS)
     if not np.isfinite(cosines).all():
         raise ModelError("The model's features are infinite or NaN. Choose another model.")
@@ -232,7 +226,6 @@ def _own_baseline(
     store: VectorStore,
     should_stop: ShouldStop,
 ) -> Generator[FeatureProgress | Baseline]:
-    """The cosines of a sentence's own embedding, of the dev and test pairs."""
     parts = split.dev, split.test
     texts = different_texts(parts)
     vectors = np.zeros((len(texts), embedder.dim), np.float32)

@@ -1,4 +1,4 @@
-"""A ladder of similarity models: its settings, events, result and table; loads no torch."""
+"""Settings, events, results and table of a ladder of similarity models; loads no torch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """Which rungs are trained, each with every seed; by default as of `SimilaritySettings`."""
+    """Which rungs to train, each with every seed; otherwise as `SimilaritySettings`."""
 
     pooling: PoolingName = "mean"
     rungs: tuple[Rung, ...] = RUNGS
@@ -60,7 +60,7 @@ class LadderSettings:
         self.list_trainings()
 
     def list_trainings(self) -> list[SimilaritySettings]:
-        """The trainings, in their order; SettingsError where a setting makes no sense."""
+        """The trainings in order; SettingsError for an invalid setting."""
         limit = {} if self.max_epochs is None else {"max_epochs": self.max_epochs}
         return [
             SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed, **limit)
@@ -87,13 +87,12 @@ class LayerCosines:
 
     @cached_property
     def measured(self) -> list[MeasuredPooling]:
-        """The layers one by one."""
         return [MeasuredPooling(cosines, self.scores, self.numbers) for cosines in self.cosines.T]
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureProgress:
-    """Texts whose features are there, ``found`` of them kept before, of a pooling or a baseline."""
+    """Texts with features so far, ``found`` of them in the store, for a pooling or a baseline."""
 
     done: int
     total: int
@@ -103,8 +102,6 @@ class FeatureProgress:
 
 @dataclass(frozen=True, eq=False)
 class TestPairs:
-    """The pairs that everything is tested on, and how the pairs were divided."""
-
     __repr__ = short_repr
 
     __test__ = False  # no test, though it is called so
@@ -121,7 +118,7 @@ class TestPairs:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What the rungs are compared with, one of `BASELINES`, on the test pairs."""
+    """One of `BASELINES`, to compare the rungs with, on the test pairs."""
 
     __repr__ = short_repr
 
@@ -134,8 +131,6 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class RungEvent:
-    """An event in the training of a rung with a seed."""
-
     __repr__ = short_repr
 
     rung: Rung
@@ -145,7 +140,7 @@ class RungEvent:
 
 @dataclass(frozen=True, eq=False)
 class RungResult:
-    """A trained rung on the test pairs, which it has not seen, and the seconds that it took."""
+    """A trained rung on the unseen test pairs, and the seconds that it took."""
 
     __repr__ = short_repr
 
@@ -171,14 +166,11 @@ LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The training of a rung, as far as it is."""
-
     losses: tuple[float, ...] = ()  # [epoch]
     dev: tuple[float, ...] = ()  # [epoch] Spearman on the dev pairs
     rebuilt: tuple[np.ndarray, ...] = ()  # [epoch, layer] losses of autoencoders
 
     def having(self, event: SimilarityEvent) -> Curve:
-        """The curve with one more event."""
         if isinstance(event, AutoencoderEpoch):
             return replace(self, rebuilt=(*self.rebuilt, event.losses))
         if isinstance(event, SimilarityEpoch):
@@ -188,7 +180,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """All that is known of a ladder, in the order it came."""
+    """All that is known of a ladder, in order of arrival."""
 
     progress: FeatureProgress | None = None
     layers: Mapping[str, LayerCosines] = field(default_factory=dict)
@@ -198,7 +190,6 @@ class Ladder:
     results: Mapping[tuple[Rung, int], RungResult] = field(default_factory=dict)
 
     def having(self, events: Sequence[LadderEvent]) -> Ladder:
-        """The ladder with some more events."""
         progress, test = self.progress, self.test
         layers, baselines = dict(self.layers), dict(self.baselines)
         curves, results = dict(self.curves), dict(self.results)
@@ -221,11 +212,9 @@ class Ladder:
 
     @property
     def rungs(self) -> list[Rung]:
-        """The rungs with results."""
         return list(dict.fromkeys(rung for rung, _ in self.results))
 
     def of_rung(self, rung: Rung) -> list[RungResult]:
-        """The results of a rung, a seed each."""
         return [result for (name, _), result in self.results.items() if name == rung]
 
 
@@ -262,7 +251,6 @@ class LadderLine:
 
 
 def ladder_lines(ladder: Ladder) -> list[LadderLine]:
-    """Baselines, then rungs, in the order they came."""
     test = ladder.test
     if test is None:
         return []
@@ -295,25 +283,24 @@ def _line(
 
 
 def best_rung(ladder: Ladder) -> Rung | None:
-    """The rung that the dev pairs choose, not the test pairs; None where they choose none."""
+    """The rung with the best result on the dev pairs; None if undefined."""
     devs = {rung: _mean(result.dev for result in ladder.of_rung(rung)) for rung in ladder.rungs}
     defined = [rung for rung, dev in devs.items() if np.isfinite(dev)]
     return max(defined, key=devs.__getitem__, default=None)
 
 
 def best_baseline(ladder: Ladder) -> str:
-    """The name of the baseline that the dev pairs choose, the first of equals."""
+    """The baseline with the best result on the dev pairs, the first of equals."""
     return max(ladder.baselines.values(), key=_dev_or_lowest).name
 
 
 def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
-    """What the dev pairs choose of all, baselines included; None where they choose nothing."""
+    """The best of rungs and baselines on the dev pairs; None if undefined."""
     defined = [line for line in lines if np.isfinite(line.dev)]
     return max(defined, key=lambda line: line.dev, default=None)
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    """The result of a rung, among its seeds, that is best on the dev pairs."""
     return max(ladder.of_rung(rung), key=_dev_or_lowest)
 
 
@@ -322,10 +309,7 @@ def _dev_or_lowest(result: Baseline | RungResult) -> float:
 
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
-    """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
-
-    Of several seeds the mean counts. None where it is undefined or there are too few test pairs.
-    """
+    """95% interval of a rung's mean lead over a baseline; None if undefined or few pairs."""
     test = ladder.test
     assert test is not None
     first = _resampled(ladder.of_rung(rung), test)
@@ -335,7 +319,7 @@ def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A test pair, its score by people, and what a rung makes of it, on people's scale."""
+    """A test pair, with its true and its predicted score, on people's scale."""
 
     sentences: tuple[str, str]
     score: float
@@ -343,12 +327,10 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """How much too high it is, or with a minus too low."""
         return self.predicted - self.score
 
 
 def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
-    """The predictions that are furthest from people's scores, the worst first, ``n`` at most."""
     order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
     return [
         Prediction(
@@ -361,7 +343,6 @@ def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) ->
 
 
 def _mean(values: Iterable[float]) -> float:
-    """The mean of what is defined; NaN of nothing."""
     return finite_mean(np.array([*values]))
 
 

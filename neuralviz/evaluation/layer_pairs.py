@@ -1,4 +1,4 @@
-"""What layers, poolings and the parts of SBERT-WK are worth, by scored pairs of sentences."""
+"""How well layers, poolings and the parts of SBERT-WK follow the scores of sentence pairs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 32
 WINDOWS = (1, 2, 3, 4)
+# kind, pooling or variant, and layer, part, window or first layer
 Place = tuple[str, str, int | str]
-"""Kind, pooling or variant, and layer, part, window or first layer."""
 DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at 1
 
 
@@ -51,12 +51,7 @@ class LayerPairs:
 def measure_layers(
     model: TextModel, pairs: ScoredPairs, *, should_stop: ShouldStop = never
 ) -> Iterator[LayerPairs]:
-    """Measure every layer, and every part of SBERT-WK, on scored pairs.
-
-    Each event is the result of the pairs so far, the last one that of all. Every sentence passes
-    through the model once. Raises TextError (a sentence has no token that the model can read; the
-    message says which), ModelError (the model gives vectors that are not finite) or Stopped.
-    """
+    """Yield results of the pairs so far; TextError without tokens, ModelError if not finite."""
     poolings = _poolings(model)
     tokens = _tokens(model, pairs)
     last_use = {
@@ -87,7 +82,6 @@ def measure_layers(
 
 
 def _poolings(model: TextModel) -> dict[Place, Pooling]:
-    """All that is measured."""
     layers = range(model.n_blocks + 1)
     poolings: dict[Place, Pooling] = {
         ("by_layer", name, layer): make_pooling(model, name, (layer,))
@@ -109,7 +103,7 @@ def _poolings(model: TextModel) -> dict[Place, Pooling]:
 def _result(
     model: TextModel, pairs: ScoredPairs, places: Iterable[Place], cosines: np.ndarray
 ) -> LayerPairs:
-    """Name what was measured: ``cosines`` is [pooling, pair] of the first so many pairs."""
+    """Name what was measured; ``cosines`` is [pooling, pair]."""
     first = pairs.first(cosines.shape[1])
     groups: dict[str, dict[Any, dict[Any, MeasuredPooling]]] = defaultdict(dict)
     for (kind, name, place), row in zip(places, cosines, strict=True):

@@ -49,11 +49,7 @@ _ROWS = 1024
 
 
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
-    """The chosen measures, checked against the data before anything is embedded.
-
-    Raises SettingsError where the data are not made for one, and NeuralvizError where none can be
-    had from them, whatever the vectors.
-    """
+    """The chosen measures; SettingsError if one does not suit, NeuralvizError if undefined."""
     chosen = settings.measures_of(data)
     for name in chosen:
         if name not in data.measures:
@@ -77,12 +73,8 @@ def measure(
     *,
     should_stop: ShouldStop = never,
 ) -> Measured:
-    """Measure a method on a data set by its [text, dim] vectors, of any length.
-
-    A measure that fails does not take the others with it: ``failed`` says why. Raises
-    NeuralvizError where a vector is not finite, or there is not one a text, SettingsError where the
-    data are not made for a measure, and Stopped.
-    """
+    """Measure [text, dim] vectors; NeuralvizError if one is missing or not finite."""
+    # a measure that fails does not end the others: ``failed`` says why
     units = unit_rows(vectors)
     if len(units) != len(data.texts):
         raise NeuralvizError(
@@ -111,12 +103,7 @@ def overlaps(
     *,
     should_stop: ShouldStop = never,
 ) -> tuple[dict[Measure, Overlap], dict[Measure, str]]:
-    """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
-
-    ``vectors`` are by method, [text, dim] of ``data.texts``. Where there are too many relations to
-    be compared one by one, the second mapping says so. Raises NeuralvizError where a vector is not
-    finite, and Stopped.
-    """
+    """What methods' [text, dim] vectors break in common (Eq. 3), or why it is not known."""
     units = [unit_rows(method_vectors) for method_vectors in vectors]
     limits: dict[str, Any] = {"max_compared": settings.max_compared, "should_stop": should_stop}
     overlap_of: dict[Measure, Overlap] = {}
@@ -138,7 +125,6 @@ def overlaps(
 
 
 def _products(data: DataSet, units: np.ndarray, seed: int) -> dict[str, Any]:
-    """The products that are drawn, and from which others are counted."""
     if isinstance(data, ScoredData):
         products = pair_products(units, data.first, data.second)
         same, diff = products[data.is_similar], products[data.is_dissimilar]
@@ -157,7 +143,7 @@ def _products(data: DataSet, units: np.ndarray, seed: int) -> dict[str, Any]:
 
 
 def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Places of texts, the number of the group that each is in, and which of them are anchors."""
+    """[row] text, number of its group, and whether it is an anchor."""
     if isinstance(data, GroupedData):
         return data.rows, data.grouping.group, data.grouping.anchor
     if isinstance(data, LabelledData):
@@ -170,8 +156,6 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """What a measure is computed from."""
-
     data: Any
     units: np.ndarray  # [text, dim] vectors of length 1
     settings: MeasureSettings
@@ -189,8 +173,8 @@ class _Inputs:
         }
 
 
+# new values of fields of `Measured`; notes and mappings are added to those there
 Fields = dict[str, Any]
-"""New values of the fields of `Measured`; notes and mappings are added to those that are there."""
 
 
 def _join(measured: Measured, new: Fields) -> Measured:
@@ -348,12 +332,7 @@ def quality_maps(
     *,
     should_stop: ShouldStop = never,
 ) -> tuple[QualityMap, ...]:
-    """A map of tau-c for each quality that varies, in the order in which they first come.
-
-    All arguments are [phrase]: products of the embeddings of a phrase and of its original, the
-    name and value of the quality that varies, and the values of the two others. Raises
-    NeuralvizError where there is no phrase, or a product is not finite, and Stopped.
-    """
+    """A map of tau-c per quality that varies; all inputs are [phrase]. NeuralvizError if NaN."""
     x, value, first_fixed, second_fixed = (
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
     )
@@ -382,7 +361,7 @@ def quality_maps(
 
 
 def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """[pair] double precision products; pairs are taken some at a time."""
+    """[pair] float64 products, some pairs at a time."""
     out = np.empty(len(first))
     for start in range(0, len(first), DRAWN_PRODUCTS):
         block = slice(start, start + DRAWN_PRODUCTS)
@@ -393,10 +372,7 @@ def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
 def unlike_pairs(
     group: np.ndarray, anchor: np.ndarray | None, *, limit: int = DRAWN_PRODUCTS, seed: int = 0
 ) -> np.ndarray:
-    """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
-
-    ``group`` is [text] its number. An ``anchor`` ([text]; None for all) is first and never second.
-    """
+    """[pair, 2] texts of different [text] groups, ``limit`` at most; anchors only come first."""
     n = len(group)
     first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
     second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
@@ -418,10 +394,7 @@ def unlike_pairs(
 def alike_pairs(
     group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
 ) -> np.ndarray:
-    """[pair, 2] all pairs of one group, or ``limit`` of them, drawn, as of `unlike_pairs`.
-
-    Where there are anchors, those of an anchor and another text.
-    """
+    """[pair, 2] texts of one group, ``limit`` at most; with anchors, an anchor and another."""
     if anchor is not None:
         members = np.flatnonzero(~anchor)
         members = members[np.argsort(group[members], kind="stable")]
@@ -455,10 +428,7 @@ def alike_pairs(
 def alignment_and_uniformity(
     vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0, should_stop: ShouldStop = never
 ) -> Uniformity:
-    """Alignment of [pair, 2] texts that should be near, and uniformity of [text, dim] vectors.
-
-    Raises NeuralvizError where a vector is not finite, or there are fewer than two, and Stopped.
-    """
+    """Alignment of [pair, 2] texts, uniformity of [text, dim] vectors; NeuralvizError if NaN."""
     units = unit_rows(vectors)
     if len(units) < 2:
         raise NeuralvizError("Uniformity needs at least two texts.")

@@ -1,4 +1,4 @@
-"""What is evaluated: rows that embed, declared experiments, data sets and measures as one plan."""
+"""A plan of evaluation: rows that embed, declared experiments, data sets and measures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the pa
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an experiment's table: a way to embed. No two have the same label or key."""
+    """A way to embed, as a row of a table; labels and keys are unique."""
 
     label: str
     spec: EmbedderSpec
@@ -44,21 +44,18 @@ class Row:
 
     @property
     def model(self) -> str:
-        """Its model, or those of its parts."""
         if self.spec.is_imported:
             return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
 
     @property
     def precision(self) -> str:
-        """How exactly texts are learnt; empty where nothing is learnt."""
+        """How exactly texts are learnt; empty if nothing is learnt."""
         return self.spec.precision
 
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """What is measured, and how."""
-
     # "all" for all that the data are made for; empty for all of these but the slow ones
     measures: tuple[Measure | Literal["all"], ...] = ()
     k: int = K  # neighbours that vote on a label
@@ -74,7 +71,6 @@ class MeasureSettings:
             )
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
-        """The measures to compute on a data set."""
         named = tuple(name for name in self.measures if name != "all")
         return data.measures if len(named) < len(self.measures) else named or data.by_default
 
@@ -91,7 +87,7 @@ class EvaluationPlan:
     settings: MeasureSettings = DEFAULT_MEASURES
 
     def cache_key(self) -> str:
-        """Hash of all that the results depend on: data, rows and settings."""
+        """Hash of all that results depend on: data, rows and settings."""
         content = {
             "version": KEY_VERSION,
             "data": [[data_set.name, data_set.digest] for data_set in self.data],
@@ -110,7 +106,6 @@ class EvaluationPlan:
 
     @property
     def n_cells(self) -> int:
-        """Results that there will be."""
         return len(self.data) * len(self.rows)
 
 
@@ -123,11 +118,7 @@ def method_rows(
     model_id: str | None = None,
     imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
 ) -> tuple[Row, ...]:
-    """A row for each method, as of `embedder_specs`, or of imported vectors by their names.
-
-    Raises SettingsError (as of `embedder_specs`; also where a file is named twice, or options or a
-    model are given to imported vectors alone).
-    """
+    """A row per method, as in `embedder_specs`, or per imported file; SettingsError if invalid."""
     embedded = [name for name in methods if name not in imported]
     if methods and not embedded and (typed or model_id):
         raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
@@ -139,7 +130,6 @@ def method_rows(
 
 
 def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
-    """A row for each way to embed, no two alike."""
     labels = method_labels(specs)
     names = [spec.label if spec.is_imported else spec.method for spec in specs]
     rows = []
@@ -156,12 +146,7 @@ def experiment_rows(
     model_id: str | None,
     loaders: Loaders = LOADERS,
 ) -> tuple[Row, ...]:
-    """The rows of one or more of `EXPERIMENTS`, each once.
-
-    ``typed`` are options of all methods that have them; a model whose layers make rows comes from
-    ``loaders``. Raises SettingsError where there is no such experiment, an option cannot be read,
-    or none of the methods has it.
-    """
+    """Distinct rows of `EXPERIMENTS`; SettingsError for an unknown name or unusable option."""
     maker = RowMaker(typed, model_id, loaders)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
@@ -186,11 +171,8 @@ def experiment_rows(
 
 
 def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
-    """The one or two options with numbers by which rows of one method differ, and their values.
-
-    Such experiments are drawn as lines and grids. A list of one number, as of a single layer, is
-    this number. Empty where the rows differ by anything else, or where a combination is missing.
-    """
+    """One or two numeric options that alone differ between rows, and their values; else empty."""
+    # drawn as lines and grids, so every combination must be there
     specs = [row.spec for row in rows]
     methods = {(spec.method, spec.model_id) for spec in specs}
     if len(rows) < 3 or len(methods) > 1 or specs[0].parts:
@@ -210,7 +192,7 @@ def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
 
 
 def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
-    """The rows of experiments, each once; equal labels get the experiment's name."""
+    """The distinct rows of experiments; equal labels get the experiment's name."""
     joined: list[Row] = []
     for name, rows in tables.items():
         for row in rows:
@@ -227,14 +209,12 @@ def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True)
 class RowMaker:
-    """Makes the rows of declared experiments."""
-
     typed: Mapping[str, str]  # options of every row whose method has them
     model_id: str | None  # None: each method's own
     loaders: Loaders
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
-        """A row with the options that its table fixes, and those typed that its method has."""
+        """A row with its table's fixed options, and the typed ones that its method has."""
         options = {}
         for option, value in self.typed.items():
             prefix, dot, name = option.rpartition(".")
@@ -252,13 +232,13 @@ class RowMaker:
         return Row(label, spec, label.replace(", exact", ""), "" if changed else published)
 
     def of_masked(self) -> RowMaker:
-        """The same for the bundled model, unless another one is asked for."""
+        """The same for the bundled model, unless another is asked for."""
         return replace(self, model_id=self.model_id or BUNDLED)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table that is declared once; ``line`` says what it compares, and where the paper does."""
+    """A declared table; ``line`` says what it compares, and where in the paper."""
 
     line: str
     make_rows: Callable[[RowMaker], Iterable[Row]]
@@ -270,7 +250,6 @@ EXPERIMENTS: dict[str, Experiment] = {}
 def _declare(
     name: str, line: str
 ) -> Callable[[Callable[[RowMaker], Iterable[Row]]], Callable[[RowMaker], Iterable[Row]]]:
-    """Add a function that makes rows to `EXPERIMENTS`."""
 
     def add(make_rows: Callable[[RowMaker], Iterable[Row]]) -> Callable[[RowMaker], Iterable[Row]]:
         EXPERIMENTS[name] = Experiment(line, make_rows)

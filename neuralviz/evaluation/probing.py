@@ -1,10 +1,7 @@
-"""Probing: what a small network can tell from frozen embeddings, and which labels it confuses.
+"""Probing: how well a small network tells labels from frozen embeddings.
 
-As in SentEval (Conneau and Kiela 2018) and SBERT-WK's Tables V and VI, the probe is scikit-learn's
-`MLPClassifier` with one hidden layer of 50 units, Adam and batches of 64. Unlike there, its units
-are ReLUs, it is trained until its loss no longer falls, embeddings are standardised by the texts
-that it learns from, and every text is asked for once, by a probe that has not seen it, in five
-folds. scikit-learn is loaded when something is probed, not with a page.
+As in SentEval (Conneau and Kiela 2018) and SBERT-WK's Tables V and VI, but with ReLUs, trained
+until the loss stops falling, on standardised embeddings, in five folds.
 """
 
 from __future__ import annotations
@@ -47,7 +44,6 @@ class Confusion:
 
     @classmethod
     def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
-        """Count the predictions of some texts, each the own label of some text."""
         frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
         place = {label: index for index, (label, _) in enumerate(frequent)}
         counts = np.zeros((len(place), len(place)), dtype=np.int64)
@@ -57,18 +53,18 @@ class Confusion:
 
     @property
     def macro_f1(self) -> float:
-        """0 … 1 mean of the F1 scores of all labels; 0 for a label that is never right."""
+        """Mean F1 score of all labels, 0 … 1; 0 for a label that is never right."""
         right = np.diag(self.counts)
         n_either = self.counts.sum(axis=0) + self.counts.sum(axis=1)
         return float(np.mean(2 * right / n_either))
 
     @property
     def balanced_accuracy(self) -> float:
-        """0 … 1 mean of the shares of each label's texts that are right."""
+        """Mean over labels of the share of texts that are right, 0 … 1."""
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
     def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """A copy of ``n`` rows that merges the rarest labels; fewer are in order if ranges."""
+        """A copy with the rarest labels merged into ``n`` rows; of fewer, ranges in order."""
         if len(self.labels) <= n:
             return self._order_ranges()
         first, rest = n - 1, len(self.labels) - n + 1
@@ -89,7 +85,7 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How often neighbours or a probe tell the label of a text; shares are 0 … 1."""
+    """How often neighbours or a probe predict a text's label; shares are 0 … 1."""
 
     accuracy: float
     n: int  # texts
@@ -118,7 +114,6 @@ class Accuracy:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers by the names that scripts know, and the confusion matrix."""
         numbers = {
             "accuracy": self.accuracy,
             "n": self.n,
@@ -148,13 +143,7 @@ def probe(
     seed: int = 0,
     should_stop: ShouldStop = never,
 ) -> Accuracy:
-    """How often a probe tells the label of a text from its embedding.
-
-    ``vectors`` are [text, dim], with one label a text. The texts are what is embedded: none is in
-    two folds, and the baseline learns from their words. Texts whose label fewer than `FOLDS`
-    different texts have are left out. Raises NeuralvizError where there is not one vector, label
-    and text of each, a vector is not finite, or fewer than two labels are left; and Stopped.
-    """
+    """Probe [text, dim] vectors; NeuralvizError if not finite or fewer than two labels remain."""
     x = np.asarray(vectors, dtype=np.float32)
     if not len(x) == len(labels) == len(texts) or x.ndim != 2:
         raise NeuralvizError(
@@ -176,7 +165,6 @@ def probe(
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:
-    """A probe that has learnt nothing yet, for ``n`` texts to learn from."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -190,10 +178,7 @@ def make_probe(n: int, seed: int = 0) -> Pipeline:
 def folds(
     labels: Sequence[str], texts: Sequence[str], seed: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Places of the texts to learn from and of those to be asked for, `FOLDS` times.
-
-    Every text is asked for once; a text that is there several times is in one fold.
-    """
+    """Places of training and of test texts, `FOLDS` times; equal texts share a fold."""
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     x, y = np.zeros(len(labels)), np.array(labels)
@@ -211,7 +196,7 @@ def _predict(
     places: Sequence[tuple[np.ndarray, np.ndarray]],
     should_stop: ShouldStop,
 ) -> np.ndarray:
-    """[text] the labels predicted by models that are made for a number of texts to learn from."""
+    """[text] labels predicted by models made for the number of training texts."""
     from sklearn.exceptions import ConvergenceWarning
 
     y = np.array(labels)
@@ -228,7 +213,7 @@ def _predict(
 
 @lru_cache(maxsize=8)
 def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) -> float | None:
-    """What the words of the texts reach in the same folds: found once for all methods."""
+    """Accuracy by the texts' words in the same folds, computed once for all methods."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -245,16 +230,12 @@ def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) 
 
 
 def rare_labels(labels: Sequence[str], texts: Sequence[Hashable]) -> dict[str, int]:
-    """Labels that fewer than `FOLDS` different texts have, and how many have them.
-
-    Texts, one a label, may be given by their places among different ones.
-    """
+    """Labels of fewer than `FOLDS` distinct texts, with counts; texts may be given as numbers."""
     counts = Counter(label for label, _ in dict.fromkeys(zip(labels, texts, strict=True)))
     return {label: count for label, count in counts.items() if count < FOLDS}
 
 
 def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
-    """Why a probe cannot be asked for labels of texts; empty where it can be."""
     if len(set(labels)) < 2:
         return "All texts have the same label. At least two different labels are needed."
     rare = rare_labels(labels, texts)
@@ -271,7 +252,6 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
 
 
 def left_out_in_words(rare: Mapping[str, int]) -> str:
-    """A sentence on the `rare_labels` that were left out of a probe; empty where none was."""
     if not rare:
         return ""
     named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]

@@ -1,8 +1,6 @@
-"""Probing tasks that are made from texts alone: their length, a word in them, two words exchanged.
+"""Probing tasks made from texts alone: SentLen, WC and BShift of Conneau et al. (2018).
 
-They are those of Conneau et al. (2018) that SBERT-WK's Table VI calls SentLen, WC and BShift, made
-for as few texts as there are: with fewer words to tell apart, and all labels equally frequent, so
-that guessing reaches one over their number.
+Adapted to few texts: fewer words to tell apart, and labels of equal frequency.
 """
 
 from __future__ import annotations
@@ -37,8 +35,6 @@ _SENTENCE_ENDS = frozenset('.!?:;…"“”„«»()[]\n')
 
 @dataclass(frozen=True, eq=False)
 class ProbingTask(LabelledData):
-    """Texts whose labels were made from them."""
-
     task: Task
 
     @property
@@ -64,8 +60,6 @@ class ProbingTask(LabelledData):
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A way to make a task."""
-
     title: str
     line: str
     question: str  # the same to end a sentence with
@@ -76,13 +70,7 @@ class TaskKind:
 def probing_task(
     task: str, name: str, texts: Iterable[str], seed: int = 0, *, max_texts: int = MOST_TEXTS
 ) -> ProbingTask:
-    """A task, one of `TASKS`, made from texts; the same texts and seed make the same task.
-
-    ``name`` is that of the texts, for people. Texts that occur twice count once; of more than
-    ``max_texts`` some are drawn. The seed also decides which words of them are exchanged. Raises
-    SettingsError (there is no such task) or TextError (it cannot be made from these texts; the
-    message says why).
-    """
+    """Make one of `TASKS`, by seed; SettingsError if unknown, TextError if texts do not suit."""
     if task not in TASKS:
         raise SettingsError(f"Unknown task “{task[:40]}”. Choose from: {', '.join(TASKS)}.")
     draw = np.random.default_rng(seed)
@@ -105,12 +93,11 @@ def probing_task(
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they come, in small letters; numbers are none."""
+    """Lower-case words in order, without numbers."""
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
 def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list[tuple[str, str]]:
-    """As many texts of each label as the rarest has, label by label."""
     n = min(map(len, by_label.values()))
     pairs = []
     for label, texts in by_label.items():
@@ -120,7 +107,7 @@ def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list
 
 
 def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> list[tuple[str, str]]:
-    """Texts with the range that their number of words is in; ranges of about as many texts."""
+    """Texts labelled by ranges of word counts, about equally many in each."""
     counts = np.array([len(text.split()) for text in texts])
     in_order = np.sort(counts)
     longer = np.flatnonzero(np.diff(in_order)) + 1  # places where a range can begin
@@ -149,7 +136,6 @@ def _range(counts: np.ndarray) -> str:
 def _word_content(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts labelled by the one chosen word that each contains."""
     words = [set(words_of(text)) for text in texts]
     n_texts = Counter(word for of_text in words for word in of_text)
     frequent = sorted(
@@ -210,7 +196,7 @@ _Span = tuple[int, int]
 
 
 def _exchangeable(text: str) -> list[tuple[_Span, _Span]]:
-    """Where two different words stand side by side that can change places without being seen."""
+    """Where two different neighbouring words can be exchanged without leaving a trace."""
     spans = [exchangeable.span() for exchangeable in _WORD.finditer(text)]
     if len(spans) < FEWEST_EXCHANGED:
         return []

@@ -1,7 +1,7 @@
-"""What the neural paper prints for data that we can measure, with the model that it measured.
+"""Numbers printed in the neural paper, for data and models that we can measure.
 
-`published.csv` has Tables 1, 3 to 5, 7 to 9, 11 to 13, 15 and 16: STS test, MRPC train, ASSET test.
-The errors of Tables 7 and 11 are printed ten times too small and are not used; the counts are.
+`published.csv` has Tables 1, 3–5, 7–9, 11–13, 15 and 16: STS test, MRPC train, ASSET test. It
+leaves out the errors of Tables 7 and 11, which are printed ten times too small.
 """
 
 from __future__ import annotations
@@ -30,20 +30,14 @@ VALUES = (
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper has for a row."""
-
     model: str
     source: str  # the tables' numbers
     values: Mapping[str, float]  # by `VALUES`; ``shared`` is I with the neural embedding (Eq. 3)
 
 
 def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
-    """What was published of a row, by `Row.published`, on these data; None where nothing was.
-
-    Nothing is known of data without a ``benchmark``. Counts stand only where there are as many
-    pairs, or triplets, as the paper had: with other bounds of what is similar there are others.
-    Pooled vectors were published of two models.
-    """
+    """What was published for a `Row.published` name on these data and model; else None."""
+    # counts stand only for as many pairs or triplets as the paper had: thresholds may differ
     if name == "mean" and model_id.rstrip("/").endswith(MPNET):
         name = f"mean of {MPNET}"
     line = read_published().get((data.benchmark, name))
@@ -69,6 +63,5 @@ def find_published(data: DataSet, name: str, model_id: str = "") -> Published | 
 
 @cache
 def read_published() -> dict[tuple[str, str], dict[str, str]]:
-    """The lines of `published.csv`, by benchmark and row."""
     with (Path(__file__).parent / "published.csv").open(encoding="utf-8", newline="") as file:
         return {(line["benchmark"], line["row"]): line for line in csv.DictReader(file)}

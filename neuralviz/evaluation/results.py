@@ -1,4 +1,4 @@
-"""What an experiment has found so far, as tables for people, for programs and in a file."""
+"""The results of an experiment so far, as tables, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ CSV_COLUMNS = ("data", "method", "model", "precision", "measure", "value", "publ
 
 
 class Table(NamedTuple):
-    """A table as words."""
-
     heads: list[str]
     lines: list[list[str]]
     better: list[str]  # of each column, `HIGHER`, `LOWER`, or nothing where neither is better
@@ -56,7 +54,7 @@ class Table(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A cell: its text, and its value where a column of them is compared (as of `Table`)."""
+    """A cell's text, and its value if its column is compared (see `Table`)."""
 
     text: str
     value: float = np.nan
@@ -82,7 +80,6 @@ class Results:
         return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
-        """A copy with one more cell, or with the rows' shared errors."""
         if isinstance(event, Cell):
             return replace(self, cells={**self.cells, (event.data, event.row): event})
         return replace(self, compared={**self.compared, event.data: event})
@@ -99,16 +96,14 @@ class Results:
 
     @property
     def any_failed(self) -> bool:
-        """Whether any of what was asked for is missing in a finished cell."""
         return any(cell.failed for cell in self.cells.values())
 
     def measured(self, data: int, row: int) -> Measured | None:
-        """What was measured in a cell; None while it is missing, or when it failed."""
+        """What was measured in a cell; None if missing or failed."""
         cell = self.cells.get((data, row))
         return None if cell is None else cell.measured
 
     def finished(self, data: int) -> list[tuple[int, str, Measured]]:
-        """Row, its label and what was measured of those that are finished."""
         return [
             (index, row.label, measured)
             for index, row in enumerate(self.rows)
@@ -116,7 +111,6 @@ class Results:
         ]
 
     def sentences(self, data: int) -> list[str]:
-        """Notes on a data set's cells, and why a measure is missing."""
         labels_of: dict[str, list[str]] = {}  # by sentence
         for index, row in enumerate(self.rows):
             if cell := self.cells.get((data, index)):
@@ -137,7 +131,7 @@ class Results:
             yield str(LossWarning(cell.n_rose, len(self.data[cell.data].texts)))
 
     def left_out(self, data: int) -> str:
-        """Which rows have no shared errors computed, in a sentence; empty where all have."""
+        """A sentence naming rows without shared errors; empty if none."""
         compared = self.compared.get(data)
         if compared is None or not compared.left_out:
             return ""
@@ -147,7 +141,6 @@ class Results:
         )
 
     def published(self, data: int, row: int) -> Published | None:
-        """What the paper has for a cell."""
         spec_row = self.rows[row]
         return find_published(self.data[data], spec_row.published, spec_row.spec.model_id)
 
@@ -163,7 +156,7 @@ class Results:
     # --- tables for people ------------------------------------------------------------------------
 
     def table(self, data: int) -> Table:
-        """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
+        """A data set's table as words, without empty columns."""
         return make_table(
             [
                 {"": row.label}
@@ -177,7 +170,7 @@ class Results:
         )
 
     def tables(self, data: int) -> list[Table]:
-        """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
+        """`table` divided by kind of measure."""
         words = {row.label: self._words(data, index) for index, row in enumerate(self.rows)}
         return [
             make_table([{group: label, **line.get(group, {})} for label, line in words.items()])
@@ -185,19 +178,18 @@ class Results:
         ]
 
     def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
-        """The words of a cell, by kind of measure and column head."""
         cell = self.cells.get((data, row))
         if cell is None:
             return {}
         return {"": {"failed": Word("yes")}} if cell.measured is None else _words(cell.measured)
 
     def published_table(self, data: int) -> Table:
-        """What the paper has for rows, as words, with the models; no lines where it has nothing."""
+        """Published numbers of rows, with models; no lines if there are none."""
         papers = [(row.label, self.published(data, n)) for n, row in enumerate(self.rows)]
         return make_table([_published_line(label, paper) for label, paper in papers if paper])
 
     def overlap_tables(self, data: int) -> list[Table]:
-        """Which share of what they break two rows have in common (Eq. 3), a table a measure."""
+        """The share of broken relations that two rows have in common (Eq. 3), by measure."""
         compared = self.compared.get(data)
         if compared is None:
             return []
@@ -212,7 +204,7 @@ class Results:
         ]
 
     def confusion_tables(self, data: int) -> list[Table]:
-        """Which labels are taken for which, a table a row and measure; as many as can be read."""
+        """Confusion matrices by row and measure, as many as can be read."""
         return [
             _numbered_table(
                 f"{label} ({measure}): own label (down), predicted (across)",
@@ -227,12 +219,12 @@ class Results:
     # --- values for programs ----------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
-        """The measures by row, for scripts; by data set and row where there are several sets."""
+        """Measures by row, for scripts; by data set and row if there are several sets."""
         by_data = {data.name: self._rows_json(number) for number, data in enumerate(self.data)}
         return self._rows_json(0) if len(self.data) == 1 else by_data
 
     def as_record(self) -> dict[str, Any]:
-        """Everything: settings, data sets, rows, measures, overlaps, what was published."""
+        """Everything: settings, data sets, rows, measures, overlaps, published numbers."""
         return {
             "neuralviz": self.version,
             "begun": self.begun,
@@ -241,7 +233,6 @@ class Results:
         }
 
     def settings(self) -> dict[str, Any]:
-        """What was asked, defaults included."""
         settings = self.plan.settings
         return {
             "measures": list(settings.measures) or "default",
@@ -253,7 +244,7 @@ class Results:
         }
 
     def csv(self) -> str:
-        """A line for every number: data, row, model, precision, measure, value, published."""
+        """One number per line: data, row, model, precision, measure, value, published."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
@@ -270,7 +261,6 @@ class Results:
         return file.getvalue()
 
     def _shares(self, data: int, row: int) -> list[tuple[str, float]]:
-        """What a row breaks in common with others, by name."""
         compared = self.compared.get(data)
         if compared is None or row not in compared.rows:
             return []
@@ -330,7 +320,6 @@ def _in_digits(value: float, digits: int) -> str:
 
 
 def make_table(lines: Sequence[Mapping[str, str | Word]]) -> Table:
-    """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
     written = [[line.get(head, EMPTY_CELL) for line in lines] for head in heads]
     columns = [
@@ -347,7 +336,7 @@ def make_table(lines: Sequence[Mapping[str, str | Word]]) -> Table:
 
 
 def _find_best(column: Sequence[Word], better: str) -> list[int]:
-    """Lines with the best value of a column, as it is read; none where all are alike."""
+    """Lines with the best value as displayed; none if all are equal."""
     values = [word.value for word in column]
     if not better or len({word.text for word in column if np.isfinite(word.value)}) < 2:
         return []
@@ -356,7 +345,7 @@ def _find_best(column: Sequence[Word], better: str) -> list[int]:
 
 
 def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    """A square table: labels down, with the numbers by which the columns are called."""
+    """A square table; columns are headed by the numbers of the labels."""
     return make_table(
         [
             {head: f"{n} {label}"} | {str(place): cell for place, cell in enumerate(line, 1)}
@@ -366,7 +355,6 @@ def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[s
 
 
 def _words(measured: Measured) -> dict[str, dict[str, Word]]:
-    """What was measured, by kind of measure and head of a column."""
     words: dict[str, dict[str, Word]] = {}
     for column in COLUMNS:
         if column.is_measured(measured):
@@ -416,7 +404,7 @@ def _cell_json(row: Row, cell: Cell) -> dict[str, Any]:
 
 
 def _flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Names and what they stand for, those of a mapping within behind a full stop."""
+    """Values of nested mappings by dotted names."""
     pairs: list[tuple[str, Any]] = []
     for name, value in values.items():
         if name == "paraphrases" and not isinstance(value, str):

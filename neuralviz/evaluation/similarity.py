@@ -1,4 +1,4 @@
-"""Products of the same texts' vectors by several methods, and where the methods part ways."""
+"""Similarities of the same texts by several methods, and where methods disagree."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How similar a method finds texts."""
-
     method: str
     texts: tuple[str, ...]
     products: np.ndarray  # [text, text] -1 … 1; 0 with a vector of zeros, NaN where there is none
@@ -35,10 +33,7 @@ class Similarity:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """[text, text] place of each pair among all pairs that are done, 1 for the most similar.
-
-        Equal products share the best of their places. NaN on the diagonal and for what is not done.
-        """
+        """[text, text] rank of each pair, 1 the most similar, best of equals; NaN if missing."""
         ranks = np.full(self.products.shape, np.nan)
         i, j = pair_indices(len(self.texts))
         places = scipy.stats.rankdata(-self.of_pairs, method="min", nan_policy="omit")
@@ -51,7 +46,6 @@ class Similarity:
         return self.products[pair_indices(len(self.texts))]
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> Similarity:
-        """A copy with texts, rows and columns in another order."""
         order = np.asarray(order, dtype=int)
         return Similarity(
             self.method,
@@ -62,10 +56,7 @@ class Similarity:
 
 
 def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
-    """The products of [text, dim] vectors, with rows of NaN for texts that have none yet.
-
-    Raises NeuralvizError where a vector is infinite, or NaN in part.
-    """
+    """Products of [text, dim] vectors; NeuralvizError if not finite, except rows all NaN."""
     vectors = np.asarray(vectors, dtype=np.float64)
     missing = np.isnan(vectors).all(axis=1)
     if not np.isfinite(vectors[~missing]).all():
@@ -84,15 +75,12 @@ def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rank_differences(first: Similarity, second: Similarity) -> np.ndarray:
-    """[text, text] how many ranks higher ``first`` puts each pair than ``second``, NaN for none."""
+    """[text, text] ranks by which ``first`` puts a pair above ``second``; NaN if missing."""
     return second.ranks - first.ranks
 
 
 def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
-    """[method, method] Spearman's coefficients of the pairs' products, over pairs that all have.
-
-    NaN with a method that finds all pairs equally similar.
-    """
+    """[method, method] Spearman's of products over shared pairs; NaN if a method is constant."""
     import pandas as pd
 
     products = pd.DataFrame(dict(enumerate(s.of_pairs for s in similarities))).dropna()
@@ -101,7 +89,7 @@ def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Disagreements:
-    """Pairs of texts, by number, those on which methods disagree most first."""
+    """Numbers of pairs of texts, greatest disagreement first."""
 
     first: np.ndarray
     second: np.ndarray
@@ -111,10 +99,8 @@ class Disagreements:
 
 
 def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
-    """The pairs whose places differ most between methods, of those that every method has done.
-
-    Places, not products, are compared: methods spread their products differently.
-    """
+    """Pairs whose ranks differ most between methods, of those that all methods have."""
+    # ranks, not products, which methods spread differently
     i, j = pair_indices(len(similarities[0].texts))
     products = np.stack([s.products[i, j] for s in similarities], axis=1)
     is_done = np.isfinite(products).all(axis=1)
@@ -128,10 +114,7 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
 
 
 def order_by_cluster(similarity: Similarity) -> np.ndarray:
-    """[text] an order of average linkage on 1 − product, the nearest side by side.
-
-    Texts that have no vector yet come last, in their own order.
-    """
+    """[text] order by average linkage of 1 − product; texts without vectors come last."""
     finished = np.flatnonzero(similarity.has_vector)
     rest = np.flatnonzero(~similarity.has_vector)
     if len(finished) < 3:
@@ -145,13 +128,13 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
 
 
 def order_by_label(labels: Sequence[str]) -> np.ndarray:
-    """[text] an order in which texts of one label stand together, labels as they first come."""
+    """[text] order by label, labels in order of appearance."""
     first = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     return np.argsort([first[label] for label in labels], kind="stable")
 
 
 def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of the labels that some texts share and others do not, 40 different ones at most."""
+    """Names of labels that some texts share, with 2 to 40 different values."""
     nonempty = {name: [value for value in values if value] for name, values in labels.items()}
     return [
         name
@@ -161,11 +144,7 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
-    """[done text with a label] whether the most similar other such text has the same label.
-
-    ``labels`` are [text]; an empty one is none. Where several texts are equally similar, all of
-    them have to. Empty where fewer than two such texts are done.
-    """
+    """[labelled text] whether its most similar texts, all of them if equal, share its label."""
     is_used = similarity.has_vector & np.array([bool(label) for label in labels])
     if is_used.sum() < 2:
         return np.zeros(0, dtype=bool)
@@ -178,19 +157,18 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
 
 
 def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
-    """Places of every two methods whose rankings have a correlation, the lowest first."""
     pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
     defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
     return sorted(defined, key=lambda pair: correlations[pair])
 
 
 def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
-    """Places of the two methods that agree least; of the first two where that is not known."""
+    """The two methods that agree least; the first two if unknown."""
     return next(iter(correlated_methods(rank_correlations(similarities))), (0, 1))
 
 
 def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | None:
-    """The two texts whose ranks by two methods differ most; None where no pair has both ranks."""
+    """The two texts whose ranks by two methods differ most; None if no pair has both."""
     i, j = pair_indices(len(first.texts))
     apart = np.abs(first.ranks[i, j] - second.ranks[i, j])
     if not np.isfinite(apart).any():
@@ -200,12 +178,7 @@ def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | N
 
 
 def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:
-    """Write a row for every method and every pair of different texts, as of `write_pieces`.
-
-    The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
-    ``rank``, as of `Similarity.ranks`. Raises NeuralvizError (the file cannot be written; what was
-    at ``path`` is still there).
-    """
+    """Write a row per method and pair of texts; on NeuralvizError the old file remains."""
     write_pieces(path, (piece for result in similarities for piece in _product_pieces(result, ids)))
 
 

@@ -1,4 +1,4 @@
-"""Labelled data from tables, whose columns have roles or are guessed, and from kept corpora."""
+"""Labelled data from tables, whose columns have roles or are guessed, and from corpora."""
 
 from __future__ import annotations
 
@@ -54,12 +54,8 @@ def read_data(
     thresholds: Thresholds = BY_RANGE,
     max_rows: int = MAX_ROWS,
 ) -> DataSet:
-    """Read a table of one of the kinds.
-
-    ``roles`` are columns by role, where they are not called as in `ROLES`. Rows behind ``max_rows``
-    are left out, with a note. Raises TextError where it cannot be read, has none of the sets of
-    columns, or too few rows are whole, and SettingsError of a role or column that there is not.
-    """
+    """Read labelled data by roles; TextError if unusable, SettingsError for a wrong role."""
+    # roles are only needed for columns not named as in `ROLES`
     table = read_table(source, max_rows=max_rows)
     return make_data(source.name, table, roles, thresholds=thresholds)
 
@@ -71,7 +67,7 @@ def make_data(
     *,
     thresholds: Thresholds = BY_RANGE,
 ) -> DataSet:
-    """`read_data` for a table that is read already."""
+    """`read_data` for a table in memory."""
     kind, columns = find_roles(name, table.columns, roles or {})
     if kind == "pairs":
         rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
@@ -141,11 +137,9 @@ SCORE_WORDS = ("score", "rating", "similar", "relat", "gold", "stars")
 
 
 def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
-    """The kind of data that a table most likely is, and the column of each role that is found.
-
-    Names count first. Else two columns of texts and one of numbers are scored pairs; a column of
-    texts and one whose values come again and again are texts with labels.
-    """
+    """The likeliest kind of data, and the columns found for its roles."""
+    # names count first; else two columns of texts and one of numbers are scored pairs, a column of
+    # texts and one of repeated values labelled texts
     likely: tuple[Kind, ...] = (_by_name(table.columns), "pairs", "labels")
     named = find_role_columns(likely[0], table.columns)
     if not _lacking(likely[0], named):
@@ -158,7 +152,7 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
 
 
 def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
-    """The columns of a kind's roles, by their names or else by what is in them; some have none."""
+    """The columns found for a kind's roles, by name or else by content."""
     named = find_role_columns(kind, table.columns)
     if not _lacking(kind, named):
         return named
@@ -185,7 +179,6 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
 
 
 def _by_name(columns: Sequence[str]) -> Kind:
-    """The kind of which the most is there, and for which there are columns enough."""
 
     def fits(kind: Kind) -> tuple[bool, int]:
         needed = [role for role in ROLES[kind] if role not in OPTIONAL]
@@ -199,7 +192,7 @@ def _lacking(kind: Kind, columns: dict[str, str]) -> bool:
 
 
 def _texts(table: Table) -> list[str]:
-    """Columns of several words a row, seldom the same ones, in their order."""
+    """Columns of mostly distinct cells with several words, in order."""
     names = []
     for name in table.columns:
         filled = [value for value in table.column(name) if value.strip()]
@@ -210,7 +203,7 @@ def _texts(table: Table) -> list[str]:
 
 
 def _choose_text(table: Table, titles: Sequence[str]) -> str:
-    """The longest of some columns, or one with a usual name that is not much shorter."""
+    """The longest of the columns, or one with a usual name and almost as long."""
     lengths = {title: sum(map(len, table.column(title))) for title in titles}
     longest = max(lengths.values())
     named = [
@@ -222,7 +215,7 @@ def _choose_text(table: Table, titles: Sequence[str]) -> str:
 
 
 def _is_score(name: str, column: Sequence[str]) -> bool:
-    """Whether these are numbers, some perhaps missing, and not those of rows or classes."""
+    """Whether these are numbers or missing, and not numbers of rows or classes."""
     filled = [value for value in column if value.strip()]
     finite = [value for value in parse_numbers(filled) if value is not None]
     if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:
@@ -232,7 +225,7 @@ def _is_score(name: str, column: Sequence[str]) -> bool:
 
 
 def _is_label(column: Sequence[str]) -> bool:
-    """Whether a few values come again and again."""
+    """Whether few values repeat."""
     filled = [value for value in column if value.strip()]
     return 2 <= len(set(filled)) <= len(filled) / TEXTS_A_LABEL
 
@@ -243,12 +236,7 @@ CorpusKind = Literal["labels", "groups"]
 def corpus_data(
     store: CorpusStore, corpus: Corpus, column: str, kind: CorpusKind, *, max_rows: int
 ) -> DataSet:
-    """The texts of a corpus with a label in a column, as ``kind`` of data.
-
-    Texts without a label, and those behind ``max_rows``, are left out with a note. Raises
-    StoreError (there is no such column, or the corpus is gone) or TextError (too few texts have a
-    label).
-    """
+    """A corpus's texts with a label; StoreError without the column, TextError with too few."""
     values = store.labels(corpus, column)
     if values.dtype == float:
         labels = [f"{value:g}" if np.isfinite(value) else "" for value in values]
@@ -269,7 +257,7 @@ def corpus_data(
 
 
 def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
-    """The ways to embed of which every text of a corpus has a vector, the oldest first."""
+    """Embedders with a vector for every text of a corpus, oldest first."""
     keys = np.unique(store.keys(corpus))
     specs: dict[EmbedderSpec, None] = {}
     for kept in store.vectors.embedders():

@@ -1,4 +1,4 @@
-"""Filling a table of trainings: a row and seed after the other, stopped and taken up again."""
+"""Fill a table of trainings row by row and seed by seed; it can stop and resume."""
 
 from __future__ import annotations
 
@@ -53,13 +53,12 @@ def fill_table(
     folder: Path | None = None,
     should_stop: ShouldStop = never,
 ) -> Generator[RowProgress | TrainingCell]:
-    """Fill a table, a row with every seed before the next seed; what is there is not done again.
+    """Fill a table, all rows for one seed before the next; finished cells are reused.
 
-    ``texts`` are the corpus, with one label each, ``""`` for none, never trained on. Rows that are
-    not trained are measured once. Finished cells and checkpoints are kept in ``folder``, by default
-    the user's own. Yields where it is, and every cell once it is finished or found. Raises
-    NeuralvizError (fewer than two different labels, none that texts share, or as of
-    `neuralviz.training.train`), StoreError (a cell cannot be written) or Stopped.
+    ``labels``, one per text and ``""`` for none, are not trained on. Cells and checkpoints are kept
+    in ``folder``, by default the user's. Yields progress, and each cell once finished or found.
+    Raises NeuralvizError for fewer than two labels or none shared, StoreError if a cell cannot be
+    written, Stopped, and as `neuralviz.training.train`.
     """
     if len(set(filter(None, labels))) < 2:
         raise NeuralvizError("The experiment needs a column with at least two different labels.")
@@ -75,8 +74,6 @@ def fill_table(
 
 
 class _Lab:
-    """A corpus and a model, and the folder with their finished cells."""
-
     def __init__(
         self,
         model: TextModel,
@@ -98,7 +95,7 @@ class _Lab:
         self._data = hashlib.sha256(content.encode())
 
     def cell(self, row: TrainingRow, seed: int) -> Generator[RowProgress | TrainingCell]:
-        """Find a cell, or train and keep it; the last thing given is the cell."""
+        """Find a cell, or train and keep it; yields the cell last."""
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
         path = (self._own_folder or tables_folder()) / f"{key}.npz"
@@ -166,7 +163,7 @@ class _Lab:
         )
 
     def _at_start(self, settings: TrainingSettings) -> Snapshot:
-        """The snapshot before any step; encoders with the same start are measured once."""
+        """The snapshot before training, measured once for encoders with the same start."""
         seed = settings.seed if settings.start == "random" else None
         start = settings.part, settings.pooling, seed
         if start not in self._before:
@@ -175,7 +172,7 @@ class _Lab:
         return self._before[start]
 
     def _trained_on(self, row: TrainingRow) -> list[str]:
-        """All texts, or all but those that are tested and those that say the same."""
+        """All texts, or all but the tested ones and their duplicates."""
         tested = self.watch.watched[self.tested] if row.unseen else ()
         hidden = {self.texts[number] for number in tested}
         return [text for text in self.texts if text not in hidden]
@@ -188,7 +185,6 @@ class _Lab:
         return TrainingCell(row.label, seed, 0, 0.0, False, layers, layers[-1:], spaces)
 
     def _key(self, row: TrainingRow) -> str:
-        """Hash of all that decides a cell."""
         key = self._data.copy()
         key.update(json.dumps([asdict(row.settings), row.is_trained, row.unseen]).encode())
         return key.hexdigest()[:32]
@@ -200,7 +196,6 @@ def _last(snapshot: Snapshot) -> float:
 
 
 def _read(path: Path) -> Any:
-    """What was written; None where there is no file, or it is broken."""
     try:
         return CELLS_FORMAT.unpack(path.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Declared tables of trainings: the experiments of the crops paper, a training a row."""
+"""Tables of trainings: the experiments of the crops paper, one training a row."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of a table; labels are not alike in one table."""
-
     label: str
     settings: TrainingSettings
     is_trained: bool = True  # else the encoder is measured as it is before the first step
@@ -31,8 +29,6 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table that is declared once."""
-
     line: str  # what it compares, and where the paper does
     columns: Columns  # what its numbers are
     # from the settings that all rows share, and the number of the model's blocks
@@ -41,7 +37,7 @@ class TrainingTable:
 
 @dataclass(frozen=True, eq=False)
 class TrainingCell:
-    """What one row has reached with one seed. All accuracies are shares, 0 … 1."""
+    """The result of one row and seed; accuracies are shares, 0 … 1."""
 
     row: str
     seed: int
@@ -57,7 +53,6 @@ class TrainingCell:
     spaces: Mapping[str, float]
 
     def numbers(self, columns: Columns) -> dict[str, float | None]:
-        """The accuracies of a table's columns, by name."""
         if columns == "layers":
             return {f"layer {layer}": value for layer, value in enumerate(self.layers)}
         if columns == "spaces":
@@ -70,8 +65,6 @@ class TrainingCell:
 
 @dataclass(frozen=True)
 class RowProgress:
-    """Where a row is that is being trained."""
-
     row: str
     seed: int
     step: int
@@ -84,11 +77,7 @@ CELLS_FORMAT = RecordFormat("a table of trainings", version=4, classes=(Training
 
 
 def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
-    """The table as far as it is filled, a row each in the order of the first cells.
-
-    Percent as text, the mean over the seeds and, where there are several, the range of them; then
-    steps and seconds, the mean.
-    """
+    """The table so far as text: percent, mean and range over seeds; mean steps and seconds."""
     import pandas as pd
 
     rows = []
@@ -105,7 +94,7 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
-    """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    """The numbers, a cell a row: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -136,7 +125,7 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
 def _list_kinds(
     *kinds: PairKind, before: bool = True
 ) -> Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]:
-    """The rows of some kinds of pairs, after that of the encoder as it is."""
+    """The rows of some kinds of pairs, below that of the untrained encoder."""
 
     def make(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
         rows = [TrainingRow(kind, replace(settings, pairs=kind)) for kind in kinds]

@@ -1,8 +1,4 @@
-"""Triplets of an anchor, a text of its group and one of another: which of them vectors break.
-
-Nothing is enumerated to be counted: the products that may break a triplet are sorted and looked up
-(neural paper, section 3.3). `broken` says what a tie is.
-"""
+"""Broken triplets of anchor, positive and negative (neural paper, section 3.3)."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 
 @dataclass(frozen=True, eq=False)
 class WorstTriplets:
-    """Broken triplets whose products are furthest from where they should be, the worst first."""
+    """Broken triplets whose products are furthest from the right order, worst first."""
 
     # anchor, positive, negative: [triplet] rows of the vectors
     anchor: np.ndarray
@@ -49,7 +45,7 @@ class WorstTriplets:
         return len(self.anchor)
 
     def among(self, rows: np.ndarray) -> WorstTriplets:
-        """A copy whose places are those of ``rows``, which the vectors were taken from."""
+        """A copy with places replaced by ``rows``, from which the vectors were taken."""
         return replace(
             self,
             anchor=rows[self.anchor],
@@ -60,8 +56,6 @@ class WorstTriplets:
 
 @dataclass(frozen=True, eq=False)
 class AnchorCounts:
-    """The triplets that vectors break, by anchor."""
-
     together: BrokenCount  # of all anchors
     group: np.ndarray  # [anchor] number of its group; anchors without triplets are left out
     # wrong, total: [anchor] broken triplets, ties included, and triplets there are
@@ -70,15 +64,13 @@ class AnchorCounts:
 
     @property
     def by_group(self) -> tuple[np.ndarray, np.ndarray]:
-        """[group] broken triplets of its anchors, and triplets; of groups that have anchors."""
+        """[group] broken and all triplets of groups with anchors."""
         _, place = np.unique(self.group, return_inverse=True)
         return np.bincount(place, self.wrong), np.bincount(place, self.total)
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Texts in groups, from which triplets are made."""
-
     group: np.ndarray  # [text] number of its group
     # [text] whether it is an anchor; where some are and some are not, anchors are never positive
     # or negative, as documents beside their summaries. None: every text is all
@@ -86,7 +78,6 @@ class Grouping:
 
     @property
     def n_triplets(self) -> int:
-        """All that there are."""
         size = np.bincount(
             self.group[self.candidates], minlength=int(self.group.max(initial=0)) + 1
         )
@@ -96,22 +87,18 @@ class Grouping:
 
     @property
     def anchors(self) -> np.ndarray:
-        """Texts that are anchors, those of a group together."""
+        """Places of anchors, sorted by group."""
         chosen = np.arange(len(self.group)) if self.anchor is None else np.flatnonzero(self.anchor)
         return chosen[np.argsort(self.group[chosen], kind="stable")]
 
     @property
     def candidates(self) -> np.ndarray:
-        """Texts that are positive and negative, those of a group together."""
+        """Places of possible positives and negatives, sorted by group."""
         chosen = np.arange(len(self.group)) if self.anchor is None else np.flatnonzero(~self.anchor)
         return chosen[np.argsort(self.group[chosen], kind="stable")]
 
     def check(self, max_products: int = MAX_PRODUCTS) -> None:
-        """Find out whether there are triplets, and not too many.
-
-        ``max_products``: of anchors with texts. Raises NeuralvizError (all texts are of one group,
-        every group has one text only, or there are too many texts).
-        """
+        """Raise NeuralvizError if there are no triplets, or over ``max_products`` products."""
         if len(self.anchors) * len(self.candidates) > max_products:
             raise NeuralvizError(
                 f"{len(self.group):,} texts make too many triplets. Use at most 200,000 texts."
@@ -139,12 +126,11 @@ def count_triplets(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> BrokenCount:
-    """Count the triplets (A, B, C) with ``A·B ≤ A·C`` (neural paper, Eq. 2).
+    """Count triplets (A, B, C) of [text, dim] vectors with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 
-    A is every anchor, B every other text of its group, C every text of another group. ``vectors``:
-    [text, dim] of any length. ``grouping``: of the same texts. ``block``: products that are in
-    memory at once, unless one anchor has more. Raises NeuralvizError (there are no triplets, or too
-    many; or a vector is not finite) or Stopped.
+    A is an anchor, B another text of its group, C one of another group. ``block`` bounds the
+    products in memory, except for a single anchor. Raises Stopped, and NeuralvizError if there are
+    no triplets or too many, or a vector is not finite.
     """
     return count_by_anchor(vectors, grouping, should_stop=should_stop, block=block).together
 
@@ -156,10 +142,7 @@ def count_by_anchor(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> AnchorCounts:
-    """As `count_triplets`, with the counts of each anchor.
-
-    Raises NeuralvizError, Stopped (as of `count_triplets`).
-    """
+    """As `count_triplets`, by anchor."""
     grouping.check()
     strict = 0
     same_sum = diff = 0.0
@@ -190,11 +173,9 @@ def shared_triplets(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> Overlap:
-    """How many triplets each two methods break both (Eq. 3).
+    """Triplets that two methods both break (Eq. 3), by [text, dim] vectors of each method.
 
-    No more than one anchor's triplets are looked at at a time. ``vectors``: by method [text, dim].
-    ``max_compared``: triplets, at most. ``grouping``, ``block``: as of `count_triplets`. Raises
-    NeuralvizError, Stopped (as of `count_triplets`; or there are too many to be compared).
+    Raises as `count_triplets`, and NeuralvizError if there are over ``max_compared`` triplets.
     """
     grouping.check()
     total = grouping.n_triplets
@@ -216,15 +197,9 @@ def worst_triplets(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> WorstTriplets:
-    """The ``n`` triplets that are broken most, one for each anchor's text.
-
-    An anchor's worst triplet has the positive that is furthest and the negative that is nearest. A
-    negative that is the anchor's own text, or the positive's, tells nothing of the vectors and is
-    passed over, though it counts as broken. ``vectors``, ``grouping``, ``block``: as of
-    `count_triplets`. ``texts``: [text] a number for each, the same for the same text. ``n``: fewer
-    where fewer anchors have a broken triplet. Raises NeuralvizError, Stopped (as of
-    `count_triplets`).
-    """
+    """The ``n`` worst broken triplets, one for each anchor's text; raises as `count_triplets`."""
+    # furthest positive, nearest negative; a negative equal to the anchor or the positive (by its
+    # number in ``texts``) says nothing of the vectors and is passed over
     grouping.check()
     broken: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
@@ -246,14 +221,13 @@ def worst_triplets(
 
 
 class _Place(NamedTuple):
-    """Where an anchor's own group is among the other texts, which are sorted by group."""
+    """Where an anchor's group lies among the candidates, sorted by group."""
 
     anchor: int
     first: int
     last: int
 
     def split_texts(self, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Its positives and its negatives among the other texts."""
         same_group = candidates[self.first : self.last]
         positives = same_group[same_group != self.anchor]
         return positives, np.concatenate([candidates[: self.first], candidates[self.last :]])
@@ -262,7 +236,7 @@ class _Place(NamedTuple):
 def _anchors(
     units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
 ) -> Iterator[tuple[_Place, np.ndarray, np.ndarray]]:
-    """For each anchor its place, [method, positive] and [method, negative] products."""
+    """Each anchor's place, and its [method, positive] and [method, negative] products."""
     anchors, candidates = grouping.anchors, grouping.candidates
     group = grouping.group[candidates]  # sorted
     first = np.searchsorted(group, grouping.group[anchors], "left")

@@ -1,4 +1,4 @@
-"""What methods are compared by, who is ahead and how sure that is, and what goes most wrong."""
+"""What methods are compared by, which leads and how surely, and what each gets most wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INTERVALS = (
 
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
-    """The yardsticks for which at least one method has a value, the main one first."""
+    """Yardsticks that some method has a value for, the main one first."""
     finished = [measured for _, _, measured in results.finished(data)]
     used_k = [measured.neighbours.k for measured in finished if measured.neighbours is not None]
     named = [
@@ -48,7 +48,7 @@ def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
 
 
 def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
-    """What the measures mean that are there, those beside the point only ``in_full``."""
+    """What the present measures mean; minor ones only ``in_full``."""
     measured = [result for _, _, result in results.finished(data)]
     return [
         sentence
@@ -62,8 +62,6 @@ def explain_measures(results: Results, data: int, *, in_full: bool = True) -> li
 
 @dataclass(frozen=True)
 class Lead:
-    """How far a method is ahead of another on the same data."""
-
     first: str
     second: str
     value: float
@@ -71,22 +69,19 @@ class Lead:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the data decide that the first is better: the interval is above 0."""
         bounds = self.interval
         return abs(self.value) >= LEVEL and bounds is not None and bounds[0] >= LEVEL
 
 
 @dataclass(frozen=True, eq=False)
 class RankedMethod:
-    """A method with its value by a yardstick."""
-
     label: str
     value: float
     measured: Measured
 
 
 def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[RankedMethod]:
-    """The methods that have a value, the best first; of equal ones the first asked for."""
+    """Methods with a value, best first, ties in the order asked for."""
     methods = [
         RankedMethod(label, value, measured)
         for _, label, measured in results.finished(data)
@@ -96,19 +91,17 @@ def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[Rank
 
 
 def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[str, Measured]]:
-    """Labels and what was measured, the best first, those without a value last."""
+    """Labels and measurements, best first, those without a value last."""
     ranked = {method.label: method.measured for method in rank_methods(results, data, yardstick)}
     return [*(ranked | {label: measured for _, label, measured in results.finished(data)}).items()]
 
 
 def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
-    """How far each method is ahead of each that is not better, the best methods first."""
     ranked = rank_methods(results, data, yardstick)
     return [compute_lead(yardstick, first, second) for first, second in combinations(ranked, 2)]
 
 
 def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
-    """How far one method is ahead of another."""
     bounds, sign, both = None, yardstick.sign, (first.measured, second.measured)
     told = [result.accuracies.get(yardstick.name) for result in both]
     drawn = [result.resampled.get(yardstick.name) for result in both]
@@ -127,15 +120,13 @@ WORST_PAIRS = 20
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases of one kind that a method gets wrong, a line each of texts and numbers."""
-
     title: str
     heads: tuple[str, ...]
     lines: tuple[tuple[str | float, ...], ...]
 
 
 def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
-    """What a method gets most wrong, the worst first; nothing where it gets all right."""
+    """What a method gets most wrong, worst first; empty if nothing."""
     cases = []
     if isinstance(data, ScoredData) and len(measured.products):
         cases.append(_worst_pairs(data, measured))
@@ -151,10 +142,8 @@ def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
 
 
 def ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
-    """[pair] ranks by which the cosine similarity is too high, or with a minus too low.
-
-    Pairs of equal score share all their ranks: within these, none is wrong.
-    """
+    """[pair] ranks by which the cosine is too high (negative: too low)."""
+    # pairs of equal score share their ranks: within these, none is wrong
     lowest, highest = (scipy.stats.rankdata(data.scores, method=end) for end in ("min", "max"))
     rank = scipy.stats.rankdata(measured.products)
     return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)

@@ -34,16 +34,15 @@ class Clusters:
 
     @property
     def sizes(self) -> np.ndarray:
-        """[cluster] number of texts."""
         return np.bincount(self.labels[self.labels >= 0], minlength=self.n)
 
 
 def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
     """Cluster [text, dimensions] points by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    Clusters have at least 1% of the texts, bounded to 5–250; those with over 60% are split. Enough
+    Clusters have at least 1% of the texts, bounded to 5–250; those over 60% are split. Enough
     identical points form their own cluster. Beyond ``most_points``, a fixed random sample is
-    clustered, and other points join the cluster of their nearest sampled point.
+    clustered, and the others join the cluster of their nearest sampled point.
     """
     n = len(coordinates)
     size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
@@ -102,11 +101,10 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 def name_clusters(
     texts: Sequence[str], clusters: Clusters, n_words: int = CLUSTER_WORDS
 ) -> tuple[tuple[str, ...], ...]:
-    """[cluster] most characteristic words, best first, by class TF-IDF.
+    """[cluster] characteristic words, best first, by class TF-IDF (Grootendorst 2022, section 3.3).
 
-    Grootendorst 2022, section 3.3. A word must be in two texts and at least twice as frequent
-    inside as outside, beyond chance; English stop words are excluded. Chinese and Japanese text is
-    split into pairs of characters.
+    A word must be in two texts and at least twice as frequent inside as outside, beyond chance;
+    English stop words are excluded; Chinese and Japanese are split into pairs of characters.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
@@ -147,7 +145,6 @@ def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -
 
 
 def _split_words(text: str) -> Iterator[str]:
-    """Lower-case words of two or more letters, without numbers."""
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):

@@ -31,7 +31,6 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
 
 
 def add_example(store: CorpusStore) -> Corpus:
-    """Add the example with its vectors and maps, reusing what exists."""
     read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:

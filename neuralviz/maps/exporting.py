@@ -34,7 +34,7 @@ def corpus_table(
 ) -> pa.Table:
     """Table of ``id``, ``text`` and labels, in the order of the corpus or of ``rows``.
 
-    A map adds ``x``, ``y`` (``z``) and ``cluster`` (1 is the largest, -1 none); an embedder adds
+    A map adds ``x``, ``y`` (``z``) and ``cluster`` (1 is the largest, -1 none), an embedder
     ``vector``, and ``first_loss`` and ``last_loss`` if texts were learnt. Labels with such names
     get the suffix ``label``. Raises StoreError if the corpus, the map or a vector is missing.
     """
@@ -49,7 +49,7 @@ def corpus_pieces(
     rows: np.ndarray | None = None,
     size: int = PIECE,
 ) -> Iterator[pa.Table]:
-    """`corpus_table` in one or more pieces of ``size`` texts, to bound memory."""
+    """`corpus_table` in pieces of ``size`` texts, to bound memory."""
     points = None if kept is None else KeptMaps(store).points(kept)
     vectors = None
     if embedder is not None:

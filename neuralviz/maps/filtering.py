@@ -29,8 +29,6 @@ FEW_NUMBERS = 12  # distinct whole numbers that may be categories
 
 @dataclass(frozen=True)
 class TextFilter:
-    """Conditions on texts; a text must meet all."""
-
     # by column, the allowed values; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # by numeric column, lowest and highest; missing numbers do not pass
@@ -45,7 +43,6 @@ class TextFilter:
         numbers: Callable[[str], np.ndarray],  # [text] values of a column
         n_texts: int,
     ) -> np.ndarray:
-        """[text] whether a text passes."""
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
             text_codes, names = codes(name)
@@ -81,7 +78,6 @@ class Selection:
 
     @classmethod
     def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
-        """Select rows; those beyond the corpus are ignored."""
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
         return cls.from_mask(mask)
@@ -91,14 +87,12 @@ class Selection:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the selection."""
         return hashlib.blake2b(self.bits.tobytes(), digest_size=12).hexdigest()
 
     def mask(self) -> np.ndarray:
         return np.unpackbits(self.bits, count=self.n_texts, bitorder="little").view(bool)
 
     def rows(self) -> np.ndarray:
-        """Selected rows, ascending."""
         return np.flatnonzero(self.mask())
 
     def is_selected(self, rows: np.ndarray) -> np.ndarray:

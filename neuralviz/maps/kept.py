@@ -136,7 +136,6 @@ class KeptMaps:
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
-        """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, ["point", "cluster"])
         clusters = Clusters(table["cluster"].to_numpy(), len(kept.cluster_words))
         return _read_lists(table["point"]), clusters
@@ -156,7 +155,6 @@ class KeptMaps:
         return self._read(_fit_table(kept), ["row"])["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
-        """The projection of all texts, or of the `sample`."""
         coordinates = self.points(kept)[0]
         if kept.n_fitted is not None:
             coordinates = coordinates[self.sample(kept)]
@@ -189,7 +187,6 @@ def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettin
 
 
 def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """Hash of the `cache_key`."""
     key = cache_key(corpus, embedder, settings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 

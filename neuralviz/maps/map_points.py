@@ -29,7 +29,6 @@ class Window:
             raise ValueError("a window needs an area")
 
     def grown(self, share: float) -> Window:
-        """The window enlarged on each side by a share of its size."""
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)
         return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
 
@@ -42,7 +41,6 @@ class Window:
         )
 
     def cut(self, window: Window) -> Window | None:
-        """The intersection of two windows."""
         left, right = max(self.left, window.left), min(self.right, window.right)
         bottom, top = max(self.bottom, window.bottom), min(self.top, window.top)
         return Window(left, right, bottom, top) if left < right and bottom < top else None
@@ -50,15 +48,13 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """The points of a two-dimensional map."""
-
     x: np.ndarray  # [text] float32
     y: np.ndarray  # [text] float32
     bounds: Window  # the smallest window with all points
 
     @classmethod
     def from_coordinates(cls, coordinates: np.ndarray) -> MapPoints:
-        """Make from [text, 2] finite coordinates, at least one."""
+        """Make from [text, 2] finite coordinates."""
         x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
         return cls(x, y, Window(*_find_ends(x), *_find_ends(y)))
 
@@ -135,7 +131,6 @@ def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _find_ends(values: np.ndarray) -> tuple[float, float]:
-    """Minimum and maximum, widened if equal."""
     low, high = float(values.min()), float(values.max())
     room = 0.5 * max(1.0, abs(low)) if low == high else 0.0
     return low - room, high + room

@@ -181,7 +181,6 @@ def place_on_processes(
 
 
 def _end_process_with(is_over: Event) -> None:
-    """End this process when the work is over or its parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     parent = parent_process()
 
@@ -226,9 +225,8 @@ def make_map(
 ) -> KeptMap:
     """Find or make the map of an embedded corpus.
 
-    With over 200,000 texts, the map is fitted to a random sample of that size, drawn with the seed;
-    the others are placed on it in blocks. Indexing cannot be interrupted. Raises the errors of
-    `project`, and StoreError if a text is not embedded or the map cannot be saved.
+    Over 200,000 texts, a seeded sample of that size is fitted and the others are placed in blocks.
+    Raises as `project`, and StoreError if a text is not embedded or the map cannot be saved.
     """
     kept = KeptMaps(store).find(corpus, embedder, settings)
     if kept is not None:

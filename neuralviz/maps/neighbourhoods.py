@@ -23,8 +23,6 @@ SPACE_METRICS = ("euclidean", "cosine")
 
 @dataclass(frozen=True)
 class KnnAccuracy:
-    """Accuracy of predicting a text's label by its neighbours' vote."""
-
     accuracy: float  # share of the texts, 0 … 1
     k: int  # number of voters
     n: int  # labelled texts
@@ -49,9 +47,9 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
     """Share of texts whose label wins the vote of their ``k`` nearest other texts.
 
-    Ties go to the label with the nearest voter. Unlabelled texts (``""``) are not counted and do
-    not vote; the next known neighbours vote instead. Texts without labelled neighbours count as
-    errors. Raises NeuralvizError if fewer than two texts have a label.
+    Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
+    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
+    two labelled texts.
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
@@ -135,10 +133,8 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
 
 
 def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
-    """k-NN accuracy of the ``tested`` texts, by space and metric (crops paper, Table S2).
-
-    Votes are uniform, and only untested texts vote. Centring and whitening use all texts.
-    """
+    """k-NN accuracy of ``tested`` texts, by space and metric (crops paper, Table S2)."""
+    # uniform votes of untested texts alone; centring and whitening use all texts
     from sklearn.decomposition import PCA
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -201,7 +197,6 @@ def _find_most_voted(votes: np.ndarray) -> np.ndarray:
 
 
 def _share_of_votes(codes: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    """[text] share of voters with the same label; NaN without a label or voters."""
     n_votes = np.where(codes >= 0, (votes >= 0).sum(axis=1), 0)
     n_same = (votes == codes[:, None]).sum(axis=1)
     return np.divide(n_same, n_votes, out=np.full(len(codes), np.nan), where=n_votes > 0)

@@ -148,8 +148,6 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest texts of each text or query."""
-
     indices: np.ndarray  # [text, k] int32 rows, nearest first, without the text itself
     distances: np.ndarray  # [text, k] float32, ascending
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
@@ -162,7 +160,6 @@ class Neighbours:
         return self.indices.shape[1]
 
     def first(self, k: int) -> Neighbours:
-        """The ``k`` nearest, or all if fewer."""
         return replace(self, indices=self.indices[:, :k], distances=self.distances[:, :k])
 
 
@@ -177,12 +174,10 @@ def find_neighbours(
 ) -> Neighbours:
     """The ``k`` nearest other texts of each text, or all if fewer.
 
-    Exact up to 4,096 texts; beyond, seeded nearest neighbour descent on one thread, which may miss
-    some, but never equal vectors. It cannot be interrupted and takes about 20 s to compile in a new
-    process; ``on_wait`` is called once if another thread holds numba.
-
-    Raises SettingsError for an unknown metric or ``k`` below 1, TextError for fewer than two
-    vectors or invalid values, and Stopped.
+    Exact up to 4,096 texts; beyond, seeded nearest neighbour descent, which may miss some, but
+    never equal vectors. It cannot be interrupted and compiles for about 20 s in a new process;
+    ``on_wait`` is called once if another thread holds numba. Raises SettingsError for an unknown
+    metric or ``k`` below 1, TextError for fewer than two vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
@@ -203,7 +198,6 @@ def find_neighbours(
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
-    """Exact Euclidean neighbours of the points of a map."""
     from scipy.spatial import KDTree
 
     n = len(coordinates)
@@ -458,11 +452,8 @@ _numba = threading.Lock()
 def numba_turn(
     should_stop: ShouldStop = never, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold the process-wide lock for numba; not reentrant.
-
-    Concurrent use of numba's own threading layer can abort the process. If the lock is taken, calls
-    ``on_wait`` once and checks ``should_stop`` every 0.1 s.
-    """
+    """Hold the process-wide lock for numba; not reentrant. ``on_wait`` is called once if taken."""
+    # concurrent use of numba's own threading layer can abort the process
     if not _numba.acquire(blocking=False):
         on_wait()
         while not _numba.acquire(timeout=0.1):

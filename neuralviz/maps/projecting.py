@@ -166,8 +166,8 @@ def place(
     """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
 
     A vector equal to one on the map gets its point; others are placed by UMAP's or openTSNE's
-    ``transform`` with exact neighbours, or by PCA. With UMAP, results depend slightly on which
-    texts are placed together. Waits while UMAP makes a map.
+    ``transform`` with exact neighbours, or by PCA. UMAP waits for other maps, and results depend
+    slightly on which texts are placed together.
     """
     new = check_queries(new, vectors.shape[1])
     settings = projection.settings
@@ -200,10 +200,9 @@ def warm_up() -> None:
 def lay_out_snapshots(
     embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """[snapshot, text, 2] t-SNE maps of successive embeddings, as during training.
+    """[snapshot, text, 2] t-SNE maps of successive embeddings, each aligned to the previous one.
 
-    Each starts from the previous map and is aligned to it by Procrustes. Raises NeuralvizError
-    without embeddings or if text counts differ, and the errors of `project`.
+    Raises NeuralvizError without embeddings or if text counts differ, and as `project`.
     """
     if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")

@@ -94,21 +94,17 @@ class ProjectionSettings:
         return cls(**values)
 
     def possible_neighbors(self, n: int) -> int:
-        """``n_neighbors``, limited to what ``n`` texts allow."""
         return min(self.n_neighbors, n - 1)
 
     def possible_perplexity(self, n: int) -> float:
-        """``perplexity``, limited to what ``n`` texts allow."""
         return min(self.perplexity, (n - 1) / 3)
 
     def placing_neighbours(self, n: int) -> int:
-        """Number of neighbours used to place a new text."""
         if self.reducer == "tsne":
             return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
         return self.possible_neighbors(n)
 
     def needed_neighbours(self, n: int) -> int:
-        """Number of neighbours that the reducer, scores and lists need."""
         needed = {
             "umap": self.n_neighbors - 1,
             "tsne": int(3 * self.possible_perplexity(n)),
@@ -144,8 +140,6 @@ class ProjectionEvent:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map, as arrays and plain values."""
-
     __repr__ = short_repr
 
     coordinates: np.ndarray  # [text, dimensions] float32, finite

@@ -50,13 +50,11 @@ def nearest_in_corpus(
     on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
-    """The ``k`` nearest texts in an embedded corpus of each [query, dim] vector.
+    """The ``k`` nearest embedded texts of each [query, dim] vector; equal texts all count.
 
-    Equal texts count separately. ``leaving_out`` is [query] one row to exclude for each.
-    ``on_progress`` gets the number of distinct texts scanned and the total, in a full scan.
-
-    Raises SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError for
-    invalid values, StoreError if the corpus is gone or fewer than ``k`` texts are embedded, and
+    ``leaving_out`` is [query] one row to exclude; ``on_progress`` gets texts scanned and their
+    total. Raises SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError
+    for invalid values, StoreError if the corpus is gone or has fewer than ``k`` texts embedded,
     Stopped.
     """
     search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
@@ -171,7 +169,6 @@ class _Search:
     def exactly(
         self, pending: np.ndarray, on_progress: Callable[[int, int], None], should_stop: ShouldStop
     ) -> None:
-        """Answer the pending queries by a full scan."""
         queries, n = self.queries[pending].astype(np.float64), self._k + 1
         on_progress(0, self._corpus.n_distinct)
         corpus_keys = np.unique(self._store.keys(self._corpus))

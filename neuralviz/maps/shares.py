@@ -23,11 +23,11 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """95% interval of ``first``'s share of right texts minus ``second``'s, -1 … 1.
+    """95% interval of ``first``'s share of right texts minus ``second``'s, both [text] bool.
 
     Newcombe's hybrid score interval (1998, method 10), widened to Clopper and Pearson (1934) so
-    that it contains 0 where the exact sign test (McNemar 1947) is not significant. ``first`` and
-    ``second`` are [text] bool. Raises NeuralvizError if lengths differ or there are no texts.
+    that it contains 0 where McNemar's exact test (1947) is not significant. Bounds are -1 … 1.
+    Raises NeuralvizError if lengths differ or there are no texts.
     """
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if first.shape != second.shape or not len(first):
@@ -42,7 +42,6 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
 
 
 def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) -> float:
-    """Upper bound of the first share minus the second."""
     n = both + by_first + by_second + by_none
     first, second = both + by_first, both + by_second
     over_first = wilson_interval(first, n)[1] - first / n

@@ -27,8 +27,6 @@ _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class TextDelta:
-    """How micro-tuning on one text changed a model's layers."""
-
     model_id: str  # the model that was tuned
     layers: tuple[str, ...]  # names of the tuned layers
     values: tuple[np.ndarray, ...]  # per layer, [dim] tuned minus original weights
@@ -49,8 +47,6 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """A model's predictions for one blank."""
-
     before: tuple[Candidate, ...]  # likeliest with the pretrained weights, likeliest first
     after: tuple[Candidate, ...]  # likeliest with the deltas, likeliest first
     risen: tuple[Candidate, ...]  # largest rise in probability first
@@ -79,11 +75,9 @@ def check_scale(scale: float) -> None:
 
 
 def sentence_with_blank(text: str, report: TextReport | None) -> str:
-    """A text, or part of a long one, with a blank for the word that the model learnt best.
-
-    That word is one token that occurs once, guessed wrong before micro-tuning and right after it,
-    with the largest rise in probability; without a report or such a word, it is the longest word.
-    """
+    """A text, or part of a long one, with a blank for the word that the model learnt best."""
+    # one token, occurring once, guessed only after tuning, with the largest rise in probability;
+    # else the longest word
     if report is not None:
         text = report.text.text
     span = (report and _find_learnt_best(report)) or _find_longest(text)
@@ -134,11 +128,8 @@ def _hide_blanks(text: str) -> str:
 
 
 def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
-    """Say what the deltas changed, one sentence per blank.
-
-    >>> describe_blanks([blank], "micro-tuning")
-    "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
-    """
+    """Say what the deltas changed, one sentence per blank."""
+    # Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).
     sentences = []
     for place, blank in enumerate(blanks, 1):
         first, last = blank.before[0], blank.after[0]

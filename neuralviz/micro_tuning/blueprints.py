@@ -36,23 +36,18 @@ DEFAULT_BLUEPRINTS = (Blueprint(2, 1), Blueprint(1, 1), Blueprint(1, 2), Bluepri
 
 @dataclass(frozen=True, eq=False)
 class MaskedInputs:
-    """The masked inputs made from one chunk."""
-
     masked: np.ndarray  # [input, token] bool, true where the token is masked
     blueprint: np.ndarray  # [input] index into the list of blueprints
     shift: np.ndarray  # [input] tokens by which the pattern is shifted
 
     @property
     def times_masked(self) -> np.ndarray:
-        """[token] number of inputs that mask the token."""
         return self.masked.sum(axis=0)
 
 
 def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ...]:
-    """Check (keep, mask) pairs: 1 to 32 of positive whole numbers.
-
-    `SettingsError` for others, for a period over 512, or periods that sum to over 2,048.
-    """
+    """Check 1 to 32 (keep, mask) pairs; `SettingsError` if not positive or with long periods."""
+    # a period may be 512, all together 2,048
     checked = []
     for entry in blueprints:
         pair = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else ()
@@ -101,13 +96,10 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
 
 
 def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInputs:
-    """Make the masked inputs of a chunk of ``n_tokens`` tokens.
-
-    For a blueprint (k, m) of period P = k + m and each shift s in 0 … min(P, n_tokens) - 1, token j
-    is masked where (j - s) mod P >= k (neural paper, Figure 10). Inputs that mask nothing are
-    dropped. A single-token chunk, which this would never mask, gets all P shifts. `SettingsError`
-    as from `check_blueprints`, or without a token.
-    """
+    """Make a chunk's masked inputs (neural paper, Figure 10); `SettingsError` without a token."""
+    # shift s of blueprint (k, m) masks token j where (j - s) mod (k + m) >= k, for s in 0 … min(k +
+    # m, n_tokens) - 1; inputs that mask nothing are dropped, and a single token gets all k + m
+    # shifts
     blueprints = check_blueprints(blueprints)
     if n_tokens < 1:
         raise SettingsError("A text needs at least one token.")

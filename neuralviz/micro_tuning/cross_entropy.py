@@ -35,11 +35,10 @@ def cross_entropy(
     text_of: Tensor | None = None,
     position_weight: Tensor | None = None,
 ) -> CrossEntropy:
-    """Softmax cross entropy of [position, width] ``vectors``, with gradients, in ``weight``'s
-    dtype.
+    """Softmax cross entropy of [position, width] ``vectors`` with gradients.
 
-    ``bias`` is [vocab], or [text, vocab] if each text has its own. The latter needs [position]
-    ``text_of``, the row of ``bias``, and ``position_weight``, the loss's weight in ``grad_bias``.
+    ``bias`` is [vocab], or [text, vocab] with [position] ``text_of``, its row, and
+    ``position_weight``, the loss's weight in ``grad_bias``.
     """
     if bias is not None and bias.ndim == 2:
         assert text_of is not None and position_weight is not None
@@ -59,7 +58,6 @@ def cross_entropy(
 
 
 def positions_at_once(weight: Tensor) -> int:
-    """Positions per pass over the vocabulary."""
     return CACHED_POSITIONS if weight.device.type == "cpu" else rows_at_once(len(weight))
 
 
@@ -74,11 +72,8 @@ def softmax_mean(
     bias: Tensor | None,
     look: Callable[[slice, Tensor, Tensor], None] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """[position] log-sum-exp, and [position, width] mean row of ``weight``, weighted by
-    probability.
-
-    ``look`` gets each block's words, ``exp(logits - peak)`` and ``peak``; it must not keep them.
-    """
+    """[position] log-sum-exp, and [position, width] mean row of ``weight`` by probability."""
+    # ``look`` gets each block's words, ``exp(logits - peak)`` and ``peak``, and must not keep them
     inputs = vectors.to(weight.dtype)
     peak = inputs.new_full((len(inputs), 1), -torch.inf)
     total = vectors.new_zeros((len(inputs), 1))

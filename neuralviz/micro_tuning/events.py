@@ -15,11 +15,10 @@ from neuralviz.words import short_repr
 
 @dataclass(frozen=True, eq=False)
 class TokenShares:
-    """Each token's contribution to a text's delta; with weight decay's they sum to the delta.
+    """Each token's contribution to a text's delta; with weight decay's they sum to the delta."""
 
-    They can be tracked through all steps because AdamW's step is linear in the gradient's first
-    moment and the gradient is a sum over masked positions.
-    """
+    # exact over all steps, as AdamW's step is linear in the gradient's first moment, and the
+    # gradient is a sum over masked positions
 
     __repr__ = short_repr
 
@@ -27,16 +26,11 @@ class TokenShares:
     decay: tuple[np.ndarray, ...]  # per layer, [dim] contribution of weight decay
 
     def token_shares(self) -> np.ndarray:
-        """[token] projection of each contribution on the delta, relative to it, averaged over
-        layers.
-
-        Negative shares pulled against the delta. With `decay_share` they sum to 1, or 0 if nothing
-        moved.
-        """
+        """[token] projection of contributions on the delta, relative to it, mean over layers."""
+        # negative: against the delta; with `decay_share` they sum to 1, or 0 if nothing moved
         return self._shares()[:-1]
 
     def decay_share(self) -> float:
-        """Weight decay's share of the delta; see `token_shares`."""
         return float(self._shares()[-1])
 
     def _shares(self) -> np.ndarray:
@@ -51,8 +45,6 @@ class TokenShares:
 
 @dataclass(frozen=True, eq=False)
 class MicroTuning:
-    """The result of a micro-tuning run."""
-
     __repr__ = short_repr
 
     model_id: str
@@ -149,8 +141,6 @@ class MaskedPredictions:
 
 @dataclass(frozen=True, eq=False)
 class TextReport:
-    """The report on a text whose tuning has ended."""
-
     index: int  # number of the text in the run, from 0
     text: TokenizedText
     shares: np.ndarray | None  # [token] shares of the delta; None if not followed
@@ -170,7 +160,6 @@ def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
 
 
 def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
-    """Join runs with the same model and settings."""
     if len(results) == 1:
         return results[0]
     shares = [text_shares for result in results for text_shares in result.shares or ()]
@@ -186,8 +175,6 @@ def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
 
 
 def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
-    """[text, dim] embeddings from per-layer [text, dim] deltas (neural paper, Equation 1).
-
-    Each layer's delta is normalised, then the concatenation. Layers that did not move give zeros.
-    """
+    """[text, dim] from per-layer [text, dim] deltas (neural paper, Equation 1)."""
+    # each layer is normalised, then the concatenation; layers that did not move give zeros
     return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))

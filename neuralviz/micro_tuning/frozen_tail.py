@@ -41,9 +41,9 @@ def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.fl
 class FrozenTail:
     """The loss of texts at fixed positions over all epochs, within ``tolerance`` of the exact one.
 
-    The first pass covers all words. Each text then follows only candidate words: its labels and the
-    likeliest, either now or at the end of the run if all steps are like the first. With ``y0`` the
-    vector at the exact pass and ``Δ = y − y0``, the sum over the other words (the tail) is
+    After an exact pass, each text follows only candidate words: its labels and the likeliest, now
+    or at the end of the run if all steps are like the first. With ``Δ = y − y0`` since that pass,
+    the sum over the other words (the tail) is
 
         log Σ exp(w·y + b) ≈ log Σ exp(w·y0 + b) + g·Δ + ½ Δᵀ H Δ
 
@@ -51,10 +51,9 @@ class FrozenTail:
     variance and corrected along the step. If the drift, estimated from the tail's probability and
     ``Δᵀ H Δ``, would exceed the tolerance, the text gets another exact pass and new candidates.
 
-    Args:
-        labels, is_used: [text, slot]; the first slot of each text must be used.
-        tolerance: how far the cosine to the exact embedding may fall below 1; an estimate.
-        caution: factor on the drift; 1 if the tuned layers lie just below the output layer.
+    ``labels`` and ``is_used`` are [text, slot], each text's first slot used. ``tolerance`` is an
+    estimate of how far the cosine to the exact embedding may fall below 1. ``caution``, a factor
+    on the drift, is 1 if the tuned layers lie just below the output layer.
     """
 
     def __init__(
@@ -131,7 +130,6 @@ class FrozenTail:
         return loss, grad
 
     def _compute_exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """`loss` over all words for the texts ``rows``; stores what `_freeze` needs."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
         labels, label_word = self._labels[rows], self._label_word[rows]

@@ -36,8 +36,6 @@ class JoinedLayers:
 
 
 class Gradients:
-    """Loss and gradients of every text, summed over the pieces of one step."""
-
     def __init__(
         self,
         model: LanguageModel,
@@ -71,7 +69,6 @@ class Gradients:
         return loss
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
-        """Add one piece's gradients and return its [piece text] loss."""
         piece, network = prepared.piece, self._network
         bias_name = network.output_bias_name
         head_only = network.cut == HEAD_ONLY

@@ -61,8 +61,6 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class MaskedInput:
-    """One masked input before packing."""
-
     ids: np.ndarray  # [token] vocabulary ids, masked, with special tokens
     masked: np.ndarray  # [position] index in ``ids``
     labels: np.ndarray  # [position] id to predict
@@ -112,7 +110,6 @@ def _mask_chunks(
 
 
 def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
-    """Group inputs of similar length into batches, one piece each."""
     habits = model.behaviour
     ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
     groups: list[list[MaskedInput]] = []
@@ -134,7 +131,6 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 
 
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
-    """Pack inputs into one piece, grouped by text."""
     place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)

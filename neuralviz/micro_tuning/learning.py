@@ -48,10 +48,8 @@ def learn_by_epoch(
     epochs: Iterable[int],
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
-    """`learn`, with the results after each of ``epochs``, bit for bit those of shorter runs.
-
-    `SettingsError` if an epoch is outside the run, or is not the last of a fast run.
-    """
+    """`learn` after each of ``epochs``, bit for bit; `SettingsError` if impossible."""
+    # an epoch outside the run, or not the last of a fast run
     by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
     for epoch in by_epoch:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
@@ -92,7 +90,7 @@ def loss_gradients(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> tuple[np.ndarray, ...]:
-    """Per layer, the [text, dim] gradient of each text's exact micro-tuning loss. Tunes nothing.
+    """Per layer, the [text, dim] gradient of each text's exact loss, without tuning.
 
     `ModelError` if these layers cannot be tuned, `Stopped` if ``should_stop`` returns true.
     """

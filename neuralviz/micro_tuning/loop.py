@@ -44,25 +44,13 @@ def micro_tune(
 ) -> Iterator[TuningEvent]:
     """Tune the chosen layers on every text, each independently from the pretrained weights.
 
-    >>> micro_tune(model, ["A text."], epochs=5)
-
-    The model itself stays unchanged. You may stop consuming events at any time.
-
-    Args:
-        settings: the paper's by default; ``options`` override single values (`TuningOptions`).
-        with_deltas: add the deltas to every event.
-        with_token_shares: compute each token's share of the delta. Free if only the head is tuned,
-            else one backward pass per token.
-        reuse: compute the frozen lower part once; ``False`` gives the same numbers, slower.
-        should_stop: checked before every pass through the network, many per epoch for long texts.
-
-    Yields:
-        A `TuningEvent` per epoch; the last carries the `MicroTuning`.
-
-    Raises:
-        SettingsError, TextError: at once.
-        ModelError: at the first event, if the architecture does not allow these layers to be tuned.
-        Stopped: ``should_stop`` returned true.
+    Settings are the paper's by default; ``options`` override single values (`TuningOptions`).
+    Yields a `TuningEvent` per epoch, the last with the `MicroTuning`; the model itself stays
+    unchanged. ``with_deltas`` adds deltas to every event; ``with_token_shares`` each token's share,
+    free for the head alone, else a backward pass per token; without ``reuse`` the frozen lower part
+    is computed anew, with equal results. SettingsError and TextError are raised at once, ModelError
+    at the first event if these layers cannot be tuned, and Stopped between two passes through
+    the network.
     """
     check_model(model, LanguageModel, "micro_tune")
     settings = check_settings(model, settings, **options)
@@ -174,7 +162,6 @@ class TuningRun:
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """The result if the run ended with the latest epoch."""
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,

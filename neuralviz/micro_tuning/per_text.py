@@ -59,12 +59,10 @@ def _blocks_path(network: nn.Module) -> str:
 
 
 class PerTextNetwork:
-    """A frozen model with tuned 1-D parameters per text, ending before the output layer.
+    """A frozen model with tuned 1-D parameters per text, ending before the output layer."""
 
-    It shares all tensors with the model, which stays unchanged. With ``reuse``, whatever lies below
-    the lowest tuned parameter is computed once (Appendix B): the encoder for the head alone, else
-    the lower blocks. Not thread-safe; make one per run, which takes milliseconds.
-    """
+    # shares the model's tensors; with ``reuse``, all below the lowest tuned parameter is computed
+    # once (Appendix B); not thread-safe: make one per run, which takes milliseconds
 
     def __init__(self, model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True) -> None:
         self.names = names
@@ -136,7 +134,6 @@ class PerTextNetwork:
         return next((name for name in names if by_name[name] is bias), None)
 
     def _owners(self) -> dict[str, dict[str, str]]:
-        """Module paths to their tuned parameters: name in the module to full name."""
         owners: dict[str, dict[str, str]] = {}
         for name in self.names:
             if name != self.output_bias_name:

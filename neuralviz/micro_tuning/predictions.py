@@ -43,12 +43,10 @@ def predict_masked(
     at_most: int | None = None,
     should_stop: ShouldStop = never,
 ) -> list[MaskedPredictions]:
-    """Predict a text's masked positions, once for each entry of ``all_deltas``.
+    """Predict up to ``at_most`` masked positions of a text, once per entry of ``all_deltas``.
 
     An entry holds one [dim] delta per layer; None is the pretrained model. ``top`` tokens are kept
-    per position, and at most ``at_most`` positions. Raises `SettingsError` if deltas do not fit the
-    layers or ``top`` the vocabulary, and `Stopped` if ``should_stop``, asked before every pass,
-    returns true.
+    per position. Raises `SettingsError` if deltas or ``top`` do not fit, and `Stopped`.
     """
     _check_top(model, top)
     network = per_text_network(model, settings.layers)
@@ -89,7 +87,6 @@ def _join_in_order(
 def _tuned_values(
     model: LanguageModel, layers: Sequence[str], deltas: Sequence[np.ndarray] | None
 ) -> dict[str, Tensor]:
-    """Layer name to [1, dim] weights with the deltas added."""
     parameters = dict(model.network.named_parameters())
     values = {name: parameters[name].detach()[None] for name in layers}
     if deltas is None:
@@ -139,7 +136,6 @@ def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
 def _output_layer_inputs(
     network: PerTextNetwork, piece: Piece, frozen_output: Tensor | None, values: dict[str, Tensor]
 ) -> Tensor:
-    """[position, width] inputs of the output layer at a piece's masked positions."""
     rows = {name: value for name, value in values.items() if name != network.output_bias_name}
     if network.cut == HEAD_ONLY:
         assert frozen_output is not None
@@ -158,14 +154,11 @@ def fill_blanks(
     deltas: Sequence[tuple[float, TextDelta]],
     top: int = 5,
 ) -> tuple[FilledBlank, ...]:
-    """Predict a sentence's blanks (``___`` or ``[MASK]``) with and without the deltas.
+    """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 
-    >>> fill_blanks(model, "She sat on the ___.", [(1.0, delta)])
-
-    Deltas are multiplied by their scale, -2 … 2, and summed. Each blank gets ``top`` tokens.
-    Raises `TextError` for no or too many blanks or a sentence beyond the window, `SettingsError`
-    for deltas, scales or a ``top`` that cannot be used, `ModelError` for layers that cannot be
-    tuned.
+    The scaled deltas are summed; each blank gets ``top`` tokens. Raises `TextError` for no or too
+    many blanks or a long sentence, `SettingsError` for unusable deltas, scales or ``top``,
+    `ModelError` for layers that cannot be tuned.
     """
     _check_top(model, top)
     masked = _mask_blanks(model, sentence)
@@ -220,7 +213,6 @@ def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
 def _sum_deltas(
     model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]
 ) -> dict[str, np.ndarray]:
-    """Layer name to the [dim] sum of the scaled deltas."""
     if not deltas:
         raise SettingsError("Choose at least one delta.")
     sizes = {layer.name: layer.size for layer in model.layers}
@@ -257,6 +249,5 @@ def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -
 
 
 def _spell_token(model: LanguageModel, token: int) -> str:
-    """A token as a reader writes it, without vocabulary marks."""
     spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelt or model.tokenizer.convert_ids_to_tokens(token)

@@ -26,14 +26,10 @@ _reusable: WeakKeyDictionary[LanguageModel, dict[tuple[tuple[str, ...], bool], b
 def per_text_network(
     model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True
 ) -> PerTextNetwork:
-    """A `PerTextNetwork` after checking that its logits equal the whole model's.
+    """A `PerTextNetwork`, checked on first use to give the whole model's logits.
 
-    The first use of a model and layers compares both on two short inputs, with reuse and, if that
-    fails, without. The outcome is remembered, except when memory runs out.
-
-    Raises:
-        ModelError: these layers cannot be tuned per text, or the model's weights are not finite.
-        RuntimeError: memory ran out.
+    Without reuse if that fails with it; the outcome is remembered. Raises ModelError if these
+    layers cannot be tuned or weights are not finite, RuntimeError if memory runs out.
     """
     only_head = all(name in model.head_layers for name in names)
     if model.token_types is not None and not only_head:

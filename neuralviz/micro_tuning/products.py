@@ -28,11 +28,9 @@ def product_dtype(settings: TuningSettings) -> torch.dtype:
 
 @contextmanager
 def products_in(device: torch.device, settings: TuningSettings) -> Iterator[None]:
-    """Run the matrix products of modules in the settings' dtype, in this thread only.
-
-    On a CPU, torch's fused attention is very slow backwards in bfloat16, so it is replaced there;
-    `torch.nn.attention.sdpa_kernel` would affect other threads.
-    """
+    """Run the matrix products of modules in the settings' dtype, in this thread only."""
+    # on a CPU, torch's fused attention is very slow backwards in bfloat16, so it is replaced;
+    # `torch.nn.attention.sdpa_kernel` would affect other threads
     with ExitStack() as stack:
         if settings.in_bf16:
             stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))

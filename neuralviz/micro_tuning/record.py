@@ -52,7 +52,6 @@ class RunRecord:
         return len(self.settings.layers)
 
     def _add(self, watched: WatchedEvent) -> None:
-        """Add one event in place; only for a copy that nobody has read yet."""
         if watched.report is not None:
             self.reports[watched.report.index] = watched.report
         event, first = watched.event, watched.first
@@ -114,12 +113,10 @@ class RunRecord:
         return only_last
 
     def text_delta(self, text: int) -> TextDelta:
-        """A text's latest delta; NaN if not started."""
         values = tuple(last[text] for last in self.last)
         return TextDelta(self.model_id, self.settings.layers, values)
 
     def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
-        """The ``n`` neurons of a layer that moved most, strongest first."""
         if not self.epochs_done(text):
             return []
         return np.argsort(-np.abs(self.last[layer][text]))[:n].tolist()
@@ -149,7 +146,6 @@ class RunRecord:
         return [i for i, state in enumerate(states) if state == states[text]]
 
     def embeddings(self) -> np.ndarray:
-        """[started text, dim] neural embeddings so far."""
         started = self.started_texts
         return neural_embeddings(tuple(last[started] for last in self.last))
 

@@ -44,12 +44,7 @@ MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token 
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How texts are micro-tuned on (neural paper, section 2).
-
-    ``precision`` is ``exact``, ``fast`` (only part of the vocabulary after the first step),
-    ``bf16`` (matrix products in bfloat16) or ``fast+bf16``. Fast falls back to exact if the output
-    layer's bias is tuned, for a small vocabulary, or for learning rates above 0.05.
-    """
+    """How texts are micro-tuned on (neural paper, section 2)."""
 
     layers: tuple[str, ...]  # names of the tuned 1-D parameters, in the order of the embedding
     blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS
@@ -60,6 +55,8 @@ class TuningSettings:
     eps: float = 1e-8  # of AdamW
     # mask nothing, predict all tokens (Appendix A: works, less well)
     predict_unmasked: bool = False
+    # bf16: matrix products in bfloat16; fast: part of the vocabulary after the first step, but all
+    # if the output bias is tuned, the vocabulary is small or the learning rate exceeds 0.05
     precision: Precision = "exact"
     tolerance: float = DEFAULT_TOLERANCE  # estimated loss of cosine to exact, if fast
 
@@ -166,7 +163,6 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
 
 
 def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
-    """Number of masked positions over all inputs and chunks."""
     if settings.predict_unmasked:
         return len(text)
     sizes = [chunk.stop - chunk.start for chunk in text.chunks]

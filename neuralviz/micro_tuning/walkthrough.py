@@ -73,8 +73,6 @@ class Walkthrough:
 
 @dataclass(frozen=True)
 class AdamWStep:
-    """The first AdamW step of a single weight."""
-
     weight: float  # before
     gradient: float  # of the loss by the weight
     first: float  # moving average of the gradient
@@ -91,7 +89,7 @@ def walk_through(
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune with default settings and keep every number; texts are compared with the first.
+    """Micro-tune with default settings, keeping every number of the first text.
 
     `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop`` says so.
     """

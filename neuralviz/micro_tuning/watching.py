@@ -45,10 +45,7 @@ def watch(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> Iterator[WatchedEvent]:
-    """Micro-tune batch by batch, with deltas, token shares where affordable, and a report per text.
-
-    `Stopped` if ``should_stop``, asked before every pass, returns true.
-    """
+    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text."""
     first = 0
     for batch in batches(model, tokenize(model, texts), settings):
         for step in watch_together(model, [batch], settings, [should_stop], first):
@@ -94,7 +91,6 @@ def can_follow(
 def report_on(
     model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
 ) -> TextReport:
-    """Report on text ``i`` of a batch, numbered ``index`` in the run."""
     from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
@@ -118,10 +114,7 @@ def report_on(
 def go_together(
     model: LanguageModel, texts: Sequence[Sequence[TokenizedText]], settings: TuningSettings
 ) -> list[list[int]]:
-    """Group watchers, by index, whose texts fit one batch and are followed alike.
-
-    Watchers whose texts need several batches are left out.
-    """
+    """Group watchers, by index, whose texts fit one batch and are followed alike, or omit them."""
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
     for number, watched in enumerate(texts):
@@ -145,11 +138,9 @@ def watch_together(
     should_stop: Sequence[ShouldStop],
     first: int = 0,
 ) -> Generator[WatcherEvents, None, None]:
-    """Tune several watchers' texts as one batch and yield each step's events by watcher.
-
-    Results match those of separate runs up to rounding. A watcher who stops does not stop the
-    others. ``first`` is the number of each watcher's first text.
-    """
+    """Tune several watchers' texts as one batch and yield each step's events by watcher."""
+    # as separate runs, up to rounding; one who stops does not stop the others; ``first`` is the
+    # number of each watcher's first text
     from neuralviz.micro_tuning.loop import tune
 
     all_texts = [text for watched in texts for text in watched]

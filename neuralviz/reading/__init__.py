@@ -1,1 +1,1 @@
-"""Files, pasted texts and tables into texts."""
+"""Read texts, tables and vectors from files and pasted text."""

@@ -1,4 +1,4 @@
-"""Arrow and Parquet files, and folders that ``datasets`` saved, as tables."""
+"""Read Arrow and Parquet files, and folders saved by ``datasets``, as tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BINARY = (
 
 
 class Columns:
-    """The columns of a file that hold texts and labels, not binary data or lists of numbers."""
+    """The columns of texts and labels, without binary data or lists of numbers."""
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
         check_width(name, len(schema.names))
@@ -46,7 +46,7 @@ class Columns:
     def read_blocks(
         self, name: str, batches: Iterable[pa.RecordBatch], n_wanted: int | None
     ) -> Iterator[Table]:
-        """A table for each batch of some thousand rows; the last has none, but the notes."""
+        """A table per batch of some thousand rows; a last, empty one carries the notes."""
         n_rows = n_bytes = 0
         builder = TableBuilder(name, "row")
         for batch in batches:
@@ -69,7 +69,7 @@ class Columns:
 
 @contextmanager
 def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
-    """Say in a sentence what Arrow says of a file's content; leave errors of the system alone."""
+    """Raise `TextError` for Arrow's errors on a file's content; let system errors pass."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -86,14 +86,13 @@ def _check_n_rows(name: str, n_rows: int) -> None:
 
 
 def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream."""
     with check_damage(name):
         columns, batches = _open_arrow(name, file)
         yield from columns.read_blocks(name, batches, n_wanted)
 
 
 def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.RecordBatch]]:
-    """The columns of texts and labels, and the batches, which have these alone."""
+    """The columns of texts and labels, and batches with these alone."""
     head = file.read(len(_FILE))
     if head.startswith(_FEATHER_1):
         raise TextError(
@@ -118,10 +117,8 @@ def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.Record
 
 
 def check_unpacked(name: str, messages: Iterable[pa.ipc.Message]) -> None:
-    """Refuse a small batch that becomes a very large one, without unpacking it.
-
-    A buffer that is packed begins with its length.
-    """
+    """Refuse a small batch that unpacks to a very large one."""
+    # a packed buffer begins with its length
     for message in messages:
         data = message.metadata.to_pybytes()
         header = _follow(data, _find_field(data, _follow(data, 0), 2))
@@ -147,14 +144,13 @@ def check_unpacked(name: str, messages: Iterable[pa.ipc.Message]) -> None:
 
 
 def _find_field(data: bytes, table: int, field: int) -> int:
-    """The position of a field of a table of FlatBuffers; 0 where it has none."""
+    """The position of a field in a FlatBuffers table; 0 if absent."""
     vtable, place = table - _read_number(data, table, 4), 4 + 2 * field
     offset = _read_number(data, vtable + place, 2) if place < _read_number(data, vtable, 2) else 0
     return table + offset if offset else 0
 
 
 def _follow(data: bytes, position: int) -> int:
-    """The position that the number at another one refers to."""
     return position + _read_number(data, position, 4)
 
 
@@ -168,11 +164,9 @@ def _read_number(data: bytes | pa.Buffer, start: int, size: int) -> int:
 def read_parquet(
     name: str, file: IO[bytes], n_wanted: int | None = None, groups: Sequence[int] = ()
 ) -> Iterator[Table]:
-    """The columns of texts and labels of a Parquet file; of some row groups, or of all.
-
-    Texts are read as dictionaries: a file may hold a long text once, for a million rows. Columns
-    are chosen by their numbers, since several may have one name.
-    """
+    """Read a Parquet file, or some of its row groups."""
+    # as dictionaries, since a long text may be stored once for a million rows; columns by number,
+    # since names may repeat
     with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
         columns = Columns(name, source.schema_arrow)
@@ -201,7 +195,6 @@ def read_parquet(
 
 
 def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
-    """Bytes of each row group of a Parquet file, as they are in memory."""
     with check_damage(name, "a Parquet file"):
         metadata = parquet.ParquetFile(file, pre_buffer=False).metadata
     return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
@@ -215,7 +208,7 @@ def _count_leaves(kind: pa.DataType) -> int:
 
 
 def count_bytes(column: pa.Array) -> int:
-    """Bytes that the values of a column take, each by itself."""
+    """Bytes of a column's values, each stored by itself."""
     kind = column.type
     if types.is_map(kind):
         return count_bytes(column.keys) + count_bytes(column.items)
@@ -233,7 +226,7 @@ def count_bytes(column: pa.Array) -> int:
 
 
 def _measure_texts(texts: pa.Array) -> pa.Array:
-    """Bytes of each text; of views, which may share their bytes, the first number of each."""
+    """Bytes of each text; for views, which may share bytes, the size that each states."""
     if not types.is_string_view(texts.type):
         return compute.binary_length(texts)
     views = np.frombuffer(texts.buffers()[1], np.int32).reshape(-1, 4)
@@ -249,7 +242,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _read_values(column: pa.Array) -> list[Any]:
-    """The values of a column; numbers of few digits have no more, and equal texts are one."""
+    """The values of a column; floats without excess digits, equal texts as one object."""
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
     if _is_dictionary(column.type):
@@ -261,7 +254,7 @@ def _read_values(column: pa.Array) -> list[Any]:
 
 
 def _describe_unwanted(kind: pa.DataType) -> str:
-    """What is in a column that holds no labels; empty if it may."""
+    """What a column contains instead of labels; empty if it may be one."""
     if types.is_run_end_encoded(kind):
         return "run-end encoded values"
     if types.is_union(kind):
@@ -282,12 +275,11 @@ def _describe_unwanted(kind: pa.DataType) -> str:
 
 
 def is_saved_data_set(folder: Path) -> bool:
-    """Whether ``save_to_disk`` of ``datasets`` wrote a folder: a data set, or several splits."""
+    """Whether ``save_to_disk`` of ``datasets`` wrote the folder."""
     return (folder / STATE).is_file() or (folder / SPLITS).is_file()
 
 
 def find_split(name: str, folder: Path, split: str | None = None) -> Path:
-    """The folder of a split of a saved data set, which may be the folder itself."""
     if not (folder / SPLITS).is_file():
         return folder
     listed = _read_json(name, folder / SPLITS).get("splits", [])
@@ -302,7 +294,6 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
 
 
 def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
-    """The columns of texts and labels of a saved data set that has one split."""
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder))
         yield from columns.read_blocks(name, batches, n_wanted)
@@ -311,7 +302,7 @@ def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator
 def read_saved_columns(
     name: str, folder: Path, split: str | None, max_rows: int
 ) -> dict[str, Sequence[Any]]:
-    """The values of a saved data set by column, one row more than ``max_rows`` at most."""
+    """The values of a saved data set by column, at most one row over ``max_rows``."""
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder, split))
         values: dict[str, list[Any]] = {title: [] for title in columns.names}
@@ -352,5 +343,5 @@ def _read_json(name: str, path: Path) -> dict[str, Any]:
 
 
 def _is_name(name: object) -> bool:
-    """Whether it names something inside a folder, and nothing outside it."""
+    """Whether this names something inside a folder and nothing outside it."""
     return isinstance(name, str) and Path(name).name == name and name not in ("", ".", "..")

@@ -18,15 +18,12 @@ _PERCENT = re.compile(r"(?<=\d)\s*[%\uff05]$")
 
 
 def escape_formula(text: str) -> str:
-    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay as they are.
-
-    It begins with an apostrophe, which `restore_formula` takes away.
-    """
+    """A CSV cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
     return f"'{text}" if _may_run(text) else text
 
 
 def restore_formula(text: str) -> str | None:
-    """The text that `escape_formula` wrote so; None where it would have written it otherwise."""
+    """The text before `escape_formula`; None if that would have written it otherwise."""
     if not _may_run(text):
         return text
     return text[1:] if text[0] == "'" and _may_run(text[1:]) else None
@@ -43,11 +40,9 @@ def _may_run(text: str) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """A value as a person would write it, wherever it comes from.
-
-    1.0 is ``1``, true ``true``, a day ``2024-05-01``, a duration of a day ``24:00:00``, a nested
-    value JSON; nothing and NaN are empty.
-    """
+    """A value as a person would write it; empty for None and NaN."""
+    # 1.0 is ``1``, true ``true``, a day ``2024-05-01``, a duration of a day ``24:00:00``, nested
+    # JSON
     if isinstance(value, str):
         return value
     if value is None:
@@ -71,7 +66,7 @@ def cell_text(value: Any) -> str:
 
 
 def _write_duration(value: timedelta) -> str:
-    """Hours, minutes and seconds; hours are counted on beyond a day, as spreadsheets show them."""
+    """Hours, minutes and seconds; hours may exceed 24, as in spreadsheets."""
     seconds, rest = divmod(abs(value), timedelta(seconds=1))
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -82,7 +77,7 @@ def _write_duration(value: timedelta) -> str:
 
 
 def finite_number(text: str) -> float | None:
-    """The number that a text is, as people and programs write it; None if it is none."""
+    """The number that a text states; None if it is not a finite one."""
     try:
         number = float(text)
     except ValueError:
@@ -91,11 +86,9 @@ def finite_number(text: str) -> float | None:
 
 
 def parse_numbers(column: Sequence[str]) -> list[float | None]:
-    """[row] the numbers of a column as people write them; None where a value is none.
-
-    They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
-    a column in which only some are, those count of which there are more.
-    """
+    """[row] the numbers of a column; None for other values."""
+    # decimal commas, true minus signs, or percentages throughout (80% is 80); where only some are,
+    # the majority counts
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value).strip() for value in written]
     has_sign = [value != text for value, text in zip(written, bare, strict=True)]

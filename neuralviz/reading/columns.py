@@ -1,4 +1,4 @@
-"""What the columns of a table are, told by what stands in them: names, texts, nested texts."""
+"""Tell by its cells what a table's column is: header, names, texts, nested texts."""
 
 from __future__ import annotations
 
@@ -55,8 +55,6 @@ _TELLING = 200  # first characters of a cell by which its kind is known
 
 @dataclass(frozen=True)
 class Header:
-    """The row that names the columns."""
-
     place: int | None  # among the rows looked at; None where no row names them
     is_clear: bool = True  # whether the rows leave little doubt
     is_chosen: bool = False  # by a person
@@ -69,7 +67,6 @@ class Header:
         rows: Sequence[Sequence[str]],
         first: int,  # the line from which on the file was looked at
     ) -> tuple[str, ...]:
-        """Sentences on a header that a person may want to check."""
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
         if self.place is None and self.is_chosen:
@@ -94,12 +91,10 @@ class Header:
 def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Header:
     """Find the row that names the columns among about `LOOKED_AT` rows, none of them blank.
 
-    A header has names that are usual, or cells unlike those of their columns: words above numbers
-    or dates, one word above sentences, a value that never comes again above categories. Rows above
-    it have fewer cells, such as a title. Where the evidence is even, a table of several columns is
-    taken to have a header, and a single column is not.
-
-    ``chosen`` is 0 where a person says that no row names them, and another number for the first.
+    A header has usual names, or cells unlike those below: words above numbers, one word above
+    sentences, a unique value above categories. Titles above it have fewer cells. If in doubt, a
+    table has a header and a single column has none. ``chosen``: 0 for no header, any other number
+    for the first row.
     """
     if chosen is not None:
         return Header(0 if chosen else None, is_chosen=True)
@@ -122,7 +117,7 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
 
 
 def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
-    """A header below rows with fewer cells, such as a title and a date; None without one."""
+    """A header below rows with fewer cells, such as a title; None without one."""
     widest = _n_filled(rows[0])
     plain: int | None = None
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
@@ -141,18 +136,18 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
 
 
 def fold_title(title: str) -> str:
-    """The name of a column without its capitals, blanks and signs."""
+    """A column's name without capitals, blanks and signs."""
     return _PLAIN.sub("", title).lower()
 
 
 def match_names(columns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The columns that have some names, whatever their capitals, in the order of the names."""
+    """The columns with some names, ignoring capitals, in the order of the names."""
     by_name = {title.strip().lower(): title for title in reversed(columns)}
     return [by_name[name] for name in names if name in by_name]
 
 
 def is_usual_name(title: str) -> bool:
-    """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
+    """Whether this is a usual name, perhaps with a number: ``Text``, ``sentence 2``."""
     name = fold_title(title)
     return (
         name in _USUAL_NAMES
@@ -166,12 +161,11 @@ def _n_filled(row: Sequence[str]) -> int:
 
 
 def names_columns(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns of those below it without doubt."""
     return _weigh_row(rows[0], rows[1:]).is_clear
 
 
 class Evidence(NamedTuple):
-    """What speaks for a row as the names of the columns of those below it."""
+    """Evidence that a row names the columns of the rows below it."""
 
     total: int  # below 0 where more speaks against it
     is_clear: bool  # whether it is enough, and no cell looks like data of its column
@@ -188,7 +182,7 @@ def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evide
 
 
 def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
-    """The same of one column; 0 where nothing can be told."""
+    """Evidence from one column; 0 if none."""
     if not title:
         return 1 if place == 0 and cells else 0  # above numbers of rows
     kind = _classify_cell(title)
@@ -212,7 +206,6 @@ def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
 
 
 def _weigh_words(title: str, cells: Sequence[str]) -> int:
-    """The same where words stand above words."""
     if _is_sentence(title):
         n_questions = sum(cell.endswith("?") for cell in cells)
         if title.endswith("?") and len(cells) >= _FEWEST and n_questions < 0.1 * len(cells):
@@ -229,7 +222,7 @@ def _weigh_words(title: str, cells: Sequence[str]) -> int:
 
 
 def _is_longer(cells: Sequence[str], title: str) -> bool:
-    """Whether a title of one word stands above texts all of which have several."""
+    """Whether a one-word title stands above texts that all have several words."""
     if len(title.split()) > 1 or len(cells) < _FEWEST:
         return False
     wide = any(character >= "\u2e80" for character in title)  # no blanks between words
@@ -242,7 +235,7 @@ def _is_sentence(text: str) -> bool:
 
 
 def _is_near(title: str, cells: Sequence[str]) -> bool:
-    """Whether a number may be one of its column: no year, say, above shares."""
+    """Whether a number fits its column, unlike, say, a year above shares."""
     numbers = [number for cell in cells if (number := finite_number(cell)) is not None]
     mine = finite_number(title)
     if mine is None or not numbers:
@@ -275,11 +268,10 @@ _WITHOUT_BLANKS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u2e80-\uabff\uf900-\uf
 
 
 def guess_column(file_name: str, table: Table) -> str:
-    """The column that reads most as texts; of several, the one with the most usual name.
+    """The column of texts: most like sentences, then the most usual name, then the longest.
 
-    Without a usual name, the one with the longest texts. A usual name above numbers, single words
-    or a few values that come again and again counts only where no other column has sentences. A
-    `TextError` where no column has a word in it, nor a usual name, or each is the same everywhere.
+    A usual name above numbers or categories counts only if no other column has sentences.
+    `TextError` if no column has words or a usual name, or all are constant.
     """
     samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
@@ -315,8 +307,7 @@ def _refuse_columns(file_name: str, table: Table, reason: str) -> NoReturn:
 
 
 def rate_texts(values: Sequence[str]) -> int:
-    """How much values read as texts: 0 without words, 1 as single words or a few values that come
-    again and again, 2 as phrases, 3 as sentences."""
+    """How text-like values are: 0 no words, 1 words or categories, 2 phrases, 3 sentences."""
     filled = [value for value in values if value.strip()]
     n_words = [_count_words(_extract_text(value)) for value in filled]
     if not any(n_words):
@@ -330,14 +321,13 @@ def _is_repeated(filled: Sequence[str]) -> bool:
 
 
 def _take_sample(values: Sequence[str]) -> list[str]:
-    """Some values from all over a column, with words in them if there are any."""
     step = max(1, len(values) // _SAMPLE)
     filled = [value for value in values[::step] if value.strip()]
     return filled or [value for value in values if value.strip()][:_SAMPLE]
 
 
 def _extract_text(value: str) -> str:
-    """The text in a value; nothing for lists of numbers and objects without a text."""
+    """The text in a value; empty for lists of numbers and objects without text."""
     if value.startswith(("[", "{")):
         nested = parse_nested(value)
         if nested is not None:
@@ -348,7 +338,7 @@ def _extract_text(value: str) -> str:
 
 
 def _count_words(text: str) -> float:
-    """Words with a letter, less numbers; in scripts without blanks, two characters are one."""
+    """Words with a letter, less numbers; without blanks, two characters make a word."""
     n_wide = 0 if text.isascii() else len(_WITHOUT_BLANKS.findall(text))
     parts = text.split()
     n_words = 0
@@ -369,11 +359,9 @@ _SPAN = ("type", "text")  # of formatted texts, whose blanks stand in the parts
 
 
 def extract_text(value: Any) -> str | None:
-    """The text in a value, None where it is not clear which of its parts is one.
-
-    Texts in a list are joined: sentences and words by a blank, messages by the end of a line. Of an
-    object, such as a message, the part that is called like a text is taken.
-    """
+    """The text in a value; None if ambiguous."""
+    # lists are joined: words and sentences by blanks, messages by line ends; of an object, the part
+    # named like a text
     if value is None:
         return ""
     if isinstance(value, str):
@@ -394,10 +382,7 @@ def extract_text(value: Any) -> str | None:
 
 
 def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
-    """The cells of a column of texts, with the text of nested ones, and sentences on these.
-
-    Nested cells are written as JSON, or as Python prints them.
-    """
+    """Replace nested cells (JSON or Python) of a column by their text; with notes."""
     flat: list[str] = []
     n_joined = n_unclear = 0
     for value in values:
@@ -421,7 +406,7 @@ def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tupl
 
 
 def parse_nested(cell: str) -> Any:
-    """The list or object that a cell holds, as JSON or as Python or numpy prints it; else None."""
+    """The list or object in a cell, as JSON, Python or numpy print it; else None."""
     if not cell.lstrip().startswith(("[", "{")):
         return None
     value = None
@@ -438,10 +423,10 @@ def parse_nested(cell: str) -> Any:
 
 
 def _is_span(part: Any) -> bool:
-    """Whether it is a piece of a formatted text, such as a link."""
+    """Whether this is a piece of formatted text, such as a link."""
     return isinstance(part, Mapping) and set(part) >= set(_SPAN) and isinstance(part["text"], str)
 
 
 def _is_other_medium(part: Any) -> bool:
-    """Whether it is an image or a sound in a message."""
+    """Whether this is an image or sound in a message."""
     return isinstance(part, Mapping) and "type" in part and not any(key in part for key in _KEYS)

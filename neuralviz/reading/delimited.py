@@ -1,8 +1,4 @@
-"""Delimited text: CSV, TSV, and whatever else parts its fields by a character.
-
-A row that cannot be read is named by its line and left out, and the next line begins a row of its
-own: a quotation mark that is never closed costs one line.
-"""
+"""Read CSV, TSV and other delimited text; an unreadable row costs one line, and is named."""
 
 from __future__ import annotations
 
@@ -51,19 +47,16 @@ csv.field_size_limit(MAX_LINE)  # characters in which a closing quotation mark i
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the fields of a row are parted."""
-
     separator: str  # between fields
     are_marks_text: bool = False  # where they do not enclose a field, as between tabs
     skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
 
     def split_line(self, line: str) -> list[str]:
-        """The fields of a line without quotation marks."""
         fields = line.split(self.separator) if line else []
         return [field.lstrip(" ") for field in fields] if self.skips_blanks else fields
 
     def split_quoted(self, lines: Iterator[str]) -> list[str] | None:
-        """The fields of the first row of some lines; None where its marks do not match."""
+        """The fields of the first row; None if its quotation marks do not match."""
         rows = csv.reader(
             lines, delimiter=self.separator, skipinitialspace=self.skips_blanks, strict=True
         )
@@ -74,8 +67,6 @@ class Dialect:
 
 
 class Record(NamedTuple):
-    """A row."""
-
     line: int  # in which it begins
     fields: list[str] | None  # none of a blank line; None where its quotation marks do not match
     end: int  # the line below it
@@ -83,11 +74,9 @@ class Record(NamedTuple):
 
 
 def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Iterator[Record]:
-    """The rows, blank ones too; a row may have several lines.
-
-    Where marks may be text, lines are joined only to a row of ``width`` fields, and only if they
-    are no such rows by themselves.
-    """
+    """The rows, including blank ones; a row may span lines."""
+    # where quotation marks may be text, lines are joined only if the row then has ``width`` fields
+    # and they have not by themselves
     again: deque[Line] = deque()
     while line := again.popleft() if again else next(lines, None):
         number, text = line
@@ -120,7 +109,7 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
 def _fit_row(
     fields: Sequence[str] | None, width: int, lines: Sequence[str], separator: str
 ) -> bool:
-    """Whether fields are a row, though their marks could be text in lines that may be rows."""
+    """Whether fields form a row, though the marks could be text in separate rows."""
     if fields is None:
         return False
     are_all_rows = all(line.count(separator) + 1 == width for line in lines)
@@ -130,7 +119,6 @@ def _fit_row(
 
 
 def _take_enclosed(field: str) -> str:
-    """A field without the quotation marks that enclose all of it."""
     return field[1:-1].replace('""', '"') if _ENCLOSED.fullmatch(field) else field
 
 
@@ -148,17 +136,15 @@ class _Division:
 
     @property
     def titles(self) -> Sequence[str]:
-        """The fields of the header; none without one."""
         return () if self.header.place is None else self.rows[self.header.place]
 
     @property
     def header_line(self) -> int:
-        """The line of the header; 0 for none."""
         return 0 if self.header.place is None else self.records[self.header.place].line
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns: the header's, empty ones too, or as many as the longest row has."""
+        """Column names: the header's, even if empty, or as many as the longest row needs."""
         place = self.header.place
         if place is None:
             return name_columns(max(map(len, self.rows)))
@@ -177,13 +163,12 @@ class _Division:
 
     @property
     def names_columns(self) -> bool:
-        """Whether the first row is a header beyond doubt, by names that are usual."""
         is_first = self.header.place == 0 and self.header.is_clear
         return is_first and self.n_known >= min(len(self.titles), 2)
 
     @property
     def suits(self) -> bool:
-        """Whether these rows are likely to be divided so, and not at marks of their sentences."""
+        """Whether the separator is likely to divide rows, not the sentences in them."""
         if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
             return False
         if self.titles and self.header.is_clear:
@@ -200,7 +185,7 @@ class _Division:
 
     @property
     def quality(self) -> tuple[int, float, bool, bool, int]:
-        """How well the separator divides the rows; the largest is the best of those that suit."""
+        """How well the separator divides the rows; compare those that suit."""
         n_known = self.n_known if len(self.titles) > 1 else 0
         n_fields, n_rows = self.usual_width
         later = self._later_cells
@@ -210,7 +195,7 @@ class _Division:
 
     @property
     def usual_width(self) -> tuple[int, int]:
-        """How many fields most rows have, and how many rows these are."""
+        """The most frequent number of fields, and how many rows have it."""
         widths = Counter(map(len, self.rows))
         return max(widths.items(), key=lambda item: item[::-1])
 
@@ -220,7 +205,7 @@ class _Division:
 
     @property
     def _is_prose(self) -> bool:
-        """Whether a blank follows each separator, as in a sentence, and no column is of numbers."""
+        """Whether blanks follow all separators, as in sentences, and no column is numeric."""
         if self.dialect.separator == "\t":
             return False
         if not self.dialect.skips_blanks and any(cell[0] != " " for cell in self._later_cells):
@@ -231,15 +216,12 @@ class _Division:
         )
 
 
+# the division of the first rows, the lines below the header, and notes on the header
 Layout = tuple[_Division, Iterator[Line], tuple[str, ...]]
-"""How the first rows are divided, the lines below the header, and sentences on the header."""
 
 
 def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout | None:
-    """The separator and the header of a file, told by its first lines; None where all are blank.
-
-    A `TextError` where the header cannot be read, or the lines are no table.
-    """
+    """Find separator and header by the first lines; None if blank, `TextError` if no table."""
     first = next((line for line in lines if line[1].strip()), None)
     if first is None:
         return None
@@ -308,10 +290,8 @@ def _take_sample(lines: Iterator[Line]) -> list[Line]:
 
 
 def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
-    """The lines below the comments at the head; all where these are rows like those below.
-
-    A header may begin with the sign of a comment, which is taken away.
-    """
+    """The lines below leading comments; all lines if these look like the rows below."""
+    # the comment sign before a header is removed
     comments = list(takewhile(lambda line: line[1].startswith(_COMMENT) or not line[1], sample))
     rows_below = list(sample[len(comments) :])
     number, title = comments[-1]
@@ -348,7 +328,7 @@ def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -
 
 
 def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) -> _Division | None:
-    """The first rows as a separator divides them; None where the first one cannot be read."""
+    """Divide the first rows by a separator; None if the first one is unreadable."""
     separator = dialect.separator
     counts = Counter(line.count(separator) + 1 for _, line in lines if separator in line)
     width = max(counts, key=lambda n: (counts[n], n), default=1)
@@ -367,7 +347,7 @@ def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) ->
 
 
 def _is_spaced(lines: Sequence[str], separator: str) -> bool:
-    """Whether a blank follows each separator in the first rows, and a quotation mark a blank."""
+    """Whether a blank follows each separator of the first rows, and a quotation mark a blank."""
     if separator not in ",;|" or not any(f'{separator} "' in line for line in lines):
         return False
     bare = [_ENCLOSED.sub('""', line) for line in lines]
@@ -392,10 +372,10 @@ def read_delimited(
     header: int | None = None,
     at_once: int = AT_ONCE,
 ) -> Iterator[Table]:
-    """The rows, so many characters at once; the last block has the notes on all.
+    """Yield the rows in blocks of ``at_once`` characters; the last block carries the notes.
 
-    Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
-    A `TextError` where no row can be used for its quotation marks or the number of its fields.
+    Missing fields at the end are empty; empty ones beyond the last column are dropped. `TextError`
+    if no row is usable.
     """
     lines = TextLines(name, file)
     faults: dict[str, list[int]] = {fault: [] for fault in _FAULTS}  # lines of rows
@@ -455,10 +435,7 @@ def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> li
 
 
 def restore_cells(table: Table) -> Table:
-    """A table that neuralviz wrote, without the apostrophes that keep its cells from being run.
-
-    Such a table begins with the columns id and text, and each cell that could be run has one.
-    """
+    """Undo `escape_formula` in a table written by neuralviz, known by columns id and text."""
     is_delimited = table.unit == "line" and table.header is not None
     if not is_delimited or table.columns[:2] != _WRITTEN:
         return table

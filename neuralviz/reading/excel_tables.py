@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx) as tables."""
+"""Read Excel workbooks (.xlsx) as tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are no
 def read_excel(
     name: str, file: IO[bytes], n_wanted: int | None = None, header: int | None = None
 ) -> Table:
-    """The first visible sheet that has cells, or rows with formulas that have no results."""
+    """The first visible sheet with cells; it notes rows whose formulas have no stored result."""
     limit = None if n_wanted is None else n_wanted + 2 * LOOKED_AT
     rows: Rows = []
     errors: list[int] = []
@@ -73,7 +73,6 @@ def read_excel(
 
 
 def _check_size(name: str, file: IO[bytes]) -> None:
-    """Refuse a workbook that would be too large; nothing unpacks to more than the archive says."""
     with zipfile.ZipFile(file) as archive:
         parts = archive.infolist()
     if any(part.compress_type not in _PACKED for part in parts):
@@ -87,7 +86,7 @@ def _check_size(name: str, file: IO[bytes]) -> None:
 def _read_rows(
     name: str, sheet: Any, limit: int | None, times: Collection[int]
 ) -> tuple[Rows, list[int]]:
-    """The rows of a sheet that hold something, and the numbers of those with errors in a cell."""
+    """The non-blank rows of a sheet, and the numbers of rows with errors."""
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
@@ -115,7 +114,7 @@ def _read_rows(
 
 
 def _cell_text(cell: Any, times: Collection[int]) -> str:
-    """A cell as text; blanks and errors are empty, dates that are shown as ``times`` are dates."""
+    """A cell as text; errors are empty, dates shown as ``times`` stay dates."""
     value = cell.value
     if isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY and cell._style_id in times:
         value = from_excel(value / timedelta(1), cell.parent.parent.epoch)
@@ -124,10 +123,7 @@ def _cell_text(cell: Any, times: Collection[int]) -> str:
 
 
 def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
-    """Give each row the value of a cell merged over several rows, which the first row alone holds.
-
-    Of a range of several columns, only the first is filled. Returns the rows filled.
-    """
+    """Fill cells merged over rows, in their first column; returns the rows filled."""
     by_number = dict(rows)
     filled: set[int] = set()
     for reference in references:
@@ -145,11 +141,9 @@ def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
 
 
 def _read_hours_as_durations(workbook: Any) -> set[int]:
-    """Read cells whose format has hours or seconds, and no day, month or year, as durations.
-
-    openpyxl does so for ``[h]:mm`` alone and has no setting for it, so its tables of formats are
-    changed. Returns the styles such as ``h:mm``, which a cell with a date may have too.
-    """
+    """Read cells formatted with hours or seconds but no date as durations."""
+    # openpyxl does so for ``[h]:mm`` alone, so its tables of formats are changed; returns the
+    # styles such as ``h:mm``, which a cell with a date may have too
     times: set[int] = set()
     for place, style in enumerate(workbook._cell_styles):
         written = BUILTIN_FORMATS.get(style.numFmtId, "")
@@ -165,7 +159,6 @@ def _read_hours_as_durations(workbook: Any) -> set[int]:
 
 
 def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
-    """The rows below the header as a table, and the column of the sheet that is its first."""
     if header:
         rows = [(row_number, row) for row_number, row in rows if row_number >= header]
         if not rows or rows[0][0] != header:
@@ -187,7 +180,7 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
 
 
 def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
-    """The rows of a sheet, from 1, whose formula has no stored result, by the column, from 0."""
+    """The rows, from 1, whose formula has no stored result, by column, from 0."""
     sheets = []
     for data_only in (False, True):
         workbook = openpyxl.load_workbook(

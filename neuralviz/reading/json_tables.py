@@ -1,4 +1,4 @@
-"""JSON and JSON lines as tables."""
+"""Read JSON and JSON lines as tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of th
 
 
 def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
+    """Read an object or a text per line; a file with one JSON value is read by `read_json`."""
     lines = TextLines(name, file)
     first = next(iter(_take_first_lines(lines)), "")
     if first.startswith("[") or first == "{":
@@ -53,7 +53,7 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
 
 
 def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
-    """The rows that `find_rows` finds; JSON lines with the ending of JSON are read as such."""
+    """Read the rows of `find_rows`, or JSON lines in a file named ``.json``."""
     lines = TextLines(name, file)
     try:
         content, notes = _read_whole(name, file, lines)
@@ -75,13 +75,12 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
 
 
 def _take_first_lines(lines: TextLines) -> list[str]:
-    """The first two lines that are not blank."""
     with closing(iter(lines)) as numbered:
         return list(islice((line.strip() for _, line in numbered if line.strip()), 2))
 
 
 def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
-    """The JSON value or the objects of a file, and notes on its encoding."""
+    """A file's JSON value or objects, and notes on its encoding."""
     if file.seek(0, io.SEEK_END) > MAX_WHOLE:
         raise TextError(
             f"{name} is larger than {MAX_WHOLE:,} bytes. Save it as JSON Lines (.jsonl), "
@@ -92,14 +91,13 @@ def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
 
 
 def _parse_line(line: str) -> list[Any]:
-    """The values of a line; a list for no JSON."""
     with suppress(ValueError, RecursionError):
         return _parse_values(line)
     return [[]]
 
 
 def _parse_values(text: str) -> list[Any]:
-    """The JSON value in a text, or the objects in it with blanks or commas between."""
+    """The JSON value, or objects parted by blanks or commas."""
     values: list[Any] = []
     decoder, place = json.JSONDecoder(parse_int=_parse_whole), next(_GAP.finditer(text)).end()
     while place < len(text):
@@ -115,7 +113,7 @@ def _parse_values(text: str) -> list[Any]:
 
 
 def _parse_whole(digits: str) -> int | str:
-    """A whole number; one of more digits than Python reads stays as it is."""
+    """A whole number; text if Python refuses to convert so many digits."""
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
@@ -136,12 +134,9 @@ def _build_table(name: str, content: Any, notes: tuple[str, ...], n_wanted: int 
 
 
 def find_rows(name: str, content: Any) -> Rows:
-    """The rows in what a JSON file holds, and sentences on what was made of its lists.
-
-    A list holds its rows. An object may be a data frame of pandas (``orient`` split, columns,
-    index or table), splits such as train and test, columns of equal length, the texts of each
-    label, or one such list beside other values. What can be read in several ways is refused.
-    """
+    """The rows of a JSON value, and notes on its lists; ambiguous values are refused."""
+    # a list of rows, a pandas data frame (orient split, columns, index, table), splits such as
+    # train and test, columns of one length, texts by label, or one such list beside other values
     if isinstance(content, list):
         return content, ()
     parts = content if isinstance(content, dict) else {}
@@ -187,7 +182,7 @@ def _has_objects(values: Any) -> bool:
 
 
 def _is_envelope(key: str, value: Any) -> bool:
-    """Whether a part of an object is one with the list of rows, as servers answer, and no row."""
+    """Whether an object wraps a list of rows, as servers answer, and is not a row."""
     if not isinstance(value, dict) or key.isdecimal():
         return False
     has_text = any(isinstance(v, str) and title.lower() in _TEXT_KEYS for title, v in value.items())
@@ -195,7 +190,7 @@ def _is_envelope(key: str, value: Any) -> bool:
 
 
 def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
-    """Rows with the fields of the object that each has under a name for that, and a note on it."""
+    """Rows unwrapped from a known field of each, and a note."""
     for key in _INNER:
         if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
             inner_rows = [row.pop(key) for row in rows]
@@ -207,7 +202,6 @@ def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:
-    """Whether rows are lists of one length, with a text somewhere and nothing nested."""
     if not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
         return False
     kinds = {type(cell) for row in rows for cell in row}
@@ -220,7 +214,7 @@ def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
 
 
 def _name_cells(name: str, rows: list[Any]) -> Rows:
-    """Rows that are lists as objects, and a sentence on their names; others as they are."""
+    """Turn rows that are lists into objects, with a note on their names."""
     if not _are_cells(rows):
         return rows, ()
     if _names_cells(rows):
@@ -233,7 +227,7 @@ def _name_cells(name: str, rows: list[Any]) -> Rows:
 
 
 def _join_splits(name: str, splits: Mapping[str, Any]) -> Rows:
-    """The rows of all splits; a column says which, where more than one has rows."""
+    """The rows of all splits; a column names the split if more than one has rows."""
     if any(isinstance(value, dict) and value.keys() & splits for value in splits.values()):
         _refuse(name, splits)  # splits of splits
     rows_by_split: dict[str, list[dict[str, Any]]] = {}
@@ -270,7 +264,7 @@ def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any
 def _read_frame_of_objects(
     name: str, objects: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The rows of an object of objects, each of which is a column or a row."""
+    """Rows of an object of objects, each a column or a row."""
     first, *other_keys = (list(inner) for inner in objects.values())
     has_lists = any(
         isinstance(value, list) for inner in objects.values() for value in inner.values()
@@ -295,10 +289,7 @@ def _are_counted(keys: Iterable[str]) -> bool:
 
 
 def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
-    """The rows of several lists, which are columns, or the texts of one label each.
-
-    Columns have one length, and a usual name or a list unlike the others.
-    """
+    """Rows of several lists: columns of one length, or texts by label."""
     has_one_length = len({len(values) for values in lists.values()}) == 1
     has_known = any(map(is_usual_name, lists))
     are_strings = all(isinstance(value, str) for values in lists.values() for value in values)

@@ -1,4 +1,4 @@
-"""The lines of text files in any usual encoding, read as they are asked for."""
+"""Read the lines of text files in any usual encoding."""
 
 from __future__ import annotations
 
@@ -62,10 +62,7 @@ _OTHER_KINDS = {  # what files of other kinds begin with
 
 
 def tidy(field: str) -> str:
-    """A field without blanks around it, its unreadable characters made blanks.
-
-    Of characters alone that only steer others, and have no width, nothing stays.
-    """
+    """A field stripped, with unreadable characters as blanks; empty if none is visible."""
     if field.isprintable():
         return field.strip()
     readable = _UNREADABLE.sub(" ", field).strip()
@@ -76,16 +73,14 @@ def tidy(field: str) -> str:
 
 
 def count_unreadable(text: str) -> int:
-    """How many characters ``tidy`` makes blanks."""
     return 0 if text.isprintable() else len(_UNREADABLE.findall(text))
 
 
 class TextLines:
-    """The lines of a text file with their numbers, read as they are asked for.
+    """The numbered lines of a text file, ending at ``\\n``, ``\\r\\n`` or ``\\r``, read lazily.
 
-    Lines end at ``\\n``, ``\\r\\n`` and ``\\r``. The encoding is that of the mark at the head of
-    the file, else told by its first 16 MB; a note says which where it is not Unicode. A `TextError`
-    where the file is no text, or a line is longer than ``MAX_LINE``.
+    The encoding is that of the byte order mark, else guessed from the first 16 MB and noted if not
+    Unicode. `TextError` if the file is no text or a line exceeds ``MAX_LINE``.
     """
 
     def __init__(self, name: str, file: IO[bytes], *, sample: int = SAMPLE) -> None:
@@ -109,7 +104,6 @@ class TextLines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the encoding of the lines that were read."""
         encoding = _ENCODINGS.get(self._encoding, self._encoding.upper())
         notes = []
         if not encoding.startswith("UTF"):
@@ -137,7 +131,6 @@ class TextLines:
                 yield number, self._mend_line(line, number)
 
     def read(self) -> str:
-        """All lines at once."""
         with self._open_decoded() as lines:
             text = lines.read()
         if text.isascii():
@@ -189,13 +182,12 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
 
 
 def _count_control_share(text: str, but: int) -> float:
-    """The share of unreadable characters, a few of which do not count."""
     n_unreadable = sum(map(len, _UNREADABLE_RUN.findall(text)))
     return (n_unreadable - but) / max(len(text), 1)
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:
-    """Whether a file that looks binary is text in UTF-16, whatever its script."""
+    """Whether a file that looks binary is UTF-16 text, in any script."""
     try:
         text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
@@ -205,7 +197,7 @@ def _is_wide(head: bytes, encoding: str) -> bool:
 
 
 def _detect(head: bytes) -> str:
-    """The likeliest encoding of a text in which a character is a byte, or two."""
+    """The likeliest encoding with one or two bytes per character."""
     lines = [line for line in head.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_DETECTED]
     n_beyond = sum(byte >= 0x80 for byte in sample)

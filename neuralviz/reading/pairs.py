@@ -1,4 +1,4 @@
-"""Labelled data in tables: which column is what, the rows that have all of it, and scored pairs."""
+"""Labelled data in tables: roles of columns, complete rows, scored pairs."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from neuralviz.words import joined, many, name_lines, number
 # --- roles of columns ----------------------------------------------------------------------------
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
+# by kind of data, its roles and the usual names of their columns
 ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
     "paraphrases": {
         role: (role,) for role in ("original", "generated", "varies", "value", "fixed1", "fixed2")
@@ -39,7 +40,6 @@ ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
     "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
     "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
 }
-"""By kind of data, its roles and the names of columns that are taken for them."""
 
 OPTIONAL = ("role",)
 
@@ -51,10 +51,10 @@ def find_roles(
     kinds: Sequence[Kind] = tuple(ROLES),
     optional: Sequence[str] = OPTIONAL,
 ) -> tuple[Kind, dict[str, str]]:
-    """The kind of data that the columns of a file make, and the column of each of its roles.
+    """The kind of data that columns make, and the column of each role.
 
-    ``roles`` are declared, role to column; no column for an optional one that is not to be used. A
-    `TextError` where they make none, a `SettingsError` where a role or its column does not exist.
+    ``roles`` maps roles to columns; an empty column leaves an optional role out. `TextError` if the
+    columns make no kind, `SettingsError` for an unknown role or column.
     """
     _check_roles(name, columns, roles, sorted({role for kind in kinds for role in ROLES[kind]}))
     lacking: list[str] = []
@@ -105,7 +105,7 @@ def _check_roles(
 def find_role_columns(
     kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The column of each role of a kind that has one: the declared one, or one by its name."""
+    """The column of each role, declared or found by name."""
     declared = {role: _find_column(title, columns) for role, title in (roles or {}).items()}
     free = [column for column in columns if column not in declared.values()]
     chosen = {
@@ -118,7 +118,7 @@ def find_role_columns(
 
 
 def _find_column(title: str, columns: Sequence[str]) -> str:
-    """The column of a name, or one that differs by capitals or signs; empty if there is none."""
+    """The column of a name, ignoring capitals and signs; empty if none."""
     if title in columns:
         return title
     for fold in (str.casefold, fold_title):
@@ -137,8 +137,6 @@ _MOST_UNREAD = 0.1  # share of numbers that cannot be read, from which a column 
 
 @dataclass(frozen=True, eq=False)
 class UsableRows:
-    """Rows of a table in which nothing is missing."""
-
     places: tuple[int, ...]  # of the rows in the table
     texts: tuple[tuple[str, ...], ...]  # [column][row] tidied, none blank
     numbers: tuple[np.ndarray, ...]  # [column][row] finite
@@ -146,10 +144,7 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows that have all of some columns: a text that is not too long, and a number.
-
-    A `TextError` where a part of a column's numbers cannot be read.
-    """
+    """The rows without missing numbers and missing or long texts; `TextError` if ambiguous."""
     table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     tidied = [list(map(tidy, values)) for values, _ in flat]
@@ -183,7 +178,7 @@ def _quote_names(columns: Sequence[str]) -> str:
 
 
 def _check_numbers(table: Table, title: str) -> list[float | None]:
-    """The numbers of a column; refused where decimal signs, say, are mixed."""
+    """The numbers of a column; `TextError` if, say, decimal signs are mixed."""
     column = table.column(title)
     numbers = parse_numbers(column)
     unread = [
@@ -214,35 +209,28 @@ FEWEST_SCORES = 6  # scores, of which some should reach the upper part of their 
 
 @dataclass(frozen=True)
 class Scale:
-    """From people's scores to shares of their scale, and back."""
+    """Convert between people's scores and shares of their scale."""
 
     low: float  # the lowest score of the scale
     high: float
 
     @classmethod
     def from_scores(cls, scores: np.ndarray) -> Scale:
-        """A common scale, of which scores reach the upper part; else the range of the scores.
-
-        Scales from 1 on are those of ratings: whole numbers, or scores of which the lowest is 1.
-        """
+        """A common scale whose upper part scores reach; else their range."""
+        # scales from 1 are those of ratings: whole numbers, or scores whose lowest is 1
         if (common := _find_common(scores)) is not None:
             return common
         lowest, highest = float(np.min(scores)), float(np.max(scores))
         return cls(lowest, highest) if lowest < highest else FIVE
 
     def shares(self, scores: np.ndarray) -> np.ndarray:
-        """[pair] 0 … 1 for scores on the scale."""
         return (np.asarray(scores, np.float64) - self.low) / (self.high - self.low)
 
     def scores(self, shares: np.ndarray) -> np.ndarray:
-        """[pair] on people's scale."""
         return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
 
     def describe_other(self, scores: np.ndarray, subject: str) -> str:
-        """A sentence on scores (NaN for none) that seem to be on another scale; else empty.
-
-        ``subject`` is such as ``test pairs``.
-        """
+        """A sentence on ``subject`` (“test pairs”) that seem to have another scale; else empty."""
         scores = scores[np.isfinite(scores)]
         if not len(scores):
             return ""
@@ -284,7 +272,7 @@ _NO_SCORES = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs of sentences; equal where sentences, scores and labels are."""
+    """Pairs of sentences; equal if sentences, scores and labels are."""
 
     sentences1: tuple[str, ...]  # none of them blank
     sentences2: tuple[str, ...]
@@ -307,17 +295,14 @@ class ScoredPairs:
 
     @cached_property
     def digest(self) -> str:
-        """Of sentences, scores and labels."""
         columns = [self.sentences1, self.sentences2, self.scores.tolist(), dict(self.labels)]
         return hashlib.sha256(json.dumps(columns).encode()).hexdigest()
 
     @property
     def numbers(self) -> np.ndarray:
-        """[pair] as of `number_pairs`."""
         return number_pairs(self.sentences1, self.sentences2)
 
     def take(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
-        """The pairs at some places, in that order."""
 
         def pick(values: Sequence[str]) -> tuple[str, ...]:
             return tuple(values[place] for place in places)
@@ -331,12 +316,11 @@ class ScoredPairs:
         )
 
     def first(self, n: int) -> ScoredPairs:
-        """The same with the first ``n`` pairs alone."""
         return self.take(range(min(n, len(self))))
 
 
 def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
-    """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
+    """[pair] number, from 0, of each pair's two texts in either order."""
     numbers: dict[frozenset[str], int] = {}
     text_sets = (frozenset(texts) for texts in zip(first, second, strict=True))
     return np.array(
@@ -345,7 +329,7 @@ def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
 
 
 def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
-    """A sentence on repeated pairs, by their `number_pairs`; none where there are none."""
+    """A sentence on repeated pairs, by `number_pairs`; empty if none."""
     n = len(numbers) - len(np.unique(numbers))
     sentence = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
     return (f"{sentence}. Intervals count such pairs as one.",) if n else ()
@@ -358,11 +342,10 @@ def read_pairs(
     max_rows: int | None = None,
     needs_scores: bool = True,
 ) -> ScoredPairs:
-    """Read scored pairs from a table with columns for the roles of pairs, see `ROLES`.
+    """Read scored pairs from a table; ``roles`` maps roles to columns not named as in `ROLES`.
 
-    ``roles`` are the columns that are not called so. Without ``needs_scores`` the score may be
-    missing, as a column and in any row, and is NaN then. A `TextError` where it is no such table or
-    has fewer than 3 pairs (without scores: none), a `SettingsError` on ``roles``.
+    Without ``needs_scores``, missing scores are NaN. `TextError` for another table or fewer than 3
+    pairs (without scores: none), `SettingsError` for wrong ``roles``.
     """
     table = read_table(source, max_rows=max_rows)
     optional = () if needs_scores else ("score",)
@@ -393,7 +376,7 @@ def read_pairs(
 def _read_some_scores(
     table: Table, title: str | None, places: Sequence[int]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """[row] the scores of some rows, NaN for none, and a sentence on those that are no numbers."""
+    """[row] scores of some rows, NaN if missing, and a note on those that are not numbers."""
     if title is None:
         return np.full(len(places), np.nan), ()
     column = table.column(title)

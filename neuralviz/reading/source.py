@@ -1,7 +1,4 @@
-"""Where texts are read from: a name, and the bytes or the file that go by it.
-
-Pointers, web pages and error messages whose names say that they are data are refused.
-"""
+"""Where texts are read from: a name with bytes or a path; refuses pointers and error pages."""
 
 from __future__ import annotations
 
@@ -74,31 +71,27 @@ _AGAIN = "Download the file again, or ask where it came from."
 
 @dataclass(frozen=True)
 class Source:
-    """A file to be read, uploaded or on this machine."""
-
     name: str  # of the file; its ending says what it is, and messages have it
     content: bytes | Path  # the bytes, or where they are
     header: int | None = None  # the line or row that names the columns, 0 for none; None to find it
 
     @classmethod
     def from_path(cls, path: Path, header: int | None = None) -> Source:
-        """The file at a path."""
         return cls(path.name, path, header)
 
     @property
     def ending(self) -> str:
-        """Of the name, in lower case and with its point; empty where it has none."""
+        """The lower-case file ending with its point; empty if none."""
         _, point, behind = self.name.lower().rpartition(".")
         return f".{behind}" if point else ""
 
     @property
     def is_table(self) -> bool:
-        """Whether it is read as a table."""
         return self.ending in TABLES
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the name, the header and the content, for caches: of a path, its file now."""
+        """Hash of name, header and current content, for caches."""
         whole = hashlib.sha256(self.name.encode("utf-8", "surrogatepass") + b"\0")
         if self.header is not None:
             whole.update(f"header {self.header}\0".encode())
@@ -115,11 +108,7 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """The file to be read, at its beginning.
-
-        A `TextError` where it cannot be opened or read, is no file, is empty (as what the system
-        makes up while it is read), or stands for another one, as a pointer or an error page does.
-        """
+        """Open the file at its start; `TextError` if unreadable, empty, a pointer or a web page."""
         if isinstance(self.content, bytes):
             with io.BytesIO(self.content) as file:
                 yield self._check_head(file)
@@ -152,7 +141,7 @@ class Source:
 
 
 def check_is_content(name: str, head: bytes) -> None:
-    """Refuse, by its first `HEAD` bytes, a pointer, a web page, XML, or a message of a server."""
+    """Refuse, by its first `HEAD` bytes, a pointer, a web page, XML or a server's message."""
     start = head.lstrip(_BLANK).rstrip()
     for pattern, sentence in _KINDS.items():
         if re.match(pattern, start, re.I | re.S):
@@ -164,7 +153,7 @@ def check_is_content(name: str, head: bytes) -> None:
 
 
 def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
-    """Whether a file is HTML from its first line to its last, and no table of texts in HTML."""
+    """Whether a file is HTML throughout, not a table of HTML texts."""
     block = _BLOCK.match(start)
     if block is None:
         return False
@@ -177,7 +166,7 @@ def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
 
 
 def is_json(first: str) -> bool:
-    """Whether a first line is a JSON object or a list of them, or begins one."""
+    """Whether a first line is, or begins, a JSON object or a list of them."""
     if not first.startswith(("{", "[")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Tables of texts and labels: as they are read from files, and put together from rows."""
+"""Tables of texts and labels, read from files or built from rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NUMBERS = re.compile(r"[\[{](?:[-+\d.,eE\s]|nan|NaN|inf|Infinity|null)++[\]}]")
 _FRACTION = re.compile(r"\.\d*[1-9]|\d[eE]")
 _FEWEST_FRACTIONS = 3  # values with one, from which short lists are no labels
 _VECTOR = 16  # a list of more numbers than this is no label
+# what pandas reads as missing by default
 MISSING = frozenset(
     """#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan
 null""".replace("\n", "|").split("|")
 )
-"""What pandas reads as missing by default."""
 
 _LONGEST = max(map(len, MISSING))
 _MOST_BLANKS = 8  # around such a word
@@ -36,13 +36,10 @@ _MAX_SHOWN = 60  # characters of a cell in a message
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds that has columns: the rows that are not blank.
-
-    A missing value is ``""``; a longer one than ``MAX_CHARACTERS`` is cut one character after it.
-    """
+    """The non-blank rows of a file; missing values are ``""``."""
 
     columns: tuple[str, ...]  # no two alike; none when the file holds nothing
-    values: tuple[Sequence[str], ...]  # [column][row]
+    values: tuple[Sequence[str], ...]  # [column][row], cut one character after ``MAX_CHARACTERS``
     lines: Sequence[int]  # [row] the line of the file in which it begins, or its number
     notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
     unit: str = "line"  # what ``lines`` counts, ``line`` or ``row``
@@ -52,7 +49,7 @@ class Table:
         return len(self.lines)
 
     def describe_header(self, name: str) -> str:
-        """A sentence on the header of the file and the first row; empty where it has none."""
+        """A sentence on the header and the first row; empty without a header."""
         if not self.header:
             return ""
         place = f"{self.unit.capitalize()} {self.header:,} of {name}"
@@ -61,24 +58,21 @@ class Table:
         return f"{sentence} The first row is {describe_row(first)}." if first else sentence
 
     def column(self, name: str) -> Sequence[str]:
-        """The values of a column, one a row."""
         return self.values[self.columns.index(name)]
 
     def first(self, n: int) -> Table:
-        """The same with the first ``n`` rows alone."""
         values = tuple(values[:n] for values in self.values)
         return replace(self, values=values, lines=self.lines[:n])
 
 
 def describe_row(row: Sequence[str]) -> str:
-    """The first cells of a row, in quotation marks and shortened."""
     cells = strip_empty_end([" ".join(cell.split()) for cell in row])
     cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
     return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
 
 
 def strip_empty_end(row: Sequence[str]) -> Sequence[str]:
-    """A row without the blank cells at its end, but for the first cell."""
+    """A row without blank cells at its end, keeping the first cell."""
     n_cells = len(row)
     while n_cells > 1 and not row[n_cells - 1].strip():
         n_cells -= 1
@@ -86,13 +80,11 @@ def strip_empty_end(row: Sequence[str]) -> Sequence[str]:
 
 
 def list_columns(columns: Sequence[str]) -> str:
-    """The names of the first columns, in quotation marks."""
     listed = ", ".join(f"“{column[:40]}”" for column in columns[:_MOST_LISTED]) or "none"
     return listed + " …" * (len(columns) > _MOST_LISTED)
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
-    """A name for every column, no two alike."""
     names: list[str] = []
     used_names: set[str] = set()
     for number, title in enumerate(titles, 1):
@@ -105,7 +97,7 @@ def column_names(titles: Iterable[str]) -> tuple[str, ...]:
 
 
 def name_columns(width: int) -> tuple[str, ...]:
-    """Names for the columns of a table that has none: ``text`` for one, else by their numbers."""
+    """Names for unnamed columns: ``text`` for one, else numbered."""
     return ("text",) if width == 1 else column_names([""] * width)
 
 
@@ -117,7 +109,7 @@ def check_width(name: str, n_columns: int) -> None:
 
 
 class TableBuilder:
-    """Rows of a file that come with the names of their columns, put together into tables."""
+    """Builds tables from rows that name their columns."""
 
     def __init__(self, name: str, unit: str) -> None:
         self.name, self.unit = name, unit
@@ -131,7 +123,7 @@ class TableBuilder:
         return len(self._lines)
 
     def add(self, line: int, row: Any) -> None:
-        """Add an object, or a text of its own; a list is left out and named."""
+        """Add an object or a text; lists are left out and noted."""
         if isinstance(row, list):
             self._wrong.append(line)
             return
@@ -153,16 +145,12 @@ class TableBuilder:
         self.n_rows += 1
 
     def take(self) -> Table:
-        """The rows as a table; they are forgotten then."""
         columns, lines = self._columns, self._lines
         self._columns, self._lines = {}, []
         return Table(tuple(columns), tuple(columns.values()), lines, unit=self.unit)
 
     def finish(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
-        """The last rows, with the notes on all; ``reason`` is said of those left out.
-
-        A `TextError` where all were left out.
-        """
+        """The last rows and all notes; `TextError` if all rows were left out, for ``reason``."""
         if self._wrong:
             place = name_lines(self._wrong, self.unit)
             sentence = f"Skipped {many(len(self._wrong), self.unit)}: {reason} ({place})."
@@ -174,7 +162,6 @@ class TableBuilder:
 
 
 def join_tables(name: str, blocks: Iterable[Table]) -> Table:
-    """The rows of several tables of a file, with the columns and notes of all."""
     columns: dict[str, list[str]] = {}
     lines: list[int] = []
     joined_table = Table((), (), ())
@@ -192,7 +179,6 @@ def join_tables(name: str, blocks: Iterable[Table]) -> Table:
 
 
 def drop_vectors(table: Table) -> Table:
-    """A table without columns in which each value is a list of numbers, all of one length."""
     columns = dict(zip(table.columns, table.values, strict=True))
     vectors = [title for title, values in columns.items() if _are_vectors(values)]
     for title in vectors:
@@ -202,10 +188,8 @@ def drop_vectors(table: Table) -> Table:
 
 
 def _are_vectors(column: Sequence[str]) -> bool:
-    """Whether all values that are not blank are lists of numbers of one length, two or more.
-
-    Short ones, with a fraction in few of them, may be labels, such as [0, 1].
-    """
+    """Whether all non-blank values are lists of numbers of one length."""
+    # short ones with few fractions may be labels, such as [0, 1]
     length = n_fractions = 0
     for value in column:
         if not value or value.isspace():
@@ -237,11 +221,9 @@ def blank_missing(
     titles: Collection[str] | None = None,
     codes: Mapping[str, Collection[str]] | None = None,
 ) -> Table:
-    """A table in which words such as ``NA`` are empty, with notes; a typed file stays as it is.
-
-    ``titles`` are the columns to look at, by default all; ``codes``, by column, the words that are
-    values there, by default those of `find_codes`.
-    """
+    """Blank words such as ``NA``, with notes; typed files stay unchanged."""
+    # ``titles``: the columns to look at, by default all; ``codes``: by column, words that are
+    # values there, by default those of `find_codes`
     if table.header is None:
         return table
     values: list[Sequence[str]] = []
@@ -269,11 +251,8 @@ def blank_missing(
 
 
 def find_codes(column: Sequence[str]) -> frozenset[str]:
-    """The words for missing values that are values in a column: ``NA`` and ``None``, or neither.
-
-    ``NA`` is one among other short codes in capitals (a country, a region), ``None`` among few
-    different words that begin with a capital (a class of several).
-    """
+    """Which of ``NA`` and ``None`` are values of a column."""
+    # ``NA`` among short codes in capitals (country, region), ``None`` among few capitalised words
     values = {value.strip() for value in column[:_LOOKED_AT]} - MISSING - {""}
     if not 0 < len(values) <= _MOST_CODES:
         return frozenset()
@@ -285,6 +264,6 @@ def find_codes(column: Sequence[str]) -> frozenset[str]:
 
 
 def _match_missing(value: str) -> str:
-    """The word for a missing value that this is; empty for another value."""
+    """The word for a missing value that this is; empty if none."""
     word = value.strip() if len(value) <= _LONGEST + _MOST_BLANKS else ""
     return word if word in MISSING else ""

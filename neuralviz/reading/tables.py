@@ -1,8 +1,7 @@
-"""Tables of texts from files: CSV, TSV, JSON, JSON lines, Parquet, Arrow, Excel.
+"""Read tables from CSV, TSV, JSON, JSON lines, Parquet, Arrow and Excel files.
 
-Files are read as they come, so that no more of them is in memory than the rows that are kept and a
-buffer; JSON and Excel workbooks have to be read whole and are therefore limited. Nothing that a
-file holds is run or fetched.
+Files are streamed, but JSON and Excel must be read whole and are limited. Nothing in a file is run
+or fetched.
 """
 
 from __future__ import annotations
@@ -34,12 +33,11 @@ _READERS: dict[str, Callable[[str, IO[bytes], int | None], Iterator[Table]]] = {
 
 
 def read_table(source: Source, *, max_rows: int | None = None) -> Table:
-    """Read a table by the ending of its name; one of none of ``source.TABLES`` is read as CSV.
+    """Read a table by its file ending, by default as CSV; see docs/corpora.md for each kind.
 
-    Values become text as a person would write them (`cell_text`); words for missing values stay
-    (see `blank_missing`). Columns of binary data and of lists of many numbers are left out, and
-    rows beyond ``max_rows``, with notes. What is read of each kind is in docs/corpora.md. A
-    `TextError` where the file cannot be read, holds no such table, or is too large for its kind.
+    Values become text (`cell_text`); words for missing values stay (see `blank_missing`). Binary
+    columns, lists of many numbers, and rows beyond ``max_rows`` are left out, with notes.
+    `TextError` if the file is unreadable, holds no table, or is too large.
     """
     name = source.name
     n_wanted = None if max_rows is None else max_rows + 1
@@ -81,7 +79,6 @@ def _drop_rows(name: str, table: Table, places: Collection[int], reason: str) ->
 
 
 def _drop_repeated_headers(name: str, table: Table) -> Table:
-    """A table without rows that repeat its header, as in files that were put together."""
     if not table.header or len(table.columns) < 2:
         return table
     rows = enumerate(zip(*table.values, strict=True))
@@ -91,10 +88,8 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
 
 
 def _drop_descriptions(name: str, table: Table) -> Table:
-    """A table without the rows in which Qualtrics and SurveyMonkey describe their columns.
-
-    Below columns of two levels, as pandas writes them, this is the row of the second one.
-    """
+    """A table without the rows in which Qualtrics and SurveyMonkey describe columns."""
+    # or the second level of column names, as pandas writes it
     if not table.header:
         return table
     rows = [[values[place] for values in table.values] for place in range(min(20, len(table)))]

@@ -1,4 +1,4 @@
-"""Texts from files, from folders or from what was pasted, with notes on what was left out."""
+"""Read texts from files, folders or pasted text, with notes on what is left out."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ MAX_TEXTS = 1_000_000
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """Texts in the order they came in."""
-
     texts: tuple[str, ...]  # none of them blank
     notes: tuple[str, ...] = ()  # sentences on what was left out or changed
     ids: tuple[str, ...] | None = None  # one a text, no two alike, if the file has a column of them
@@ -41,7 +39,6 @@ class ReadTexts:
     header_note: str = ""  # a sentence on the header of the table and its first row
 
     def first(self, n: int) -> ReadTexts:
-        """The same with the first ``n`` texts alone."""
         return replace(
             self,
             texts=self.texts[:n],
@@ -58,12 +55,11 @@ def read_texts(
     id_column: str | None = None,
     max_texts: int | None = None,
 ) -> ReadTexts:
-    """Read a file: a table by the ending of its name (see ``source.TABLES``), else plain text.
+    """Read a file: a table by its ending (see ``source.TABLES``), else plain text.
 
-    The column is by default that of `guess_column`, and the column of the ids the first of
-    ``ID_COLUMNS``. Texts of plain text end where ``mode`` says. Texts beyond ``max_texts``, and
-    longer ones than ``MAX_CHARACTERS``, are left out, with a note. A `TextError` where there is no
-    text in it, no such column, or it cannot be read.
+    The column is by default that of `guess_column`, ids the first of ``ID_COLUMNS``; ``mode``
+    divides plain text. Texts beyond ``max_texts`` or longer than ``MAX_CHARACTERS`` are left out,
+    with a note. `TextError` without a text or such a column, or if unreadable.
     """
     limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     name = source.name
@@ -129,7 +125,7 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
 
 
 def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
-    """The texts of a column, with notes and the rows that they are of, as of `clean_texts`."""
+    """A column's texts, notes, and rows, as `clean_texts`."""
     parts, nested_notes = flatten_texts(column, table.column(column))
     n_deleted = sum(map(parts.count, _DELETED))
     if n_deleted:
@@ -148,11 +144,8 @@ def clean_texts(
     blanks: Literal["line", "row", ""] = "",
     unit: str = "line",
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
-    """Texts without blanks around them and unreadable characters, notes, and which parts they are.
-
-    ``blanks`` says what parts without text are in the notes, if they are in them. ``starts`` is the
-    line, or whatever ``unit`` is, that each part begins in.
-    """
+    """Texts stripped and made readable, notes, and their places in ``parts``."""
+    # ``starts``: the line, or other ``unit``, of each part; ``blanks``: what notes call empty parts
     texts, used, too_long = [], [], []
     unreadable = 0
     for place, part in enumerate(parts):
@@ -183,7 +176,7 @@ def clean_texts(
 
 
 def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Ids of which no two are alike and none is missing, with notes; None if all are missing."""
+    """Unique ids, with notes; None if all are missing."""
     used_ids = {text_id for text_id in ids if text_id}
     if not used_ids:
         return None, ()
@@ -226,10 +219,8 @@ _TOKEN = re.compile(
 
 
 def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[Line], str]:
-    """The texts of a file, each with the line in which it begins, and a sentence on its kind.
-
-    A text that is far too long is cut, so that no more is held. A table or JSON is refused.
-    """
+    """The texts of a file with their first lines, and a note; refuses tables and JSON."""
+    # a text that is far too long is cut, to bound memory
     if mode == "one":
         return _join_lines(lines, mode), ""
     head = list(islice(lines, _HEAD))
@@ -246,7 +237,7 @@ def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[
 
 
 def _find_kind(name: str, filled: Sequence[str]) -> str:
-    """What a file called plain text is instead, and what to do; empty where it is plain text."""
+    """What a “plain text” is instead, and what to do; empty if it is plain."""
     rows = [line for line in filled if not line.startswith("#")]
     has_rows = len(rows) >= _FEWEST_LINES
     is_indented = any(line[0] == "\t" for line in rows)
@@ -300,7 +291,6 @@ def _join_lines(lines: Iterator[Line], mode: Mode) -> Iterator[Line]:
 
 
 def _take_cues(lines: Iterator[Line]) -> Iterator[Line]:
-    """The texts of subtitles, each with the line in which it begins."""
     cue: list[str] | None = None  # None outside of a cue
     start = 0
     for number, line in lines:
@@ -334,11 +324,10 @@ def read_files(
     place: str = "these files",  # as a message on no text calls it
     skipped: Sequence[str] = (),  # sentences on what is left out already
 ) -> ReadTexts:
-    """Read several files, each as by `read_texts`, one below the other, labels by their names.
+    """Read files as `read_texts`, one after the other; label ``file`` (and ``folder``) by name.
 
-    The label ``file`` is the name of the file, and ``folder``, where a name has one before a slash,
-    that of its folder. Files that cannot be read, or lack a ``column``, are left out and named.
-    ``max_texts`` is of all files together. A `TextError` where there is no text in them.
+    Unreadable files, and tables without ``column``, are left out and named; ``max_texts`` counts
+    all. `TextError` without a text.
     """
     limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     read_by_name: list[tuple[str, ReadTexts]] = []
@@ -370,11 +359,10 @@ def read_folder(
     max_texts: int | None = None,
     max_files: int = MAX_FILES,
 ) -> ReadTexts:
-    """Read all files of a folder and of those in it by `read_files`, in the order of their paths.
+    """Read a folder and its subfolders by `read_files`, in the order of paths.
 
-    Left out and named are files that are hidden, unreadable or neither table nor `TEXT_ENDINGS`,
-    links to folders, and links that lead out of the folder. A `TextError` where there is no such
-    folder, no text in it, or too many files.
+    Notes name files left out: hidden, unreadable, neither table nor `TEXT_ENDINGS`, and links to
+    folders or out of the folder. `TextError` without folder or text, or for too many files.
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
@@ -384,7 +372,6 @@ def read_folder(
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
-    """Files without those in which a saved data set says what it is, and without its caches."""
     paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
     with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
     parents = {folder.rpartition("/")[0] for folder in with_arrow}
@@ -399,12 +386,11 @@ def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
 
 
 def prefix_name(name: str, note: str) -> str:
-    """A sentence on a file, with its name if it has it not yet."""
     return note if name in note else f"{name}: {note}"
 
 
 def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
-    """The files to be read with their paths in the folder, and sentences on those that are not."""
+    """Files to read, with relative paths, and notes on others."""
     root = folder.resolve()
     files: list[Path] = []
     skipped: list[str] = []
@@ -451,7 +437,6 @@ def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
 
 
 def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
-    """The first few of some sentences, and how many more there are."""
     n_more = len(sentences) - n_shown
     return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]
 
@@ -490,10 +475,7 @@ MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more
 
 
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
-    """Split what was pasted: a text a line, a blank line between texts, or all as one text.
-
-    A cell of several lines, as a spreadsheet copies it in quotation marks, is one line.
-    """
+    """Split pasted text by ``mode``; a quoted spreadsheet cell of several lines is one line."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if mode == "line":
         numbered = _join_cells(text.split("\n"))
@@ -510,11 +492,9 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
 
 
 def _join_cells(lines: Sequence[str]) -> list[Line]:
-    """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
-
-    A line that only begins with a quotation mark, as a sentence does, stays by itself, and so do
-    the lines of what would be more than a cell can hold.
-    """
+    """Numbered lines, with those of a quoted cell joined."""
+    # a sentence that begins with a quotation mark stays by itself, and so does more than a cell can
+    # hold
     numbered: Iterator[Line] = (  # blanks behind the mark that ends a cell do not keep it open
         (place, line.rstrip() if line.rstrip().endswith('"') else line)
         for place, line in enumerate(lines, 1)
@@ -531,10 +511,8 @@ def _join_cells(lines: Sequence[str]) -> list[Line]:
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:
-    """What to paste, and in which mode, to get ``texts`` from ``split_pasted`` again.
-
-    Blank lines inside one of several texts are lost.
-    """
+    """Text and mode from which `split_pasted` gives ``texts`` again."""
+    # except blank lines inside one of several texts
     if len(texts) == 1 and "\n" in texts[0]:
         return texts[0], "one"
     if any("\n" in text for text in texts):

@@ -1,7 +1,4 @@
-"""Vectors that were computed elsewhere: ``.npy`` arrays, and parquet files with a vector column.
-
-Nothing is ever unpickled.
-"""
+"""Read vectors from ``.npy`` and Parquet files, never unpickling."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ _UNEQUAL = "The vectors in {} have different lengths. All of them need the same.
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors:
-    """The vectors of a file, in its order, and by name, [row] the columns beside them."""
+    """The vectors of a file in order, and the [row] columns beside them."""
 
     name: str  # of the file
     vectors: np.ndarray  # [row, dim] float32, finite
@@ -46,22 +43,17 @@ class ReadVectors:
 
     @property
     def is_array(self) -> bool:
-        """Whether the file can hold vectors alone, so that its rows are all that there is."""
         return self.name.lower().endswith(".npy")
 
     def strings(self, column: str) -> list[str]:
-        """[row] the values of one of ``columns`` as a corpus has them, whatever their type."""
+        """[row] values of a column, as a corpus has them."""
         values = self.columns[column].to_pylist()
         written = (v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values)
         return [tidy(cell_text(value)[:MAX_CHARACTERS]) for value in written]
 
 
 def read_vectors(source: Source) -> ReadVectors:
-    """Read the vectors of a file, and the columns beside them if it has some.
-
-    It is ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists of
-    numbers, all of one length; else, or where a value is no usable number, a `TextError`.
-    """
+    """Read ``.npy`` [row, dim] or Parquet lists of one length; `TextError` for unusable values."""
     if source.ending not in ENDINGS:
         raise TextError(
             f"{source.name} is neither .npy nor .parquet. Save the vectors as float32 with "
@@ -77,7 +69,7 @@ def read_vectors(source: Source) -> ReadVectors:
 
 
 def has_vectors(source: Source) -> bool:
-    """Whether a parquet file has a column of lists of numbers that is called like vectors."""
+    """Whether a Parquet file has lists of numbers in a column named like vectors."""
     if source.ending != ".parquet":
         return False
     try:
@@ -91,7 +83,7 @@ def has_vectors(source: Source) -> bool:
 
 
 def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
-    """The array; its header is looked at before anything is made of what it says."""
+    """Read the array, after checking what its header promises."""
     damaged = f"{name} is damaged, or not a .npy file. Save the vectors with np.save."
     try:
         if np.lib.format.read_magic(file) == (1, 0):
@@ -155,7 +147,7 @@ def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
 
 
 def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
-    """[row, dim] of a column of lists, of which ``before`` rows came before."""
+    """[row, dim] of a column of lists; ``before`` rows precede it."""
     if column.null_count:
         row = before + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
         raise TextError(f"{name} has no vector in row {row:,}. Every row needs one.")
@@ -167,7 +159,7 @@ def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
 
 
 def _find_vector_column(name: str, schema: pa.Schema) -> str:
-    """The column of lists of numbers that is called like one of vectors, else the only one."""
+    """The column of number lists named like vectors, else the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
     named = match_names(lists, VECTOR_COLUMNS)
     if not named and len(lists) != 1:
@@ -185,7 +177,7 @@ def _is_vector(kind: pa.DataType) -> bool:
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
-    """The type that an extension type, such as a tensor of fixed shape, is stored as."""
+    """The storage type of an extension type, such as a fixed-shape tensor."""
     return getattr(kind, "storage_type", kind)
 
 

@@ -44,10 +44,9 @@ DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
 class SnapshotCallback(TrainerCallback):
     """Records loss, 10-NN accuracy at every layer and some texts' neighbours during training.
 
-    Pass it to sentence-transformers' Trainer, then open ``folder`` on the page *Training*, even
-    while it runs. It does not affect training; failed writes and unusable vectors only warn.
-    ``folder`` is new or empty, or that of the same training, resumed from a checkpoint. Labels are
-    one per text, ``""`` for unlabelled; without ``every_steps``, ten snapshots are taken.
+    Pass it to sentence-transformers' Trainer and open ``folder``, new or of a resumed training, on
+    the page *Training*, even while it runs. Training is not affected; failures only warn. Labels
+    are one per text, ``""`` for unlabelled; without ``every_steps``, ten snapshots are taken.
     `NeuralvizError` if fewer than two texts are watched, or labels and texts differ in number.
     """
 
@@ -91,7 +90,6 @@ class SnapshotCallback(TrainerCallback):
         self._look(encoder, step)
 
     def on_log(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
-        """Record the loss, averaged over the steps since the last log."""
         logs = context.get("logs")
         if state.is_world_process_zero and logs and "loss" in logs:
             self._add_loss(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
@@ -150,8 +148,6 @@ class SnapshotCallback(TrainerCallback):
 
 
 class _Layers:
-    """A SentenceTransformer's layers, each pooled as the encoder pools its last."""
-
     def __init__(self, encoder: SentenceTransformer) -> None:
         self.encoder = encoder
 
@@ -201,12 +197,11 @@ class _Layers:
 
 
 def _plain(model: Any) -> SentenceTransformer:
-    """Unwrap an encoder that was wrapped for parallel training."""
     return getattr(model, "module", model)
 
 
 def _read_settings(settings: TrainingSettings, args: Any) -> TrainingSettings:
-    """The Trainer's, as far as settings of ours may have them."""
+    """Settings with the Trainer's values, where ours allow them."""
     numbers = {"batch_size": args.per_device_train_batch_size, "epochs": args.num_train_epochs}
     for name, value in numbers.items():
         _, lowest, highest = WHOLE_NUMBERS[name]

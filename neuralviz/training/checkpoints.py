@@ -37,7 +37,6 @@ _FORMAT = 4  # checkpoint version; others are not read
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
-    """Hash of everything that determines a training's outcome."""
     digest = hashlib.sha256()
     digest.update(json.dumps([_FORMAT, model.fingerprint, asdict(settings)]).encode())
     for text in texts:
@@ -54,11 +53,9 @@ def has_diverged(loss: Sequence[float]) -> bool:
 
 
 class TrainingState:
-    """The trained weights, the optimiser, and the weights at the lowest loss; raises as
-    `make_learner`.
+    """Trained weights, optimiser, and the weights at the lowest loss; raises as `make_learner`."""
 
-    If ``folder`` is given, it holds a complete checkpoint whenever the process is killed.
-    """
+    # ``folder``, if given, holds a complete checkpoint whenever the process is killed
 
     def __init__(
         self,
@@ -134,11 +131,7 @@ class TrainingState:
         self._n_kept = len(self.loss)
 
     def restore(self) -> None:
-        """Resume from the newest checkpoint, if any.
-
-        Raises `NeuralvizError` if the folder belongs to another training, `StoreError` if the
-        checkpoint cannot be read.
-        """
+        """Resume, if possible; `NeuralvizError` if another training's, `StoreError` if unread."""
         self._keep_at = time.monotonic() + CHECKPOINT_SECONDS
         paths = {} if self.folder is None else list_checkpoints(self.folder)
         if not paths:

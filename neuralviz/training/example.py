@@ -23,7 +23,6 @@ def add_textbooks_once(store: CorpusStore) -> Corpus | None:
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:
-    """Add the example, reusing what is stored already."""
     read = textbooks()
     return store.find(NAME, read) or store.add(NAME, read)
 

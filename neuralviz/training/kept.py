@@ -37,7 +37,7 @@ def list_checkpoints(folder: Path) -> dict[int, Path]:
 
 
 def tables_folder() -> Path:
-    """The folder of finished table rows, small files that are never deleted."""
+    """The folder of finished table rows, which are never deleted."""
     return _trainings() / _TABLES
 
 

@@ -43,8 +43,6 @@ _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups
 
 
 class Learner(nn.Module, ABC):
-    """Turns texts into vectors with gradients."""
-
     window: int  # tokens of a text that are read; the rest is cut off
     mask_id: int | None  # of ``[MASK]``, if any
 
@@ -75,11 +73,8 @@ class Learner(nn.Module, ABC):
     def of_layers(
         self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
     ) -> np.ndarray:
-        """[layer, text, dim] float32 vectors without dropout; zeros for a text without tokens.
-
-        Longer texts are read in chunks, or cut off unless ``is_whole``; `Stopped` if
-        ``should_stop`` returns true.
-        """
+        """[layer, text, dim] float32 vectors without dropout; zeros for a text without tokens."""
+        # longer texts are read in chunks, or cut off unless ``is_whole``
         was_training = self.training
         self.eval()
         try:
@@ -111,11 +106,7 @@ class Learner(nn.Module, ABC):
 
 
 class TransformerLearner(Learner):
-    """A copy of a model with dropout and the pooling of the settings.
-
-    Raises `SettingsError` if every block is frozen, `ModelError` if it cannot be trained in
-    batches.
-    """
+    """A copy of a model with dropout and pooling; `SettingsError`, `ModelError` if untrainable."""
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
@@ -261,10 +252,9 @@ def measure_untrained(
     store: VectorStore,
     should_stop: ShouldStop = never,
 ) -> float | None:
-    """10-NN accuracy, 0 … 1, of the untrained model with mean pooling of its last layer.
+    """10-NN accuracy, 0 … 1, of the untrained model's mean pooling; vectors go to ``store``.
 
-    None without labels, or if the training starts there anyway. Vectors are cached in ``store``.
-    Raises `Stopped` if ``should_stop`` returns true, `StoreError` if vectors cannot be stored.
+    None without labels, or if training starts there anyway. Raises `Stopped` or `StoreError`.
     """
     is_less = settings.part == "table" or settings.start == "random" or settings.pooling != "mean"
     if not (is_less and watch.has_labels):

@@ -47,17 +47,13 @@ def train(
 ) -> Generator[TrainingEvent]:
     """Train a copy of an encoder on pairs of the texts' chunks.
 
-    Settings are the paper's by default: crops of two sentences, one epoch; ``options`` such as
-    ``pairs="dropout"`` override single values. ``watch`` takes snapshots: at the end, every
-    ``watch_every`` steps unless that is None, and at the start if ``watch_before``. ``folder``
-    gets checkpoints, every few seconds and at the end: the same training resumes from there with
-    the same result, bit for bit on a CPU with the same number of threads. ``should_stop`` is
-    checked after every step, which then becomes the last, and during snapshots.
-
-    Yields an event at the start, one per step, and one at the end with the result. Raises
-    `NeuralvizError` if too few texts give pairs, the folder belongs to another training or is in
-    use, or a checkpoint cannot be written; `SettingsError` or `ModelError` if the model cannot be
-    trained with these settings; `Stopped` in a snapshot (the folder holds all steps made).
+    Settings are the paper's by default; ``options`` such as ``pairs="dropout"`` override values.
+    ``watch`` takes snapshots at the end, every ``watch_every`` steps and, with ``watch_before``, at
+    the start. Checkpoints go to ``folder``, from which the same training resumes, bit for bit on a
+    CPU with the same number of threads. A stop takes effect after a step or raises `Stopped` in a
+    snapshot. Yields an event at the start, per step, and at the end with the result. Raises
+    `NeuralvizError` if too few texts give pairs or the folder is in use, another training's or
+    unwritable; `SettingsError` or `ModelError` if the model cannot be trained so.
     """
     settings = replace(settings or TrainingSettings(), **options)
     with hold_training(folder) if folder else nullcontext():
@@ -121,7 +117,6 @@ def restore_training(
 
 
 def _look(watch: Watch | None, state: TrainingState, should_stop: ShouldStop) -> Snapshot | None:
-    """Take a snapshot; None if nobody watches or the vectors are no longer finite."""
     try:
         return watch.look(state.learner, len(state.loss), should_stop) if watch else None
     except TextError:  # the next step's loss will show it too

@@ -27,7 +27,6 @@ class Pair:
 
 
 def sentences_of(text: str, settings: TrainingSettings) -> list[str]:
-    """A text's sentences of acceptable length, in order."""
     if settings.splitting == "full-stops":
         parts = text.split(".")
     else:
@@ -51,11 +50,9 @@ def chunks_of(text: str, settings: TrainingSettings) -> list[str]:
 
 
 class PairSource:
-    """The pairs of a corpus, one per text and epoch, made on demand to save memory.
+    """Pairs, one per text and epoch; `NeuralvizError` unless two texts have two chunks each."""
 
-    With the same seed, all kinds of pairs have the same anchors in the same batches. Raises
-    `NeuralvizError` unless two texts have two chunks each.
-    """
+    # made on demand to save memory; with one seed, all kinds of pairs share anchors and batches
 
     def __init__(self, texts: Sequence[str], settings: TrainingSettings) -> None:
         self.texts = texts

@@ -43,8 +43,6 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class TrainingStarted:
-    """The first event of a training, new or resumed."""
-
     __repr__ = short_repr
 
     step: int  # steps made before
@@ -58,8 +56,6 @@ class TrainingStarted:
 
 @dataclass(frozen=True, eq=False)
 class TrainingStep:
-    """One step of a training."""
-
     __repr__ = short_repr
 
     step: int  # from 1
@@ -75,8 +71,6 @@ class TrainingStep:
 
 @dataclass(frozen=True, eq=False)
 class TrainingEnded:
-    """The last event of a training, also of one that was stopped or had ended before."""
-
     __repr__ = short_repr
 
     result: Trained
@@ -89,7 +83,6 @@ LessonChange = dict[str, Any]
 
 
 def make_change(event: TrainingEvent) -> LessonChange:
-    """What an event changes in a lesson."""
     change: LessonChange = {"snapshots": [event.snapshot] if event.snapshot else []}
     if isinstance(event, TrainingStep):
         return change | {"curves": [[getattr(event, name) for name in CURVES]]}
@@ -107,8 +100,6 @@ def _no_steps() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training of one encoder so far."""
-
     settings: TrainingSettings
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
@@ -161,8 +152,6 @@ LESSONS_FORMAT = RecordFormat("a training", version=7, classes=(Lesson, Snapshot
 
 @dataclass(frozen=True, eq=False)
 class RecordedTraining:
-    """A training recorded by `SnapshotCallback`."""
-
     lesson: Lesson
     model: str  # name of the base model; may be empty
     watched: str  # hash of the watched texts and their labels
@@ -243,8 +232,6 @@ def _is_snapshot(snapshot: Snapshot) -> bool:
 
 @dataclass(frozen=True)
 class NewNeighbours:
-    """How a watched text's ten nearest neighbours changed."""
-
     text: int
     kept: int  # neighbours kept
     before: int  # the nearest before

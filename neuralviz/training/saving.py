@@ -51,12 +51,10 @@ _PROBES = (
 
 
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
-    """Write a SentenceTransformer folder with the encoder and the tokenizer of its original
-    ``model``.
+    """Write a SentenceTransformer folder, with the tokenizer of the original ``model``.
 
-    Raises:
-        NeuralvizError: the folder exists, or sentence-transformers lacks the pooling.
-        StoreError: the folder cannot be written.
+    Raises NeuralvizError if the folder exists or the pooling is not supported there, StoreError if
+    it cannot be written.
     """
     folder = Path(folder)
     check_can_be_saved(trained.settings.pooling)
@@ -110,7 +108,6 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
 
 
 def _delete_unfinished(folder: Path) -> None:
-    """Delete what killed processes left behind."""
     for path in folder.glob(f".*{UNFINISHED}"):
         with suppress(OSError):  # another process deleted it
             if path.stat().st_mtime < time.time() - ABANDONED:

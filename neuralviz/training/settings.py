@@ -47,10 +47,7 @@ WHOLE_NUMBERS: Mapping[str, Limits] = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How pairs are made and an encoder is trained (crops paper, 3.1 and A.1).
-
-    Raises `SettingsError` for invalid values.
-    """
+    """How an encoder is trained (crops paper, 3.1 and A.1); `SettingsError` for invalid values."""
 
     # "crops": two chunks of a text; "dropout": one chunk twice; "masking": two chunks, both masked
     pairs: PairKind = "crops"
@@ -107,10 +104,7 @@ class TrainingSettings:
 
 
 def check_whole_numbers(settings: object, limits: Mapping[str, Limits]) -> None:
-    """Raise `SettingsError` for numbers outside their limits; None may stand where it is default.
-
-    ``limits`` has the noun, the lowest and the highest value of each field.
-    """
+    """Raise `SettingsError` beyond limits (noun, lowest, highest); None may stand where default."""
     for name, (noun, lowest, highest) in limits.items():
         number = getattr(settings, name)
         if number is None and getattr(type(settings), name) is None:

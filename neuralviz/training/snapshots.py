@@ -24,8 +24,6 @@ FEWEST_TEXTS = 100  # watched if available, however long they are
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An encoder after some steps, 0 before training."""
-
     __repr__ = short_repr
 
     step: int
@@ -39,12 +37,11 @@ class Snapshot:
 
 
 class Watch:
-    """Takes snapshots of an encoder on a fixed sample of texts, of labelled ones if any.
+    """Takes snapshots of an encoder on a fixed sample of texts, labelled ones if any.
 
-    Labels are one per text, ``""`` for unlabelled; fewer than two distinct ones count as none.
-    Duplicate labelled texts are watched once: they would vote for each other. At most ``n_texts``
-    of together ``characters`` (None: no limit) are watched; if `FEWEST_TEXTS` texts exceed that,
-    their beginnings are read. Texts beyond the window are read in chunks, or cut off unless
+    Labels are one per text, ``""`` for unlabelled; duplicates would vote for each other, so are
+    watched once. At most ``n_texts`` with ``characters`` in total (None: no limit) are watched, but
+    `FEWEST_TEXTS` if shortened. Texts beyond the window are read in chunks, or cut off unless
     ``is_whole``; ``k`` neighbours vote. `NeuralvizError` if labels and texts differ in number, or
     no two texts share a label.
     """
@@ -95,10 +92,7 @@ class Watch:
         return self._labels is not None and len(set(self._labels)) > 1
 
     def look(self, learner: Any, step: int, should_stop: ShouldStop = never) -> Snapshot:
-        """Take a snapshot of what has `Learner.of_layers`.
-
-        Raises `Stopped` on request, `TextError` if the vectors are unusable.
-        """
+        """Take a snapshot by `Learner.of_layers`; `Stopped`, `TextError` for unusable vectors."""
         layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None

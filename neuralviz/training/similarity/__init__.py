@@ -1,7 +1,4 @@
-"""Similarity models: small networks that learn people's scores from a frozen language model.
-
-Names are resolved when they are first used, so that pages load without torch.
-"""
+"""Small networks that learn people's scores from a frozen model; names load on first use."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ KEPT_EVERY = 10.0  # seconds: a second's features are many bytes
 
 @dataclass(frozen=True, eq=False)
 class SplitPairs:
-    """Pairs to learn from, to choose by, and to test on once; notes say what was left out."""
+    """Pairs to train on, to choose by, and to test on once; notes name what is left out."""
 
     train: ScoredPairs
     dev: ScoredPairs
@@ -67,11 +67,10 @@ def split_pairs(
     *,
     seed: int = 42,
 ) -> SplitPairs:
-    """Train, dev and test pairs; what is not given of dev and test is split off, a fifth each.
+    """Train, dev and test pairs; each of dev and test, unless given, is a fifth of the pairs.
 
-    Pairs that share a text stay together. Notes say how many train pairs share a text with given
-    ones, and which scores seem to be on another scale. `TextError` if there are too few pairs, or
-    all are joined by texts that they share.
+    Pairs that share a text stay together. Notes name train pairs that share a text with given ones,
+    and unusual scales. `TextError` if there are too few pairs, or shared texts join all.
     """
     given = {role: part for role, part in (("dev", dev), ("test", test)) if part is not None}
     notes = [note for part in (pairs, *given.values()) for note in part.notes]
@@ -98,7 +97,6 @@ def split_pairs(
 
 
 def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
-    """How many train pairs share a text with the dev and test pairs that were given."""
     texts = set(different_texts(held_out))
     pairs = zip(train.sentences1, train.sentences2, strict=True)
     shared = sum(not texts.isdisjoint(pair) for pair in pairs)
@@ -107,7 +105,7 @@ def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
 
 
 def _describe_scales(train: ScoredPairs, held_out: Mapping[str, ScoredPairs]) -> Iterator[str]:
-    """Sentences on dev and test pairs that seem to be on another scale than the train pairs."""
+    """Notes on dev and test pairs that seem to have another scale than the train pairs."""
     if not np.isfinite(train.scores).all():
         return  # refused before they are learnt from
     scale = Scale.from_scores(train.scores)
@@ -117,7 +115,7 @@ def _describe_scales(train: ScoredPairs, held_out: Mapping[str, ScoredPairs]) ->
 
 
 def _groups(pairs: ScoredPairs) -> np.ndarray:
-    """[pair] the number of its group: pairs that share a text are in one."""
+    """[pair] group number; pairs that share a text are in one group."""
     place = {text: index for index, text in enumerate(different_texts([pairs]))}
     first = [place[text] for text in pairs.sentences1]
     second = [place[text] for text in pairs.sentences2]
@@ -146,7 +144,7 @@ def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> 
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """Features of pairs; a text that is in several pairs is there once."""
+    """Features of pairs; each text is stored once."""
 
     vectors: np.ndarray  # [text, layer, d_model] of length 1, or of zeros
     first: np.ndarray  # [pair] places of the texts
@@ -158,7 +156,7 @@ class PairFeatures:
 
     @property
     def n_layers(self) -> int:
-        """Layers, the embedding output included."""
+        """Number of layers, the embedding output included."""
         return int(self.vectors.shape[1])
 
     @property
@@ -173,20 +171,18 @@ class PairFeatures:
         return np.stack(columns, axis=1)
 
     def select(self, places: np.ndarray) -> PairFeatures:
-        """The features of some pairs; the vectors are shared."""
         return PairFeatures(
             self.vectors, self.first[places], self.second[places], self.scores[places]
         )
 
 
 def different_texts(pairs: Sequence[ScoredPairs]) -> list[str]:
-    """The texts of pairs, each once, in the order they come in."""
     texts = (text for part in pairs for text in (*part.sentences1, *part.sentences2))
     return list(dict.fromkeys(texts))
 
 
 def make_room(n_texts: int, embedder: LayerwiseEmbedder) -> np.ndarray:
-    """[text, dim] of zeros for features; TextError where they take more than `MOST_BYTES`."""
+    """[text, dim] zeros for features; TextError if over `MOST_BYTES`."""
     text_bytes = embedder.dim * 4
     if n_texts * text_bytes > MOST_BYTES:
         raise TextError(
@@ -205,10 +201,10 @@ def look_up(
     *,
     should_stop: ShouldStop = never,
 ) -> Iterator[EmbeddingEvent]:
-    """Write the features of different texts to the [text, dim] ``vectors`` of `make_room`.
+    """Write the features of distinct texts to [text, dim] ``vectors``; cached in ``store``.
 
-    Features that the store has are not computed again. Yields progress. `TextError` for a text
-    without tokens, `ModelError` for vectors that are not finite, `StoreError`, `Stopped`.
+    `TextError` for a text without tokens, `ModelError` for vectors that are not finite,
+    `StoreError`, `Stopped`.
     """
     for event in embed(
         texts,
@@ -224,7 +220,7 @@ def look_up(
 
 
 def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray) -> PairFeatures:
-    """The features of pairs, from [text, layer, d_model] vectors of different texts."""
+    """The features of pairs, from [text, layer, d_model] vectors of distinct texts."""
     place = {text: index for index, text in enumerate(texts)}
     first, second = (
         np.array([place[text] for text in side]) for side in (pairs.sentences1, pairs.sentences2)

@@ -1,7 +1,4 @@
-"""Similarity models under a name: a safetensors file each, with the settings in its header.
-
-What looks for them loads no torch.
-"""
+"""Saved similarity models: safetensors files with settings in the header; lists without torch."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _MOST_HEADER = 1 << 20  # bytes
 
 @dataclass(frozen=True, eq=False)
 class SimilarityModel:
-    """A trained similarity model, its scale, and id and weights' hash of the frozen one."""
+    """A trained similarity model with its scale, and the frozen model's id and weights' hash."""
 
     trained: SimilarityEnded
     scale: Scale
@@ -64,11 +61,10 @@ class SimilarityModel:
         on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
         should_stop: ShouldStop = never,
     ) -> np.ndarray:
-        """[pair] scores of pairs, whose own scores are not looked at, on people's scale.
+        """[pair] scores on people's scale; the pairs' own scores are ignored.
 
-        Features are found and kept in ``store``, by default forgotten. ``model`` is the frozen
-        language model, if it is loaded already; `ModelError` if it cannot be loaded, or is not the
-        one that this was trained with; `TextError`, `StoreError` and `Stopped` as of `look_up`.
+        Features are kept in ``store``, if given. ``model`` is the frozen language model, if loaded
+        already: `ModelError` if it is another one or cannot be loaded; else raises as `look_up`.
         """
         if model is None:
             model = neuralviz.models.load_text_model(self.model)
@@ -87,7 +83,7 @@ def score_pairs(
     on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
-    """As `SimilarityModel.score`, by several similarity models of one frozen model and pooling."""
+    """As `SimilarityModel.score`, for several with one frozen model and pooling."""
     from neuralviz.embedders.pooled import LayerwiseEmbedder
     from neuralviz.training.similarity.loop import load_network, predict
 
@@ -109,10 +105,7 @@ def score_pairs(
 
 
 def save_similarity_model(model: SimilarityModel, name: str) -> Path:
-    """Save a model under a name, and return its file.
-
-    `SettingsError` if the name is taken or no name, `StoreError` if it cannot be written.
-    """
+    """Save under a name; `SettingsError` if invalid or taken, `StoreError` if unwritable."""
     path = model_path(check_free_name(name, KIND))
     trained = model.trained
     header = {
@@ -143,7 +136,7 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
 
 
 def load_similarity_model(name: str) -> SimilarityModel:
-    """The model saved under a name; `ModelError` if missing, damaged or of a newer version."""
+    """Load by name; `ModelError` if missing, damaged or of a newer version."""
     from neuralviz.training.similarity.loop import load_network
 
     path = model_path(name)
@@ -191,7 +184,7 @@ class KeptSimilarityModel:
 
 
 def model_path(name: str) -> Path:
-    """The file of a name, whether it is there or not; ModelError for what is no name."""
+    """The file of a name, existing or not; ModelError for an invalid name."""
     if not MODEL_NAME.fullmatch(name):
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     return similarity_models_folder() / f"{name}{SUFFIX}"
@@ -216,7 +209,7 @@ def similarity_models() -> list[KeptSimilarityModel]:
 
 
 def delete_similarity_model(name: str) -> None:
-    """Delete a saved similarity model; ModelError if there is none, or it cannot be deleted."""
+    """Delete by name; ModelError if missing, or if deletion fails."""
     try:
         model_path(name).unlink()
     except FileNotFoundError as error:
@@ -229,7 +222,7 @@ _DAMAGES = (ValueError, LookupError, TypeError, SettingsError)
 
 
 def _read_header(content: bytes) -> dict[str, Any]:
-    """Our part of the header of a safetensors file: its length in eight bytes, then JSON."""
+    """Our part of a safetensors header: length in eight bytes, then JSON."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["neuralviz"])
     if not isinstance(header, dict):

@@ -1,4 +1,4 @@
-"""The networks of the rungs and their training, as a stream of events."""
+"""The networks of the rungs, and their training as a stream of events."""
 
 from __future__ import annotations
 
@@ -31,20 +31,17 @@ if TYPE_CHECKING:
 
 
 def encoder_widths(n_layers: int, d_model: int) -> tuple[int, ...]:
-    """[layer] units of each layer's encoder: a quarter of the model's width, the upper half's half.
-
-    For gpt2-medium that is 256 and, for the last twelve layers, 512 (FREEZE, section 4.2.3).
-    """
+    """[layer] encoder units: a quarter of the model's width, half the width in the upper layers."""
+    # gpt2-medium: 256, and 512 for the last twelve layers (FREEZE, section 4.2.3)
     n_wide = n_layers // 2
     narrow, wide = max(d_model // 4, 1), max(d_model // 2, 1)
     return (narrow,) * (n_layers - n_wide) + (wide,) * n_wide
 
 
 class LayerEncoders(nn.Module):
-    """An encoder a layer: layer norm, then linear (FREEZE, sections 4.2.2 and 4.2.3).
+    """An encoder per layer: layer norm, then linear (FREEZE, sections 4.2.2 and 4.2.3)."""
 
-    They begin as random projections with orthogonal rows, which change cosines little.
-    """
+    # they begin as orthogonal random projections, which change cosines little
 
     def __init__(self, n_layers: int, d_model: int) -> None:
         super().__init__()
@@ -61,7 +58,7 @@ class LayerEncoders(nn.Module):
 
 
 class Decoders(nn.Module):
-    """What turns a code back into a layer's vector; needed for learning alone."""
+    """Turn codes back into layers' vectors; needed only for training."""
 
     def __init__(self, n_layers: int, d_model: int) -> None:
         super().__init__()
@@ -78,11 +75,9 @@ class Decoders(nn.Module):
 
 
 class CosineHead(nn.Module):
-    """From the cosines at the layers to a score, the highest where all cosines are 1.
+    """``sigmoid(top - |f(1, …, 1) - f(cosines)|)``, where ``f`` is linear plus an MLP."""
 
-    The score is ``sigmoid(top - |f(1, …, 1) - f(cosines)|)`` with a linear part and an MLP in
-    ``f``: two equal texts, whose cosines are all 1, cannot be scored lower than any other pair.
-    """
+    # so equal texts, whose cosines are all 1, get the highest score
 
     def __init__(self, n_layers: int, hidden: int) -> None:
         super().__init__()
@@ -104,7 +99,7 @@ class CosineHead(nn.Module):
 
 
 class SimilarityNetwork(nn.Module):
-    """A rung: maybe encoders, then cosines, then the head."""
+    """A rung: encoders, if any, then cosines, then the head."""
 
     def __init__(self, settings: SimilaritySettings, n_layers: int, d_model: int) -> None:
         super().__init__()
@@ -112,7 +107,7 @@ class SimilarityNetwork(nn.Module):
         self.head = CosineHead(n_layers, settings.hidden)
 
     def cosines(self, first: Tensor, second: Tensor) -> Tensor:
-        """[pair, layer] cosines of two [pair, layer, d_model], behind the encoders if any."""
+        """[pair, layer] cosines of two [pair, layer, d_model], after the encoders if any."""
         if self.encoders is None:
             return functional.cosine_similarity(first, second, dim=2)
         codes = zip(self.encoders(first), self.encoders(second), strict=True)
@@ -139,12 +134,11 @@ def fit(
     *,
     should_stop: ShouldStop = never,
 ) -> Generator[SimilarityEvent]:
-    """Train one rung (FREEZE, section 4) on the CPU, on features of pairs with scores from 0 to 1.
+    """Train one rung (FREEZE, section 4) on the CPU, on scores from 0 to 1.
 
-    The weights are those of the epoch with the best Spearman on the dev pairs. Yields an event an
-    epoch, and the trained model at last. `TextError` for vectors or scores that are no finite
-    numbers, fewer than two pairs, or dev scores that are all the same; `NeuralvizError` if the
-    training diverged or its predictions are all the same; `Stopped` before a step.
+    Keeps the weights with the best Spearman on the dev pairs. Yields an event per epoch, then the
+    model. `TextError` for too few pairs or unusable vectors or scores; `NeuralvizError` if training
+    diverged or all predictions are equal; `Stopped` before a step.
     """
     for part, role in ((train, "train"), (dev, "dev")):
         _check(part, role)
@@ -197,17 +191,14 @@ def predict(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
 
 @torch.no_grad()
 def network_cosines(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
-    """[pair, layer] cosines that the head of a network reads."""
+    """[pair, layer] cosines that the network's head reads."""
     cosines = [network.cosines(first, second) for first, second in _in_parts(pairs)]
     return torch.cat(cosines).double().numpy()
 
 
 def compute_layer_shares(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
-    """[layer] share of what the scores of some pairs depend on, together 1.
-
-    A layer's part is the mean size of the score's gradient by its cosine, times the standard
-    deviation of that cosine. All shares are equal where no score depends on anything.
-    """
+    """[layer] share of what the scores depend on, summing to 1; equal if on nothing."""
+    # mean size of the score's gradient by a cosine, times the cosine's standard deviation
     sample = pairs.select(np.arange(min(len(pairs), MOST_HEARD)))
     cosines = torch.tensor(
         network_cosines(network, sample), dtype=torch.float32, requires_grad=True
@@ -219,8 +210,6 @@ def compute_layer_shares(network: SimilarityNetwork, pairs: PairFeatures) -> np.
 
 
 class _Training:
-    """A network, its pairs, and the order in which they come."""
-
     def __init__(
         self,
         train: PairFeatures,
@@ -236,7 +225,7 @@ class _Training:
         self.shuffle = np.random.default_rng(settings.seed)
 
     def learn_to_rebuild(self) -> Iterator[AutoencoderEpoch]:
-        """Train the encoders as autoencoders of the texts of the train pairs, if asked for."""
+        """Train the encoders as autoencoders of the train texts, if asked for."""
         settings, encoders, decoders = self.settings, self.network.encoders, self.decoders
         if encoders is None or decoders is None:
             return
@@ -257,7 +246,7 @@ class _Training:
             yield AutoencoderEpoch(epoch, epochs, lost)
 
     def learn_to_score(self) -> Iterator[SimilarityEpoch]:
-        """Train the head, and the encoders with it, until the dev pairs say that it is enough."""
+        """Train the head and the encoders until the dev pairs stop improving."""
         settings, network, train = self.settings, self.network, self.train
         groups = [{"params": [*network.head.parameters()], "lr": settings.learning_rate}]
         if network.encoders is not None:
@@ -293,7 +282,7 @@ class _Training:
                 return
 
     def _batches(self, n: int, size: int) -> Iterator[np.ndarray]:
-        """Places in a new order; one that is left over alone goes with the batch before."""
+        """Places in random order; a single one left over joins the last batch."""
         order = self.shuffle.permutation(n)
         starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
         for start, end in zip(starts, [*starts[1:], n], strict=True):
@@ -316,7 +305,7 @@ def _lost(
     texts: np.ndarray,
     scale: float,
 ) -> np.ndarray:
-    """[layer] share of the variance of texts' vectors that the codes lose."""
+    """[layer] share of the variance of vectors that codes lose."""
     assert network.encoders is not None
     errors = np.zeros(pairs.n_layers)
     for start in range(0, len(texts), AT_ONCE):
@@ -330,7 +319,7 @@ def _lost(
 
 @torch.no_grad()
 def _shift_to_mean(network: SimilarityNetwork, train: PairFeatures) -> None:
-    """Move all scores alike, so that their mean is people's: the log-variance loss ignores it."""
+    """Shift all scores to people's mean, which the log-variance loss ignores."""
     cosines = torch.from_numpy(network_cosines(network, train)).float()
     logits = network.head(cosines).double().numpy()
     target = float(np.clip(train.scores.mean(), 1e-3, 1 - 1e-3))

@@ -1,4 +1,4 @@
-"""What a similarity model is made of, how it is trained, and what that tells; loads no torch."""
+"""Settings and events of similarity models; loads no torch."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ _WHOLE_NUMBERS: dict[str, Limits] = {
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How one rung (see `RUNG_MEANS`) is trained (FREEZE, section 4).
-
-    Raises `SettingsError` for invalid values.
-    """
+    """How one rung of `RUNG_MEANS` is trained (FREEZE, section 4); `SettingsError` if invalid."""
 
     rung: Rung = "log-variance"
     pooling: PoolingName = "mean"
@@ -68,12 +65,10 @@ class SimilaritySettings:
 
     @property
     def has_encoders(self) -> bool:
-        """Whether the vectors go through encoders before their cosines are taken."""
         return self.rung != "cosines"
 
     @property
     def pretrains(self) -> bool:
-        """Whether its encoders are autoencoders first."""
         return self.rung in ("autoencoder", "log-variance")
 
 
@@ -108,8 +103,6 @@ class AutoencoderEpoch:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityEpoch:
-    """One pass over the pairs."""
-
     __repr__ = short_repr
 
     epoch: int
@@ -121,8 +114,6 @@ class SimilarityEpoch:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityEnded:
-    """A trained similarity model: what there was at the best epoch."""
-
     __repr__ = short_repr
 
     settings: SimilaritySettings
