@@ -1,4 +1,4 @@
-"""What exact and fast save, as ratios of one run: loose ones, which a busy machine keeps, too."""
+"""What exact and fast save, as ratios of processor time in one run, whatever else is running."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def throughputs(runners: dict[str, tuple[Callable[[], object], int]]) -> dict[st
     seconds: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(ROUNDS):
         for name, (run, _) in runners.items():
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(time.process_time() - start)
     return {name: n_texts / median(seconds[name]) for name, (_, n_texts) in runners.items()}
 
 
