@@ -86,7 +86,7 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     field = page.get_by_role("textbox", name="Your texts")
     field.fill("\n".join(texts))
     field.press("Control+Enter")
-    page.get_by_text("Press Compare to update").wait_for(timeout=PATIENCE)
+    page.get_by_text("other data or settings").wait_for(timeout=PATIENCE)
     start = time.perf_counter()
     page.get_by_role("button", name="Compare", exact=True).click()
     whole = " && ".join(  # the diagonal is empty
