@@ -26,8 +26,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
-from neuralviz.maps.neighbourhoods import knn_accuracy
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.neighbours import find_neighbours, knn_accuracy
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore

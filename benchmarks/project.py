@@ -34,8 +34,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.neighbourhoods import knn_accuracy, label_agreement
-from neuralviz.maps.neighbours import EXACT_UP_TO, find_neighbours, nearest
+from neuralviz.maps.neighbours import (
+    EXACT_UP_TO,
+    find_neighbours,
+    knn_accuracy,
+    label_agreement,
+    nearest,
+)
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import MOST_WHOLE, Projection, ProjectionEvent, ProjectionSettings
 from neuralviz.store.corpora import CorpusStore

@@ -42,8 +42,7 @@ from bundled_model.train import at_least, evaluate, evaluation_batches, shuffled
 from neuralviz.embedders import PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.maps.example import TEXTS
-from neuralviz.maps.neighbourhoods import K, knn_accuracy
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.neighbours import K, find_neighbours, knn_accuracy
 from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import LanguageModel, bundled
 from neuralviz.models.bundled import network

@@ -34,8 +34,7 @@ from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps import example as topics
-from neuralviz.maps.exporting import corpus_pieces
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.maps.projection import is_large
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source

@@ -24,21 +24,21 @@ from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.clusters import cluster_centres
-from neuralviz.maps.exporting import corpus_pieces
-from neuralviz.maps.filtering import category_names
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMaps, corpus_pieces
+from neuralviz.maps.map_points import category_names
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES, STAGES, ProjectionSettings
 from neuralviz.models.shared import LOADERS
-from neuralviz.plots.corpus_map import drawn_rows
-from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import (
+from neuralviz.plots.corpus_map import (
+    PageMap,
     cluster_names,
     colour_by_category,
     colour_by_code,
     colour_by_number,
+    drawn_rows,
+    map_page,
 )
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 

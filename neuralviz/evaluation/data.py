@@ -15,7 +15,7 @@ from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
-from neuralviz.maps.neighbourhoods import why_no_votes
+from neuralviz.maps.neighbours import why_no_votes
 from neuralviz.reading.pairs import (
     FEWEST_PAIRS,
     FIVE,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.probing import Accuracy, Confusion
     from neuralviz.evaluation.triplets import WorstTriplets
-    from neuralviz.maps.neighbourhoods import Outvoted
+    from neuralviz.maps.neighbours import Outvoted
 
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures

@@ -16,9 +16,8 @@ from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.arrow_tables import STATE, is_saved_data_set, read_saved_columns
-from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import Table
+from neuralviz.reading.table import Table, cell_text
 
 PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences

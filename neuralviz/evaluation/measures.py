@@ -31,8 +31,7 @@ from neuralviz.evaluation.events import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
-from neuralviz.maps.neighbourhoods import find_outvoted, knn_voted
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
 from neuralviz.layers.settings import PARTS
-from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbours import K
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED

@@ -20,8 +20,7 @@ from neuralviz.evaluation.data import (
     scored_data,
     with_notes,
 )
-from neuralviz.maps.filtering import TEXTS_A_LABEL
-from neuralviz.reading.cells import parse_numbers
+from neuralviz.maps.map_points import TEXTS_A_LABEL
 from neuralviz.reading.columns import TEXT_COLUMNS
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import (
@@ -32,7 +31,7 @@ from neuralviz.reading.pairs import (
     usable_rows,
 )
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table
+from neuralviz.reading.table import Table, parse_numbers
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 

@@ -21,7 +21,7 @@ from neuralviz.evaluation.training_tables import (
     TrainingCell,
     TrainingRow,
 )
-from neuralviz.maps.neighbourhoods import K, knn_by_space
+from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import folder_error, write_bytes_beside
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import FollowedWord
-    from neuralviz.layers.marks import MarkGrid
+    from neuralviz.layers.settings import MarkGrid
 
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from neuralviz.headlines import LEVEL, UNSURE, Entry, Headline, Measured, begin, rank_hits, voters
-from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbours import K
 from neuralviz.training.record import kept_neighbours
 from neuralviz.words import joined, many
 

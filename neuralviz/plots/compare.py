@@ -18,7 +18,7 @@ from neuralviz.plots.parts import (
     dots,
     draw,
 )
-from neuralviz.plots.standalone import About, figure_html, page_html
+from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
 from neuralviz.words import number
 

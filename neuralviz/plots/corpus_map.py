@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
+from plotly.offline import get_plotlyjs
 
 from neuralviz.plots.parts import BARE, Trace, draw
-from neuralviz.plots.point_colours import GREY, PointColour, PointGroup, cluster_label, point_groups
-from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
+from neuralviz.plots.report import About, page_html
+from neuralviz.plots.theme import (
+    BLUE,
+    GREEN,
+    LAYER_COLOURS,
+    ORANGE,
+    PURPLE,
+    SIGNED_POINTS,
+    SKY,
+    SMALL_FONT_SIZE,
+    VERMILLION,
+    YELLOW,
+    escape,
+    shorten,
+    style,
+    symmetric_range,
+)
+from neuralviz.reading.table import cell_text, finite_number
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
@@ -518,3 +539,309 @@ def encode_bits(selected: np.ndarray | None) -> str | None:
     if selected is None:
         return None
     return base64.b64encode(np.packbits(selected, bitorder="little").tobytes()).decode()
+
+
+# Visible on light and dark pages, most distinct first.
+COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, *LAYER_COLOURS)
+SYMBOLS = ("circle", "diamond", "square", "x")
+SYMBOLS_3D = ("circle", "diamond", "square", "cross")
+PER_SYMBOL = 6  # categories with one symbol: up to 12 have a colour of their own, and half of them
+MAX_CATEGORIES = PER_SYMBOL * len(SYMBOLS)  # another symbol, too
+GREY = "#9A9FA5"
+LABEL_CHARACTERS = 18
+_NAME_CHARACTERS = 16
+_HOVERED_NAME = 40
+EXACT_IN_FLOAT32 = 2**24  # larger integers, such as timestamps, lose precision
+
+
+@dataclass(frozen=True, eq=False)
+class PointColour:
+    """Categories or numbers that colour the points of a map."""
+
+    name: str  # of the column or measure
+    categories: tuple[str, ...] = ()  # those with their own colour first
+    codes: np.ndarray | None = None  # [text] category, -1 for none; None for numbers
+    values: np.ndarray | None = None  # [text] float32, NaN for none; None for categories
+    number_format: str = ".3~g"  # d3 format of the values
+    missing: str = "no value"  # name for texts without a value
+    ends: tuple[float, float] | None = None  # of the scale; default: middle 98%
+
+    def select(self, rows: np.ndarray) -> PointColour:
+        """Colours of some texts, with the scale and categories of all."""
+        codes = None if self.codes is None else self.codes[rows]
+        return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
+
+
+UNNAMED = "no typical words"  # of a cluster
+
+
+def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Names of clusters: number from 1, and first words."""
+    return tuple(
+        f"{number} {', '.join(words[:2]) or UNNAMED}"
+        for number, words in enumerate(cluster_words, 1)
+    )
+
+
+def cluster_label(name: str) -> str:
+    """A short name for the map."""
+    if len(name) > LABEL_CHARACTERS:
+        name = name.partition(",")[0]
+    return shorten(name, LABEL_CHARACTERS)
+
+
+def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str]:
+    """A unique pair of colour and symbol."""
+    return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
+
+
+def colour_by_category(
+    name: str, labels: Sequence[object], missing: str = "no value"
+) -> PointColour:
+    """Colour by label: largest categories first, numbers in order."""
+    by_label = {label: cell_text(label).strip() for label in set(labels)}
+    texts = [by_label[label] for label in labels]
+    names = list(dict.fromkeys(text for text in texts if text))
+    place = {label: code for code, label in enumerate(names)}
+    codes = np.fromiter((place.get(text, -1) for text in texts), np.int32, len(texts))
+    return colour_by_code(name, codes, names, missing)
+
+
+def colour_by_code(
+    name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
+) -> PointColour:
+    """`colour_by_category` from [text] codes, -1 for none."""
+    sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+    counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
+    ordered = [label for label, _ in counts.most_common()]
+    if all(finite_number(label) is not None for label in ordered):  # sort numbers
+        coloured, uncoloured = ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:]
+        ordered = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
+    place = {label: code for code, label in enumerate(ordered)}
+    new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
+    return PointColour(name, tuple(ordered), codes=new[codes], missing=missing)
+
+
+def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
+    """Colour by number; non-finite values count as missing."""
+    numbers = np.asarray(values, dtype=np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if np.abs(finite).max(initial=0) < EXACT_IN_FLOAT32:
+        numbers = numbers.astype(np.float32)
+    number_format = ".3~g"
+    if len(finite) and (finite == np.round(finite)).all():
+        number_format = ",.0f" if np.abs(finite).max() >= 10_000 else ".0f"
+    return PointColour(
+        name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
+    )
+
+
+# --- groups of points --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PointGroup:
+    """Points that look alike."""
+
+    positions: np.ndarray
+    trace: dict[str, Any]
+    marker: dict[str, Any]
+    values: np.ndarray | None = None  # [text], of all texts
+
+
+def point_groups(
+    colour: PointColour | None,
+    n: int,
+    flat: bool,
+    axes: bool,
+    everywhere: PointColour | None = None,
+) -> Iterator[PointGroup]:
+    """Non-empty groups in drawing order; all groups of ``everywhere``, if given."""
+    all_points = np.arange(n)
+    if colour is None:
+        yield PointGroup(all_points, {"showlegend": False}, {"color": BLUE})
+    elif colour.values is not None:
+        yield from _number_groups(colour, colour.values, axes)
+    else:
+        yield from _category_groups(colour, flat, everywhere)
+
+
+def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
+        trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
+        yield PointGroup(np.flatnonzero(~is_finite), trace, {"color": GREY})
+    hover = f"{name}: %{{marker.color:{colour.number_format}}}"
+    trace = {"hovertemplate": hover, "showlegend": False}
+    marker = {"showscale": True, **_scale_of(colour, values, axes)}
+    yield PointGroup(np.flatnonzero(is_finite), trace, marker, values)
+
+
+def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
+    low, high = colour.ends or scale_ends(values)
+    signed = low < 0 < high
+    if signed:
+        low, high = symmetric_range([low, high])
+    return {
+        "cmin": low,
+        "cmax": high,
+        **({"colorscale": SIGNED_POINTS} if signed else {}),
+        "colorbar": {
+            "title": {"text": escape(shorten(colour.name, 40)), "side": "top"},
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": -0.1 if axes else 0,  # below the axis title
+            "yanchor": "top",
+            "len": 1,
+            "nticks": 6,
+            "tickformat": colour.number_format,
+        },
+    }
+
+
+def scale_ends(values: np.ndarray) -> tuple[float, float]:
+    """Range of the middle 98% of values; of all if that is empty."""
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
+    if low == high and len(finite):
+        low, high = float(finite.min()), float(finite.max())
+    return low, high
+
+
+def _category_groups(
+    colour: PointColour, flat: bool, everywhere: PointColour | None
+) -> Iterator[PointGroup]:
+    assert colour.codes is not None
+    all_codes = colour.codes if everywhere is None else everywhere.codes
+    assert all_codes is not None
+    symbols = SYMBOLS if flat else SYMBOLS_3D
+    n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
+    grey = [
+        (colour.codes < 0, all_codes < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, all_codes >= MAX_CATEGORIES,
+         f"other ({n_others:,} more)", 2000),
+    ]  # fmt: skip
+    for mask, anywhere, name, rank in grey:
+        if anywhere.any():
+            trace = {"name": name, "legendrank": rank}
+            yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
+    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
+        positions = np.flatnonzero(colour.codes == code)
+        trace = {
+            "name": escape(shorten(category, _NAME_CHARACTERS)),
+            "legendrank": 1000 + code,
+            "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",
+        }
+        colour_of_category, symbol = category_look(code, symbols)
+        marker = {"color": colour_of_category, "symbol": symbol}
+        if len(positions) or everywhere is not None:
+            yield PointGroup(positions, trace, marker)
+
+
+def _escape_template(name: str) -> str:
+    """Escape ``%{`` in a hover template."""
+    return escape(name).replace("%", "&#37;")
+
+
+MOST_CHARACTERS = 8_000_000  # of all texts on a page
+LONGEST_TEXT = 2_000  # characters of a text on a page
+FEWEST_CHARACTERS = 120  # of a text on a page, shown on hover
+_HEIGHT = 560  # px of a map
+_LEGEND_HEIGHT = 110  # px for its legend or colour bar
+_SCRIPT = Path(__file__).with_name("map_page.js")
+_STYLE = f"""
+h2 {{ font-size: 1.15rem; margin: 0 }} .note {{ color: #5A6169 }}
+label {{ margin-right: .5rem }} input, select {{ font: inherit; padding: .25rem .5rem }}
+main {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
+  gap: 1.5rem; margin-top: 1rem }}
+section {{ min-width: 0 }} .map {{ height: {_HEIGHT}px }}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class PageMap:
+    title: str  # plain text
+    coordinates: np.ndarray
+    colours: Mapping[str, PointColour]  # by name; the first is the default
+    names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and their [2 or 3] coordinates
+    axes: Sequence[str] | None = None
+
+
+def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
+    """A page of maps with search; works offline, as it contains plotly.js (5 MB)."""
+    max_characters = min(
+        LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
+    )
+    data = {  # plotly escapes text that could end the script
+        "texts": [text[:max_characters] for text in texts],
+        "faded": FADED,
+        "maps": [_map(page_map) for page_map in maps],
+    }
+    cut = any(len(text) > max_characters for text in texts)
+    note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
+    sections = "".join(_section(place, page_map) for place, page_map in enumerate(maps))
+    body = f"""<label for="search">Search</label>
+<input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
+<span id="found" aria-live="polite"></span>
+<p class="note">Each point is a text. Point at it to read it.{note}</p>
+<main>{sections}</main>
+<script>{get_plotlyjs()}</script>
+<script id="data" type="application/json">{to_json_plotly(data)}</script>
+<script>{_SCRIPT.read_text("utf-8")}</script>
+"""
+    return page_html(provenance, body, style=_STYLE)
+
+
+def _section(place: int, page_map: PageMap) -> str:
+    options = "".join(
+        f'<option value="{number}">{html.escape(name)}</option>'
+        for number, name in enumerate(page_map.colours)
+    )
+    title = html.escape(page_map.title)
+    return (
+        f'<section><h2>{title}</h2><label for="colour-{place}">Colour by</label>'
+        f'<select id="colour-{place}">{options}</select>'
+        f'<div class="map" id="map-{place}" role="figure" aria-label="{title}">'
+        "</div></section>"
+    )
+
+
+def _map(page_map: PageMap) -> dict[str, Any]:
+    n, dimensions = page_map.coordinates.shape
+    size, opacity = marker_look(n)
+    first, standout = next(iter(page_map.colours.values())), Standout(names=page_map.names)
+    figure = map_figure(
+        page_map.coordinates, np.arange(n), first, title="", standout=standout, axes=page_map.axes
+    )
+    layout = style(figure, dark=False).layout
+    look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
+    look["margin"] = look["margin"] | {"t": 36, "b": _LEGEND_HEIGHT}  # whatever colour is chosen
+    return {
+        "points": [[_short(value) for value in axis] for axis in page_map.coordinates.T.tolist()],
+        "size": size if dimensions == 2 else 0.6 * size,
+        "opacity": opacity,
+        "layout": {name: value for name, value in look.items() if name != "meta"},
+        "colours": [
+            [
+                _group(group)
+                for group in point_groups(colour, n, dimensions == 2, bool(page_map.axes))
+            ]
+            for colour in page_map.colours.values()
+        ],
+    }
+
+
+def _group(group: PointGroup) -> dict[str, Any]:
+    trace = dict(group.trace)
+    hover = trace.pop("hovertemplate", "")
+    entry = {"at": group.positions.tolist(), "trace": trace, "marker": group.marker, "says": hover}
+    if group.values is not None:
+        entry["values"] = [_short(value) for value in group.values.tolist()]
+    return entry
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from neuralviz.evaluation.training_tables import training_numbers
 from neuralviz.headlines.training import trained_part
+from neuralviz.plots.corpus_map import COLOURS
 from neuralviz.plots.parts import (
     BARE,
     FEW_COLUMNS,
@@ -25,8 +26,7 @@ from neuralviz.plots.parts import (
     number_axis,
     spaced_ticks,
 )
-from neuralviz.plots.point_colours import COLOURS
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 from neuralviz.words import many
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import Table, describe_row, list_columns
+from neuralviz.reading.table import Table, describe_row, finite_number, list_columns
 from neuralviz.words import many
 
 # --- the header ----------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from operator import ne
 from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import finite_number, restore_formula
 from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
 from neuralviz.reading.lines import MAX_LINE, Line, TextLines
 from neuralviz.reading.source import is_json
@@ -23,7 +22,9 @@ from neuralviz.reading.table import (
     Table,
     check_width,
     column_names,
+    finite_number,
     name_columns,
+    restore_formula,
     strip_empty_end,
 )
 from neuralviz.words import many, name_lines

@@ -17,9 +17,8 @@ from openpyxl.utils.datetime import from_excel
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import cell_text
 from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name
-from neuralviz.reading.table import MAX_COLUMNS, Table, column_names, name_columns
+from neuralviz.reading.table import MAX_COLUMNS, Table, cell_text, column_names, name_columns
 from neuralviz.words import many, name_lines
 
 MAX_UNPACKED = 1 << 28  # bytes of all parts

@@ -11,10 +11,16 @@ from itertools import islice
 from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import cell_text
 from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name, rate_texts
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.table import Table, TableBuilder, column_names, describe_row, name_columns
+from neuralviz.reading.table import (
+    Table,
+    TableBuilder,
+    cell_text,
+    column_names,
+    describe_row,
+    name_columns,
+)
 from neuralviz.words import free_name, joined, many
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file

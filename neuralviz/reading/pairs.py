@@ -13,11 +13,16 @@ from typing import Literal
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.cells import parse_numbers
 from neuralviz.reading.columns import flatten_texts, fold_title, match_names
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    blank_missing,
+    list_columns,
+    parse_numbers,
+)
 from neuralviz.reading.tables import read_table
 from neuralviz.words import joined, many, name_lines, number
 

@@ -19,7 +19,7 @@ from pyarrow import compute
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
-from neuralviz.reading.cells import cell_text
+from neuralviz.reading.table import cell_text
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.reading.cells import escape_formula as escape_formula
+from neuralviz.reading.table import escape_formula as escape_formula
 from neuralviz.store.files import write_beside
 
 if TYPE_CHECKING:

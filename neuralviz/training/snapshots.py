@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, never
-from neuralviz.maps.neighbourhoods import K, knn_right, why_no_votes
-from neuralviz.maps.neighbours import check_vectors, find_neighbours
+from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_right, why_no_votes
 from neuralviz.words import many, short_repr
 
 if TYPE_CHECKING:

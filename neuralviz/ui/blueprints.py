@@ -12,8 +12,8 @@ from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, p
 from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import shared_model
-from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid
-from neuralviz.plots.standalone import About
+from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop

@@ -47,7 +47,7 @@ from neuralviz.plots.compare import (
     text_names,
 )
 from neuralviz.plots.micro_tuning import shares_figure, shares_width
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts

@@ -22,7 +22,7 @@ from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.plots.corpus_map import LargePoints
-from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
+from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.page import plain

@@ -28,7 +28,7 @@ from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.layers import layer_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path

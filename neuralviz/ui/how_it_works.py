@@ -12,11 +12,11 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.how_it_works import describe_steps
+from neuralviz.headlines.micro_tuning import describe_steps
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import how_it_works as plots
-from neuralviz.plots.blueprints import blueprint_grid
+from neuralviz.plots.micro_tuning import blueprint_grid
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import is_served

@@ -31,7 +31,7 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.paths import home
 from neuralviz.store.files import why_not_writable
-from neuralviz.ui.corpora import BROWSER
+from neuralviz.ui.choices import BROWSER
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM, WARMING

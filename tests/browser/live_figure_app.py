@@ -11,9 +11,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import Standout, large_map_figure, large_points, map_figure
-from neuralviz.plots.point_colours import colour_by_category
-from neuralviz.plots.standalone import About
+from neuralviz.plots.corpus_map import (
+    Standout,
+    colour_by_category,
+    large_map_figure,
+    large_points,
+    map_figure,
+)
+from neuralviz.plots.report import About
 from neuralviz.ui.figures import Handlers, draw_live_figure, show_figure
 
 

@@ -12,10 +12,14 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
 
-from neuralviz.plots.corpus_map import FADED
-from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import colour_by_category, colour_by_number
-from neuralviz.plots.standalone import About
+from neuralviz.plots.corpus_map import (
+    FADED,
+    PageMap,
+    colour_by_category,
+    colour_by_number,
+    map_page,
+)
+from neuralviz.plots.report import About
 from tests.support.app import LOOKS, drag, look, looks, problems, settled
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def test_a_browser_without_cookies_is_known_while_its_page_is_open(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui.corpora import corpus_store
+        from neuralviz.ui.choices import corpus_store
 
         st.text(corpus_store().owner)
 

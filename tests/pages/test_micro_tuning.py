@@ -19,8 +19,7 @@ from neuralviz.jobs.results import REASONS, note_end, result_key
 from neuralviz.micro_tuning.record import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.micro_tuning import show
-from neuralviz.ui.micro_tuning.results import list_embeddings
-from neuralviz.ui.micro_tuning.show import recorded_run
+from neuralviz.ui.micro_tuning.show import list_embeddings, recorded_run
 from neuralviz.ui.page import plain
 from tests.support import pages
 from tests.support.pages import (

@@ -7,8 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.plots.corpus_map import FADED, Standout, map_figure
-from neuralviz.plots.point_colours import GREY, MAX_CATEGORIES, colour_by_category, colour_by_number
+from neuralviz.plots.corpus_map import (
+    FADED,
+    GREY,
+    MAX_CATEGORIES,
+    Standout,
+    colour_by_category,
+    colour_by_number,
+    map_figure,
+)
 from neuralviz.plots.theme import SIGNED_POINTS, style
 
 

@@ -8,10 +8,17 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.maps.neighbourhoods import knn_right, sampled_right
-from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.plots.corpus_map import Standout, encode_bits, large_map_figure, large_points, levels
-from neuralviz.plots.point_colours import PointColour, colour_by_code, colour_by_number
+from neuralviz.maps.neighbours import find_neighbours, knn_right, sampled_right
+from neuralviz.plots.corpus_map import (
+    PointColour,
+    Standout,
+    colour_by_code,
+    colour_by_number,
+    encode_bits,
+    large_map_figure,
+    large_points,
+    levels,
+)
 
 COVERED = (0.0, 4.0, 10.0, 12.0)  # left, right, bottom, top
 COUNTS = np.array([[0, 1, 3, 7], [0, 0, 0, 1]])

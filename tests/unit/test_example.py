@@ -12,7 +12,7 @@ import pytest
 from neuralviz.embedders import EmbedderSpec, make_embedder
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.neighbourhoods import knn_accuracy
+from neuralviz.maps.neighbours import knn_accuracy
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from neuralviz.cli import corpus as commands
 from neuralviz.cli.commands import app
 from neuralviz.embedders import embedder_spec
-from neuralviz.maps.exporting import OWN_COLUMNS, corpus_pieces, corpus_table
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import OWN_COLUMNS, KeptMaps, corpus_pieces, corpus_table
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.source import Source

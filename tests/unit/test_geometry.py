@@ -20,9 +20,14 @@ from neuralviz.layers.geometry import (
     mean_map,
     word_importance,
 )
-from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
-from neuralviz.layers.settings import check_sbert_wk
+from neuralviz.layers.settings import (
+    check_sbert_wk,
+    is_noise,
+    kind_in_words,
+    kinds_of_blocks,
+    mark_grid,
+)
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.models import tokenize
 from neuralviz.models.language_model import Layer

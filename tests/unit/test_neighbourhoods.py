@@ -7,14 +7,15 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.maps.neighbourhoods import (
+from neuralviz.maps.neighbours import (
+    Neighbours,
     common_neighbours,
+    find_neighbours,
     find_outvoted,
     knn_accuracy,
     label_agreement,
     suggest_k,
 )
-from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
 
 def with_labels(n: int = 120, seed: int = 0) -> tuple[np.ndarray, list[str]]:

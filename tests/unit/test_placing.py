@@ -20,8 +20,13 @@ from neuralviz.errors import NeuralvizError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import Fitting, Placer, make_map, place_on_processes
-from neuralviz.maps.neighbourhoods import knn_accuracy
-from neuralviz.maps.neighbours import NearGroups, find_neighbours, nearest, neighbours_of_points
+from neuralviz.maps.neighbours import (
+    NearGroups,
+    find_neighbours,
+    knn_accuracy,
+    nearest,
+    neighbours_of_points,
+)
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows

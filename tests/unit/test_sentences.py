@@ -41,12 +41,12 @@ from neuralviz.headlines import (
     similar_texts,
     training,
 )
-from neuralviz.headlines.how_it_works import describe_steps
+from neuralviz.headlines.micro_tuning import describe_steps
 from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.layers.marks import MarkGrid
+from neuralviz.layers.settings import MarkGrid
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data

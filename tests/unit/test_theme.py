@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from neuralviz.plots.standalone import About, file_name, standalone_html
+from neuralviz.plots.report import About, file_name, standalone_html
 from neuralviz.plots.theme import (
     escape,
     method_colour,

@@ -24,7 +24,7 @@ from neuralviz.evaluation.training_tables import (
     training_numbers,
     training_table,
 )
-from neuralviz.maps.neighbourhoods import knn_by_space
+from neuralviz.maps.neighbours import knn_by_space
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.texts import ReadTexts

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.reading.cells import restore_formula
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import restore_formula
 from neuralviz.reading.tables import read_table
 from neuralviz.store.writing import escape_formula, frame_csv, table_bytes, vector_lists
 

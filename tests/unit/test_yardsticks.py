@@ -14,7 +14,7 @@ from neuralviz.evaluation.probing import Accuracy
 from neuralviz.evaluation.triplets import WorstTriplets
 from neuralviz.evaluation.yardsticks import compute_leads, worst_cases, yardsticks_of
 from neuralviz.headlines.evaluation import describe_worst
-from neuralviz.maps.neighbourhoods import Outvoted
+from neuralviz.maps.neighbours import Outvoted
 from tests.unit.test_sentences import error, groups, pairs, results
 
 

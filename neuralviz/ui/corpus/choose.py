@@ -15,7 +15,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapsState
-from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import WITHOUT_NAMES, Source
@@ -24,8 +24,14 @@ from neuralviz.reading.vectors import ENDINGS, ReadVectors, has_vectors, read_ve
 from neuralviz.store.corpora import MAX_NAME, Corpus
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.choices import BY_DIGEST, ROW_HEIGHT, choose_header
-from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
+from neuralviz.ui.choices import (
+    BY_DIGEST,
+    ROW_HEIGHT,
+    choose_header,
+    corpus_store,
+    describe_corpus_visibility,
+    may_change,
+)
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error

@@ -18,14 +18,13 @@ from neuralviz.headlines.corpus import (
     describe_landing,
 )
 from neuralviz.jobs.mapping import SampledNeighbours
-from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.filtering import Selection
-from neuralviz.maps.neighbourhoods import K, common_neighbours, suggest_k
-from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.kept import corpus_table
+from neuralviz.maps.map_points import Selection
+from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, suggest_k
 from neuralviz.maps.projection import MOST_WHOLE, REDUCERS, SETTING_NAMES
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.evaluation import label_accuracy_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one, show_choosable_table
 from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap, open_other_maps

@@ -28,8 +28,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
-from neuralviz.ui.choices import choose_one
-from neuralviz.ui.corpora import corpus_store
+from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
 from neuralviz.ui.corpus.lists import describe_maps, show_accuracy, show_lists
 from neuralviz.ui.corpus.opened import OpenMap, open_maps

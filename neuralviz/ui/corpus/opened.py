@@ -20,14 +20,12 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.lazy import Lazy
 from neuralviz.maps.clusters import Clusters, cluster_centres
-from neuralviz.maps.filtering import category_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.map_points import MapPoints, group_rows
-from neuralviz.maps.neighbourhoods import sampled_right
-from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
+from neuralviz.maps.map_points import MapPoints, category_names, group_rows
+from neuralviz.maps.neighbours import Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import SCORED_NEIGHBOURS, is_large
 from neuralviz.maps.searching import find_embedder, neighbours_at_once
-from neuralviz.plots.point_colours import cluster_names
+from neuralviz.plots.corpus_map import cluster_names
 from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
 from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.ui.limits import is_served

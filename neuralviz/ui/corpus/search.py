@@ -14,9 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence, SampledNeighbours
-from neuralviz.maps.filtering import Selection, TextFilter
-from neuralviz.maps.neighbourhoods import K
-from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.map_points import Selection, TextFilter
+from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.searching import INDEXED, SAMPLED
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one

@@ -13,27 +13,25 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.filtering import Selection
-from neuralviz.maps.map_points import Window
-from neuralviz.maps.neighbourhoods import K, label_agreement
+from neuralviz.maps.kept import corpus_table
+from neuralviz.maps.map_points import Selection, Window
+from neuralviz.maps.neighbours import K, label_agreement
 from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
     LargePoints,
+    PageMap,
+    PointColour,
     Standout,
+    colour_by_code,
+    colour_by_number,
     drawn_rows,
     even_out,
     large_map_figure,
     large_points,
     map_figure,
-)
-from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import (
-    PointColour,
-    colour_by_code,
-    colour_by_number,
+    map_page,
     scale_ends,
 )
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes

@@ -25,7 +25,7 @@ from neuralviz.evaluation.plan import (
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
 from neuralviz.jobs.evaluating import EXAMPLES, FIRST_METHODS, Evaluate
-from neuralviz.maps.neighbourhoods import K, suggest_k
+from neuralviz.maps.neighbours import K, suggest_k
 from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import check_may_load
@@ -34,8 +34,7 @@ from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision
-from neuralviz.ui.corpora import corpus_store
+from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.model_choice import (

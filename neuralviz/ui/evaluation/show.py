@@ -32,8 +32,7 @@ from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import EXAMPLES, Evaluate, EvaluationState, recorded_results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.layers import scatter_figure
-from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
-from neuralviz.plots.standalone import About, file_name
+from neuralviz.plots.report import TABLE_STYLE, About, file_name, report_html, table_html
 from neuralviz.plots.theme import escape
 from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK

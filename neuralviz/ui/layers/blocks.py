@@ -14,12 +14,12 @@ from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.headlines.layers import describe_blocks
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.settings import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.layers import marks_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure

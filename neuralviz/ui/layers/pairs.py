@@ -17,7 +17,7 @@ from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIA
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure, sweep_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one

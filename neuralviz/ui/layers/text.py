@@ -33,7 +33,7 @@ from neuralviz.layers.settings import (
 from neuralviz.models import TextModel
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.choices import REMEMBERED
 from neuralviz.ui.figures import (

@@ -14,7 +14,7 @@ from neuralviz.jobs.layers import FollowWords
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.layers import words_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts

@@ -22,7 +22,7 @@ from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
-from neuralviz.plots.standalone import About
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
@@ -37,8 +37,7 @@ from neuralviz.training.record import (
 )
 from neuralviz.training.settings import PairKind, TrainingSettings
 from neuralviz.training.snapshots import Watch
-from neuralviz.ui.choices import choose_one, save_by_name
-from neuralviz.ui.corpora import corpus_store
+from neuralviz.ui.choices import choose_one, corpus_store, save_by_name
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
