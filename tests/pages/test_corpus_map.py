@@ -16,7 +16,7 @@ from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors

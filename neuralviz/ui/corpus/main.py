@@ -16,12 +16,11 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
-from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
-from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings
+from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings, warm_up
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -87,7 +86,7 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
     if is_served():
-        WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
+        WARMING.call_soon(warm_up, first=True)  # after what the page itself reads
 
 
 def _show_corpus(corpus: Corpus) -> None:
