@@ -19,7 +19,7 @@ from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.searching import neighbours_of_rows, sampled_rows
+from neuralviz.maps.searching import SampledNeighbours, neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -190,14 +190,6 @@ def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-
-
-@dataclass(frozen=True, eq=False)
-class SampledNeighbours:
-    """Some texts of a large corpus, always the same, and what is near them."""
-
-    rows: np.ndarray  # [text] row numbers
-    near: Neighbours  # by the vectors, among all texts; an index may miss a few
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
 from neuralviz.plots.parts import BARE, Trace, draw
 from neuralviz.plots.report import About, page_html
 from neuralviz.plots.theme import (
@@ -38,6 +40,7 @@ from neuralviz.plots.theme import (
     symmetric_range,
 )
 from neuralviz.reading.table import cell_text, finite_number
+from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
@@ -572,17 +575,6 @@ class PointColour:
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
 
-UNNAMED = "no typical words"  # of a cluster
-
-
-def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of clusters: number from 1, and first words."""
-    return tuple(
-        f"{number} {', '.join(words[:2]) or UNNAMED}"
-        for number, words in enumerate(cluster_words, 1)
-    )
-
-
 def cluster_label(name: str) -> str:
     """A short name for the map."""
     if len(name) > LABEL_CHARACTERS:
@@ -746,6 +738,7 @@ def _escape_template(name: str) -> str:
     return escape(name).replace("%", "&#37;")
 
 
+CLUSTERS, LENGTH = "clusters", "length"  # keys of `list_page_colours`
 MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
 FEWEST_CHARACTERS = 120  # of a text on a page, shown on hover
@@ -768,6 +761,72 @@ class PageMap:
     colours: Mapping[str, PointColour]  # by name; the first is the default
     names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
+
+
+def list_page_colours(corpus: OpenCorpus) -> dict[str, str]:
+    """Names of ways to colour points on a page, by key, labels first."""
+    options = {f"label:{name}": name for name in corpus.label_names}
+    options[CLUSTERS] = "Clusters"
+    options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
+    return options if corpus.is_large else {**options, LENGTH: "Length (characters)"}
+
+
+def colour_points(open_map: OpenMap, option: str) -> PointColour:
+    """The colours of all points by one of `list_page_colours`."""
+    corpus = open_map.corpus
+    kind, _, name = option.partition(":")
+    if kind == "label":
+        return colour_by_code(name, *corpus.codes(name))
+    if kind == "number":
+        values = corpus.numbers(name)
+        ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
+        return replace(colour_by_number(name, values), ends=ends)
+    if kind == LENGTH:
+        return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
+    names = [name for name, _ in open_map.named_clusters]
+    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+
+
+def describe_maps(maps: Sequence[OpenMap], n_drawn: int) -> About:
+    """Title and settings of maps, for downloads."""
+    corpus = maps[0].corpus.corpus
+    settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
+    if n_drawn < corpus.n_texts:
+        settings["drawn"] = f"a random sample of {n_drawn:,}"
+    for number, open_map in enumerate(maps, 1):
+        name = "map" if len(maps) == 1 else f"map {number}"
+        models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
+        models_note = f" ({', '.join(models)})" if models else ""
+        settings[name] = f"{open_map.label}{models_note}, {_describe_projection(open_map)}"
+    labels = " and ".join(open_map.label for open_map in maps)
+    return About(f"{corpus.name}: {labels}", settings)
+
+
+def _describe_projection(open_map: OpenMap) -> str:
+    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
+    relevant = dict(open_map.kept.settings.relevant())
+    reducer = REDUCERS[str(relevant.pop("reducer"))]
+    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
+        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
+    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
+    return ", ".join([reducer, *named])
+
+
+def page_of_maps(
+    maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
+) -> str:
+    """A `map_page` of some texts; ``colours`` are those of all points of each map, by name."""
+    pages = [
+        PageMap(
+            open_map.title,
+            open_map.coordinates[rows],
+            {name: colour.select(rows) for name, colour in by_name.items()},
+            open_map.named_clusters,
+            open_map.axes,
+        )
+        for open_map, by_name in zip(maps, colours, strict=True)
+    ]
+    return map_page(pages, maps[0].corpus.texts_at(rows), describe_maps(maps, len(rows)))
 
 
 def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:

@@ -20,6 +20,7 @@ from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
+from neuralviz.maps.opened import OpenMap
 from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings, warm_up
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
@@ -29,8 +30,8 @@ from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
-from neuralviz.ui.corpus.lists import describe_maps, show_accuracy, show_lists
-from neuralviz.ui.corpus.opened import OpenMap, open_maps
+from neuralviz.ui.corpus.lists import describe_neighbourhoods, show_accuracy, show_lists
+from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
     MapView,
     forget_selection,
@@ -126,7 +127,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with show_on_stage("search"):
             view = show_search(view)
         with headline_area:
-            show_headline(describe_maps(view), key="maps")
+            show_headline(describe_neighbourhoods(view), key="maps")
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         accuracy_area = st.container()

@@ -13,13 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
-from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence, SampledNeighbours
+from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
 from neuralviz.maps.map_points import Selection, TextFilter
 from neuralviz.maps.neighbours import K, Neighbours
-from neuralviz.maps.searching import INDEXED, SAMPLED
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.searching import INDEXED, SAMPLED, SampledNeighbours
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one
-from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
 from neuralviz.ui.model_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -16,27 +16,26 @@ import streamlit as st
 from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.map_points import Selection, Window
 from neuralviz.maps.neighbours import K, label_agreement
-from neuralviz.maps.projection import REDUCERS
+from neuralviz.maps.opened import OpenMap
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
     LargePoints,
-    PageMap,
     PointColour,
     Standout,
-    colour_by_code,
     colour_by_number,
+    colour_points,
+    describe_maps,
     drawn_rows,
     even_out,
     large_map_figure,
     large_points,
+    list_page_colours,
     map_figure,
-    map_page,
-    scale_ends,
+    page_of_maps,
 )
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.corpus.lists import describe_view, share_neighbours
-from neuralviz.ui.corpus.opened import OpenMap
+from neuralviz.ui.corpus.lists import share_neighbours
 from neuralviz.ui.corpus.search import SENTENCE, MapView, choose_row, hover_row, select
 from neuralviz.ui.figures import Download, Handlers, show_figure
 from neuralviz.ui.page import plain
@@ -48,24 +47,20 @@ WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the 
 MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
 AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
 
-CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
+COMMON = "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
-IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
 
 
 # --- colours -------------------------------------------------------------------------------------
 
 
 def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
-    """Names of ways to colour points, by key, labels first; fewer for a large corpus."""
+    """Names of ways to colour points, by key; fewer for a large corpus."""
     corpus = maps[0].corpus
-    options = {f"label:{name}": name for name in corpus.label_names}
-    options[CLUSTERS] = "Clusters"
-    options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
+    options = list_page_colours(corpus)
     if corpus.is_large:
         return options
     k = min([K, *(open_map.neighbours.k for open_map in maps)])
-    options[LENGTH] = "Length (characters)"
     options |= {
         f"agreement:{name}": f"Share of {k} neighbours with the same {name}"
         for name in corpus.label_names
@@ -85,24 +80,15 @@ def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
     corpus = view.corpus
     kind, _, name = option.partition(":")
-    if kind == "label":
-        return colour_by_code(name, *corpus.codes(name))
-    if kind == "number":
-        values = corpus.numbers(name)
-        ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
-        return replace(colour_by_number(name, values), ends=ends)
     if kind == "agreement":
         labels = corpus.labels_at(name, np.arange(corpus.n_texts)).tolist()
         shares = label_agreement(open_map.neighbours, labels, K)
         return colour_by_number(f"neighbours with the same {name}", shares)
-    if kind == LENGTH:
-        return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
     if kind in LOSSES:
         return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON and (shared := share_neighbours(view)) is not None:
         return colour_by_number("shared neighbours", shared.shares)
-    names = [name for name, _ in open_map.named_clusters]
-    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+    return colour_points(open_map, option)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -165,11 +151,6 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     )
 
 
-def _make_title(open_map: OpenMap) -> str:
-    settings = open_map.kept.settings
-    return f"{open_map.label} · {REDUCERS[settings.reducer]}" + " 3-D" * (settings.dimensions == 3)
-
-
 def _draw(
     view: MapView, open_map: OpenMap, colour: PointColour, standout: Standout, drawn: np.ndarray
 ) -> _Drawing:
@@ -178,7 +159,7 @@ def _draw(
         open_map.coordinates[drawn],
         drawn,
         colour.select(drawn) if len(drawn) < n else colour,
-        title=_make_title(open_map),
+        title=open_map.title,
         standout=standout,
         texts=view.corpus.texts_at(drawn) if n <= MOST_SENT else None,
         within=None if view.within is None else view.within[drawn],
@@ -213,7 +194,7 @@ def _draw_large(
     row = standout.highlighted
     figure = large_map_figure(
         points,
-        title=_make_title(open_map),
+        title=open_map.title,
         bounds=astuple(plane.bounds),
         selected=None if chosen is None else chosen.is_selected(rows),
         undrawn=undrawn,
@@ -272,7 +253,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         drawing.figure,
         f"{kept.name} {open_map.label}",
         export_numbers,
-        describe_view(view, [open_map], len(drawing.rows)),
+        describe_maps([open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
@@ -290,17 +271,15 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
 
 def _make_page(view: MapView, drawn: np.ndarray) -> str:
     """A standalone page of all shown maps, which opens with their chosen colours."""
-    options = list_colours(view.maps)
-    pages = []
-    for first, open_map in zip(view.colours, view.maps, strict=True):
-        portable = (option for option in options if option.startswith(IN_PAGE))
-        colours = {
-            options[option]: find_colour(view, option, open_map).select(drawn)
-            for option in dict.fromkeys([first, *portable])
+    options, portable = list_colours(view.maps), list_page_colours(view.corpus)
+    colours = [
+        {
+            options[key]: find_colour(view, key, open_map)
+            for key in dict.fromkeys([first, *portable])
         }
-        points, names = open_map.coordinates[drawn], open_map.named_clusters
-        pages.append(PageMap(_make_title(open_map), points, colours, names, open_map.axes))
-    return map_page(pages, view.corpus.texts_at(drawn), describe_view(view, view.maps, len(drawn)))
+        for first, open_map in zip(view.colours, view.maps, strict=True)
+    ]
+    return page_of_maps(view.maps, colours, drawn)
 
 
 def _describe_fit(open_map: OpenMap) -> str:
