@@ -133,20 +133,18 @@ def show_maps(view: MapView) -> None:
 
 def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     """What stands out on a map: the selection, the chosen text, a placed sentence, names."""
-    lands, near_it = [], []
-    placement, points = view.placed.get(open_map.kept.id), open_map.coordinates
-    if placement is not None and placement.position is not None:
-        lands = [(st.session_state.get(SENTENCE, ""), placement.position[0])]
-        near_it = [points[placement.near.first(K).indices[0]]]
-    row, chosen = view.chosen_row, view.selection
+    points, row, chosen = open_map.coordinates, view.chosen_row, view.selection
+    placement, placed = view.placed.get(open_map.kept.id), None
     # one set of lines at a time: those of two points look the same
-    near = None if row is None or lands else open_map.near(row, K)
+    near = None if row is None else open_map.near(row, K)
+    if placement is not None and placement.position is not None:
+        placed = st.session_state.get(SENTENCE, ""), placement.position[0]
+        near = placement.near.first(K)
     return Standout(
         None if chosen is None or open_map.is_drawn_by_parts else chosen.rows(),
         row,
+        placed,
         None if near is None else points[near.indices[0]],
-        lands,
-        near_it,
         open_map.named_clusters if view.has_names else (),
     )
 
@@ -183,7 +181,7 @@ def _draw_large(
         places, look = open_map.coordinates[rows], colour.select(rows)
         sides = astuple(covered)
         axes = open_map.axes
-        return large_points(places, rows, look, counts, sides, everywhere=colour, axes=axes), n
+        return large_points(places, rows, look, counts, sides, axes=axes), n
 
     passed = None if view.within is None else Selection.from_mask(view.within).digest
     points, n = open_map.recent.get((window, option, passed), make)
