@@ -49,7 +49,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, show_headline, slide
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_LABELS = 4  # columns of labels in the figure of accuracies
@@ -60,7 +60,6 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
 SHOWN_NEIGHBOURS = 8
-READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
 NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
@@ -272,32 +271,10 @@ def _show_nearest(view: MapView) -> None:
             quoted = plain(shorten(sentence, 60))
             headline = describe_landing(quoted, name_methods(maps), labels, plain(name))
             show_headline(headline, key="sentence")
-        for open_map, texts in zip(maps, near, strict=True):
-            _show_first(open_map, view.filter_rows(texts.indices[0])[:READ_NEIGHBOURS])
-        if not maps:
-            return
-        with (
-            hide_on_stage("sentence"),
-            st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
-        ):
-            for column, open_map, texts in zip(st.columns(len(maps)), maps, near, strict=True):
-                with column:
-                    st.caption(plain(f"By {open_map.label}"))
-                    _show_near(view, open_map, texts, "sentence")
-
-
-def _show_first(open_map: OpenMap, rows: np.ndarray) -> None:
-    """A sentence's first neighbours by one method, readable on the stage."""
-    if not len(rows):
-        st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
-        return
-    corpus = open_map.corpus
-    head = f"**Nearest by {plain(open_map.label)}**"
-    table = {head: [plain(shorten(text, READ_LENGTH)) for text in corpus.texts_at(rows)]}
-    for name in corpus.label_names[:READ_LABELS]:
-        values = corpus.labels_at(name, rows)
-        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values]
-    st.table(pd.DataFrame(table), hide_index=True)
+        for column, open_map, texts in zip(st.columns(len(maps) or 1), maps, near, strict=False):
+            with column:
+                st.caption(plain(f"Nearest by {open_map.label}"))
+                _show_near(view, open_map, texts, "sentence")
 
 
 def _show_selected(view: MapView) -> None:

@@ -109,7 +109,7 @@ def show_maps(view: MapView) -> None:
     n = view.corpus.n_texts
     drawn = drawn_rows(n)
     if view.corpus.is_large:
-        st.caption(plain(" ".join(map(_describe_fit, view.maps))))
+        st.caption(plain(" ".join(map(_describe_recall, view.maps))))
     elif len(drawn) < n:
         st.caption(
             f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
@@ -183,7 +183,7 @@ def _draw_large(
         axes = open_map.axes
         return large_points(places, rows, look, counts, sides, axes=axes), n
 
-    passed = None if view.within is None else Selection.from_mask(view.within).digest
+    passed = None if view.within is None else Selection(view.within).digest
     points, n = open_map.recent.get((window, option, passed), make)
     rows, undrawn, chosen = points.rows, None, view.selection
     if chosen is not None and len(chosen) <= MOST_BESIDE:
@@ -194,7 +194,7 @@ def _draw_large(
         points,
         title=open_map.title,
         bounds=astuple(plane.bounds),
-        selected=None if chosen is None else chosen.is_selected(rows),
+        selected=None if chosen is None else chosen.mask[rows],
         undrawn=undrawn,
         highlighted=None if row is None else open_map.coordinates[row],
         standout=standout,
@@ -228,7 +228,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         select(Selection.from_rows(np.array(rows, np.int64), n), "selected")
 
     def select_areas(areas: list[np.ndarray]) -> None:
-        select(Selection.from_mask(open_map.plane.inside(areas)), "selected")
+        select(Selection(open_map.plane.inside(areas)), "selected")
 
     def export_points(ending: str) -> bytes:
         table = corpus_table(store, kept, open_map.embedder, open_map.kept)
@@ -280,30 +280,19 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
     return page_of_maps(view.maps, colours, drawn)
 
 
-def _describe_fit(open_map: OpenMap) -> str:
-    """How many texts a large map was fitted on, and the recall of its neighbours."""
-    n, fitted, recall = open_map.corpus.n_texts, open_map.kept.n_fitted, open_map.kept.recall
-    facts = []
-    if fitted is not None and fitted < n:
-        facts.append(f"fitted on {fitted:,} of {n:,} texts")
-    if recall is not None:
-        facts.append(f"neighbours are approximate ({percent(recall)} of the 10 nearest found)")
-    return f"Map by {open_map.label}: {'; '.join(facts)}." if facts else ""
+def _describe_recall(open_map: OpenMap) -> str:
+    """The recall of a large map's neighbours."""
+    recall = open_map.kept.recall
+    note = f"neighbours are approximate ({percent(recall or 0)} of the 10 nearest found)"
+    return f"Map by {open_map.label}: {note}." if recall is not None else ""
 
 
 def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
     if drawing.points is None:
-        return (
-            f"Points: a random sample of {len(drawing.rows):,} of the {n_texts:,} texts. Lists and "
-            "searches cover all of them."
-        )
-    n, n_drawn = drawing.n, len(drawing.rows)
-    part = "" if drawing.window is None else " in this part"
-    points = f"all {n:,} texts{part}."
-    if n_drawn < n:
-        points = (
-            f"a random sample of {n_drawn:,} of the {n:,} texts{part}. Zoom in to see more. A "
-            "lasso selects all texts within it, drawn or not."
-        )
-    return f"Points: {points} Grey shades: how many of all texts lie there (log scale)."
+        drawn, advice = f"{len(drawing.rows):,} of the {n_texts:,} texts", ""
+    else:
+        part = "" if drawing.window is None else " in this part"
+        drawn = f"{len(drawing.rows):,} of the {drawing.n:,} texts{part}"
+        advice = " Zoom in to see more. Grey shades: how many of all texts lie there (log scale)."
+    return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"
