@@ -53,9 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(_find_group(item)))
         slow[_find_group(item)] += item.get_closest_marker("slow") is not None
     waiting = {"cluster": 0, "browser": 1}  # tests that mostly wait begin first
-    items.sort(
-        key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[_find_group(item)])
-    )
+    items.sort(key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[_find_group(item)]))
 
 
 def _find_group(item: pytest.Item) -> str:
