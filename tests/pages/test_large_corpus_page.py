@@ -66,24 +66,27 @@ def open_page(kept: Kept, **query: str) -> AppTest:
     return finish_run(page, kind, 120) if f"{kind}-runs" in page.session_state else page.run()
 
 
-def read_map(page: AppTest) -> tuple[dict, dict, dict, bytes]:
-    """Of the map: its spec, its figure, what its columns are, and these."""
-    figure, columns = (
-        next(
-            one.proto.bytes
-            for one in page.get("bidi_component")
-            if one.proto.component_name.endswith(name)
-        )
-        for name in ("live_figure", "point_columns")
+def read_map(page: AppTest) -> tuple[dict, dict]:
+    """Of the map: its spec and its figure."""
+    (figure,) = (
+        one.proto.bytes
+        for one in page.get("bidi_component")
+        if one.proto.component_name.endswith("live_figure")
+        and one.proto.bytes.split(b"\n", 1)[0].count(b"Map by")
     )
-    spec, content = figure.split(b"\n", 1)
-    _, about, points = columns.split(b"\n", 2)
-    return json.loads(spec), json.loads(content), json.loads(about), points
+    spec, content = map(json.loads, figure.split(b"\n", 1))
+    return spec, content
+
+
+def column(array: dict) -> np.ndarray:
+    """An array of a figure's JSON."""
+    return np.frombuffer(base64.b64decode(array["bdata"]), array["dtype"])
 
 
 def rows_drawn(page: AppTest) -> np.ndarray:
-    *_, about, points = read_map(page)
-    return np.frombuffer(points, "<i4", about["n"], 8 * about["n"])
+    _, figure = read_map(page)
+    rows = [column(trace["customdata"]) for trace in figure["data"] if "customdata" in trace]
+    return np.concatenate(rows)
 
 
 def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.MonkeyPatch):
@@ -96,27 +99,29 @@ def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.M
     assert len(rows_drawn(page)) == DRAWN
 
 
-def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:
+def test_a_sample_is_drawn_and_what_is_selected_is_added(kept: Kept, never_read_whole) -> None:
     page = open_page(kept)
     assert not page.exception
-    spec, figure, about, points = read_map(page)
+    spec, figure = read_map(page)
     rows = rows_drawn(page)
-    assert about["n"] == len(np.unique(rows)) == DRAWN
-    across = np.frombuffer(points, "<f4", DRAWN)
-    np.testing.assert_array_equal(across, points_of(N)[rows, 0])
-    assert not any(len(t.get("x", ())) > 2 for t in figure["data"])
+    assert len(np.unique(rows)) == DRAWN
+    across = [column(trace["x"]) for trace in figure["data"] if "customdata" in trace]
+    np.testing.assert_array_equal(np.concatenate(across), points_of(N)[rows, 0])
     assert spec["window"] is None
     assert "Points: 200 of the 2,500 texts, at random." in read_page(page)
 
     page.text_input(key="corpus-search").set_value('"text about" (7').run()
     assert "containing" in read_page(page)
-    chosen = page.session_state["corpus-selected"]
-    spec, figure, *_ = read_map(page)
-    bits = np.frombuffer(base64.b64decode(figure["layout"]["meta"]["selected"]), np.uint8)
-    assert len(bits) == DRAWN // 8
-    is_chosen = np.unpackbits(bits, bitorder="little").astype(bool)
-    assert set(rows_drawn(page)[is_chosen]) <= set(chosen.rows().tolist())
-    assert read_map(page)[3] == points  # the same columns, which are not sent again
+    chosen = set(page.session_state["corpus-selected"].rows().tolist())
+    assert set(rows_drawn(page).tolist()) == chosen | set(rows.tolist())
+    _, figure = read_map(page)
+    bright = {
+        int(column(trace["customdata"])[place])
+        for trace in figure["data"]
+        if "customdata" in trace
+        for place in trace["selectedpoints"]
+    }
+    assert bright == chosen
 
 
 def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_whole) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from neuralviz.maps.opened import OpenMap
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
-    LargePoints,
+    Density,
     PointColour,
     Standout,
     colour_by_number,
@@ -28,8 +28,6 @@ from neuralviz.plots.corpus_map import (
     describe_maps,
     drawn_rows,
     even_out,
-    large_map_figure,
-    large_points,
     list_page_colours,
     map_figure,
     page_of_maps,
@@ -95,13 +93,20 @@ def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 
 
 @dataclass(frozen=True, eq=False)
+class _Part:
+    """What is drawn of a large map."""
+
+    rows: np.ndarray
+    n: int  # texts in the window that the filter shows
+    window: Window | None  # None for the whole map
+    density: Density
+
+
+@dataclass(frozen=True, eq=False)
 class _Drawing:
     figure: go.Figure
-    rows: np.ndarray  # of its points
-    # of a large map, which is drawn by parts:
-    points: LargePoints | None = None  # a sample of the points in a window
-    n: int = 0  # number of all points in the window that the filter shows
-    window: Window | None = None  # None for the whole map
+    rows: np.ndarray  # of its points that the filter shows
+    part: _Part | None  # of a large map
 
 
 def show_maps(view: MapView) -> None:
@@ -120,11 +125,7 @@ def show_maps(view: MapView) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        standout, colour = _find_standout(view, open_map), find_colour(view, option, open_map)
-        if open_map.is_drawn_by_parts:
-            drawings.append(_draw_large(view, open_map, option, colour, standout))
-        else:
-            drawings.append(_draw(view, open_map, colour, standout, drawn))
+        drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn))
     even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
@@ -141,7 +142,7 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
         placed = st.session_state.get(SENTENCE, ""), placement.position[0]
         near = placement.near.first(K)
     return Standout(
-        None if chosen is None or open_map.is_drawn_by_parts else chosen.rows(),
+        None if chosen is None else chosen.mask,
         row,
         placed,
         None if near is None else points[near.indices[0]],
@@ -149,59 +150,44 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     )
 
 
-def _draw(
-    view: MapView, open_map: OpenMap, colour: PointColour, standout: Standout, drawn: np.ndarray
-) -> _Drawing:
-    n = view.corpus.n_texts
+def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray) -> _Drawing:
+    n, within = view.corpus.n_texts, view.within
+    part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
+    if part is not None:
+        rows, within = part.rows, None
     figure = map_figure(
-        open_map.coordinates[drawn],
-        drawn,
-        colour.select(drawn) if len(drawn) < n else colour,
+        open_map.coordinates[rows],
+        rows,
+        colour.select(rows) if len(rows) < n else colour,
         title=open_map.title,
-        standout=standout,
-        texts=view.corpus.texts_at(drawn) if n <= MOST_SENT else None,
-        within=None if view.within is None else view.within[drawn],
+        standout=_find_standout(view, open_map),
+        texts=view.corpus.texts_at(rows) if n <= MOST_SENT else None,
+        within=None if within is None else within[rows],
         axes=open_map.axes,
         uirevision=open_map.kept.id,
+        density=None if part is None else part.density,
     )
-    return _Drawing(figure, view.filter_rows(drawn))
+    return _Drawing(figure, view.filter_rows(rows), part)
 
 
-def _draw_large(
-    view: MapView, open_map: OpenMap, option: str, colour: PointColour, standout: Standout
-) -> _Drawing:
-    """The visible part of a large map without its points, which the browser gets as columns."""
+def _sample_part(view: MapView, open_map: OpenMap) -> _Part:
+    """The visible part of a large map, with what is marked on it."""
     plane = open_map.plane
     window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
-    def make() -> tuple[LargePoints, int]:
-        part = None if window is None or window.holds(plane.bounds) else window
-        rows, n = plane.sample(part, MOST_DRAWN, view.within)
-        counts, covered = plane.counts(part and part.grown(AROUND), DENSITY_BINS)
-        places, look = open_map.coordinates[rows], colour.select(rows)
-        sides = astuple(covered)
-        axes = open_map.axes
-        return large_points(places, rows, look, counts, sides, axes=axes), n
+    def make() -> _Part:
+        cut = None if window is None or window.holds(plane.bounds) else window
+        rows, n = plane.sample(cut, MOST_DRAWN, view.within)
+        counts, covered = plane.counts(cut and cut.grown(AROUND), DENSITY_BINS)
+        return _Part(rows, n, window, Density(counts, astuple(covered), astuple(plane.bounds)))
 
     passed = None if view.within is None else Selection(view.within).digest
-    points, n = open_map.recent.get((window, option, passed), make)
-    rows, undrawn, chosen = points.rows, None, view.selection
+    part: _Part = open_map.recent.get(("part", window, passed), make)
+    row, chosen = view.chosen_row, view.selection
+    marked = [] if row is None else [np.array([row])]
     if chosen is not None and len(chosen) <= MOST_BESIDE:
-        missing = np.setdiff1d(chosen.rows(), rows)
-        undrawn = missing, open_map.coordinates[missing]
-    row = standout.highlighted
-    figure = large_map_figure(
-        points,
-        title=open_map.title,
-        bounds=astuple(plane.bounds),
-        selected=None if chosen is None else chosen.mask[rows],
-        undrawn=undrawn,
-        highlighted=None if row is None else open_map.coordinates[row],
-        standout=standout,
-        axes=open_map.axes,
-        uirevision=open_map.kept.id,
-    )
-    return _Drawing(figure, rows, points, n, window)
+        marked.append(chosen.rows())
+    return replace(part, rows=np.unique(np.concatenate([part.rows, *marked])))
 
 
 def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
@@ -240,7 +226,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
-    if drawing.points is not None:
+    if open_map.is_drawn_by_parts:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
     downloads = [
@@ -258,8 +244,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         handlers=handlers,
         page=lambda: _make_page(view, drawing.rows),
         downloads=() if corpus.is_large else downloads,
-        columns=drawing.points,
-        window=None if drawing.window is None else astuple(drawing.window),
+        window=astuple(drawing.part.window) if drawing.part and drawing.part.window else None,
     )
     if corpus.is_large:
         st.caption(_describe_points(n, drawing))
@@ -289,10 +274,11 @@ def _describe_recall(open_map: OpenMap) -> str:
 
 def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
-    if drawing.points is None:
+    part = drawing.part
+    if part is None:
         drawn, advice = f"{len(drawing.rows):,} of the {n_texts:,} texts", ""
     else:
-        part = "" if drawing.window is None else " in this part"
-        drawn = f"{len(drawing.rows):,} of the {drawing.n:,} texts{part}"
+        seen = f"{part.n:,} texts{' in this part' * (part.window is not None)}"
+        drawn = f"{min(len(drawing.rows), part.n):,} of the {seen}"
         advice = " Zoom in to see more. Grey shades: how many of all texts lie there (log scale)."
     return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"
