@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.maps.projection import is_large
-from neuralviz.reading.table import cell_text
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import are_whole
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Column, Corpus, CorpusStore
 
 
 POINTS_A_BIN = 8  # on average
@@ -231,23 +230,20 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
     n, rows = corpus.n_texts, None
     if is_large(n):
         rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
-    return tuple(find_categories(corpus, lambda name: store.labels(corpus, name, rows)))
+    return tuple(
+        column.name
+        for column in corpus.columns
+        if column.name.strip().lower() not in ID_COLUMNS
+        and _has_categories(column, store.labels(corpus, column.name, rows))
+    )
 
 
-def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Categorical columns as [text] strings, blank for none; ``labels`` reads a column."""
-    categories = {}
-    for column in corpus.columns:
-        if column.name.strip().lower() in ID_COLUMNS:
-            continue
-        values = labels(column.name)
-        if column.kind == "number":
-            finite = values[np.isfinite(values)]
-            n = len(np.unique(finite))
-            if n > FEW_NUMBERS or not are_whole(finite) or len(finite) < TEXTS_A_NUMBER * n:
-                continue
-            values = np.array([cell_text(v) if np.isfinite(v) else "" for v in values.tolist()])
-        n = len(set(values) - {""})
-        if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-            categories[column.name] = values
-    return categories
+def _has_categories(column: Column, values: np.ndarray) -> bool:
+    different = set(values) - {""}
+    if column.kind == "number":
+        finite = values[np.isfinite(values)]
+        different = set(finite.tolist())
+        few = len(different) <= min(FEW_NUMBERS, len(finite) // TEXTS_A_NUMBER)
+        if not few or not are_whole(finite):
+            return False
+    return 1 < len(different) <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL))

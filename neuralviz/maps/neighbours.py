@@ -62,6 +62,10 @@ def check_search(metric: str, k: int) -> None:
     """Raises SettingsError for an unknown metric or ``k`` below 1."""
     if metric not in METRICS:
         raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    _check_k(k)
+
+
+def _check_k(k: int) -> None:
     if k < 1:
         raise SettingsError("The number of neighbours must be at least 1.")
 
@@ -616,11 +620,6 @@ def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) ->
         for name, points in spaces.items()
         for metric in SPACE_METRICS
     }
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise SettingsError("The number of neighbours must be at least 1.")
 
 
 def _collect_votes(

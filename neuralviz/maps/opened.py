@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from types import MappingProxyType
@@ -12,7 +11,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
 from neuralviz.maps.clusters import Clusters, cluster_centres, cluster_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
@@ -120,18 +118,6 @@ class OpenCorpus:
         labels = self.label_names
         numbers = tuple(name for name in self.number_names if name not in labels)
         return labels[:MOST_FILTERS], numbers[:MOST_FILTERS]
-
-    def read_colours(self) -> None:
-        """Read the labels that colour a map at first."""
-        with suppress(NeuralvizError):  # raised again where the labels are used
-            for name in self.label_names[:1]:
-                self.codes(name)
-
-    def read_filters(self) -> None:
-        """Find what filters offer."""
-        with suppress(NeuralvizError):  # raised again where the filter is drawn
-            labels, numbers = self.filters
-            _ = [*map(self.sizes, labels), *map(self.span, numbers)]
 
 
 @dataclass(frozen=True, eq=False)

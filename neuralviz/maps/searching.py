@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,20 +47,21 @@ def nearest_in_corpus(
     metric: str = "cosine",
     *,
     leaving_out: np.ndarray | None = None,
-    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
+    by_index_alone: bool = False,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The ``k`` nearest embedded texts of each [query, dim] vector; equal texts all count.
 
-    ``leaving_out`` is [query] one row to exclude; ``on_progress`` gets texts scanned and their
-    total. Raises SettingsError for an unknown metric, ``k`` below 1 or a wrong dimension, TextError
-    for invalid values, StoreError if the corpus is gone or has fewer than ``k`` texts embedded,
-    Stopped.
+    ``leaving_out`` is [query] one row to exclude. Raises SettingsError for an unknown metric, ``k``
+    below 1 or a wrong dimension, TextError for invalid values, StoreError if the corpus is gone or
+    has fewer than ``k`` texts embedded; Stopped, also where ``by_index_alone`` finds too few.
     """
     search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
     pending = search.by_index(should_stop)
     if len(pending):
-        search.exactly(pending, on_progress, should_stop)
+        if by_index_alone:
+            raise Stopped
+        search.exactly(pending, should_stop)
     return Neighbours(*split_keys(search.keys), metric)
 
 
@@ -72,7 +72,7 @@ def neighbours_of_rows(
     rows: np.ndarray,
     k: int,
     *,
-    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
+    by_index_alone: bool = False,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The ``k`` nearest other texts by vector: as saved, or searched for a sampled map."""
@@ -88,7 +88,7 @@ def neighbours_of_rows(
         k,
         kept.settings.metric,
         leaving_out=rows,
-        on_progress=on_progress,
+        by_index_alone=by_index_alone,
         should_stop=should_stop,
     )
 
@@ -97,12 +97,8 @@ def neighbours_at_once(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, row: int, k: int
 ) -> Neighbours | None:
     """`neighbours_of_rows` for one text; None if it needs a full scan."""
-
-    def refuse(n_done: int, total: int) -> None:
-        raise Stopped
-
     try:
-        return neighbours_of_rows(store, corpus, kept, np.array([row]), k, on_progress=refuse)
+        return neighbours_of_rows(store, corpus, kept, np.array([row]), k, by_index_alone=True)
     except Stopped:
         return None
 
@@ -175,15 +171,11 @@ class _Search:
             n *= WIDER
         return np.concatenate([np.flatnonzero(~has_direction), pending])
 
-    def exactly(
-        self, pending: np.ndarray, on_progress: Callable[[int, int], None], should_stop: ShouldStop
-    ) -> None:
+    def exactly(self, pending: np.ndarray, should_stop: ShouldStop) -> None:
         queries, n = self.queries[pending].astype(np.float64), self._k + 1
-        on_progress(0, self._corpus.n_distinct)
         corpus_keys = np.unique(self._store.keys(self._corpus))
         best = np.full((len(queries), 0), np.inf)
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
-        n_seen = 0
         for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
             if should_stop():
                 raise Stopped
@@ -196,8 +188,6 @@ class _Search:
                 first = np.argpartition(best, n - 1, axis=1)[:, :n]
                 best = np.take_along_axis(best, first, axis=1)
                 keys = np.take_along_axis(keys, first, axis=1)
-            n_seen += distances.shape[1]
-            on_progress(n_seen, len(corpus_keys))
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
             _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
             n_texts = self._corpus.n_texts  # too few texts have a vector

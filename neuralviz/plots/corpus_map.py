@@ -35,7 +35,7 @@ from neuralviz.plots.theme import (
     style,
     symmetric_range,
 )
-from neuralviz.reading.table import cell_text, finite_number
+from neuralviz.reading.table import finite_number
 from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
@@ -432,22 +432,10 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
     return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
-def colour_by_category(
-    name: str, labels: Sequence[object], missing: str = "no value"
-) -> PointColour:
-    """Colour by label: largest categories first, numbers in order."""
-    by_label = {label: cell_text(label).strip() for label in set(labels)}
-    texts = [by_label[label] for label in labels]
-    names = list(dict.fromkeys(text for text in texts if text))
-    place = {label: code for code, label in enumerate(names)}
-    codes = np.fromiter((place.get(text, -1) for text in texts), np.int32, len(texts))
-    return colour_by_code(name, codes, names, missing)
-
-
 def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`colour_by_category` from [text] codes, -1 for none."""
+    """Colour by [text] codes, -1 for none: largest categories first, numbers in order."""
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
     ordered = [label for label, _ in counts.most_common()]

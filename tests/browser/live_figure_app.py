@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.plots.corpus_map import (
     Standout,
-    colour_by_category,
+    colour_by_code,
     map_figure,
 )
 from neuralviz.plots.report import About
@@ -44,7 +44,7 @@ def maps(flat: bool) -> None:
     across, up = np.meshgrid(np.arange(side), np.arange(side))
     points = np.stack([across.ravel(), up.ravel(), *([] if flat else [[0]])], axis=1)
     rows = 1000 + np.arange(len(points))
-    colour = colour_by_category("parity", ["odd" if row % 2 else "even" for row in rows])
+    colour = colour_by_code("parity", rows % 2, ["even", "odd"])
     selected = st.session_state.get("selected")
     chosen = None if selected is None else np.isin(np.arange(2000), selected)
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):

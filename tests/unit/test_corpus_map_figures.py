@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from neuralviz.plots.corpus_map import (
@@ -12,13 +13,19 @@ from neuralviz.plots.corpus_map import (
     GREY,
     MAX_CATEGORIES,
     Density,
+    PointColour,
     Standout,
-    colour_by_category,
+    colour_by_code,
     colour_by_number,
     levels,
     map_figure,
 )
 from neuralviz.plots.theme import SIGNED_POINTS, style
+from neuralviz.store.corpora import encode_labels
+
+
+def colour_by_category(name: str, labels: list[str | None]) -> PointColour:
+    return colour_by_code(name, *encode_labels(pa.array(labels, pa.string())))
 
 
 def points(n: int, dimensions: int = 2) -> np.ndarray:
@@ -122,9 +129,9 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
 
 
 def test_categories_go_by_size_and_numbers_by_their_order() -> None:
-    labels = ["b", "a", "a", "", " ", float("nan"), None]
+    labels = ["b", "a", "a", "", " ", None]
     assert colour_by_category("topic", labels).categories == ("a", "b")
-    colour = colour_by_category("year", [10.0, 9.0, 9.0, 100.0, None])
+    colour = colour_by_category("year", ["10", "9", "9", "100", None])
     assert colour.categories == ("9", "10", "100")
     np.testing.assert_array_equal(colour.codes, [1, 0, 0, 2, -1])
 

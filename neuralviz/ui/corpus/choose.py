@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 import pandas as pd
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs import Run
@@ -46,7 +45,6 @@ ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 _TIMES_ADDED = "corpus-times-added"  # in widgets' keys, so that the dialog opens empty
 _IN_ADDRESS = "corpus-in-address"  # that the page put there
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page
-_UPLOADS = "corpus-uploads"  # sources of files by id
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
 PREVIEWED = 6  # texts
 
@@ -82,7 +80,6 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         row.caption("Corpora cannot be added or changed in this demo.")
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
-        st.session_state.pop(_UPLOADS, None)
         _show_add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
@@ -152,7 +149,6 @@ def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
         except NeuralvizError:
             corpus_store().delete(corpus)
             raise
-    st.session_state.pop(_UPLOADS, None)
     st.session_state[ADDED] = st.session_state[_NEXT] = corpus.id
 
 
@@ -174,7 +170,7 @@ def _read_upload() -> _NewCorpus:
             "table, or a Parquet column of vectors, is imported as its embeddings."
         ),
     )
-    sources = _copy_uploads(files)
+    sources = [Source(file.name, file.getvalue()) for file in files]
     arrays = [source for source in sources if source.ending == ".npy"]
     sources = [source for source in sources if source not in arrays]
     if arrays and (len(arrays), len(sources)) != (1, 1):
@@ -200,22 +196,11 @@ def _read_folder() -> _NewCorpus:
             "Each plain text file is one text; tables are combined. The file name becomes a label."
         ),
     )
-    sources = sorted(_copy_uploads(files), key=lambda source: source.name)
+    sources = [Source(file.name, file.getvalue()) for file in sorted(files, key=lambda f: f.name)]
     return _read_several(sources, PurePosixPath(sources[0].name).parts[0] if sources else "")
 
 
 _READERS = {"Files": _read_upload, "Folder": _read_folder, "Paste": _read_pasted}
-
-
-def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
-    """The uploaded files as sources; each file is copied once, not at every run of the page."""
-    before: dict[str, Source] = st.session_state.get(_UPLOADS, {})
-    sources = {
-        file.file_id: before.get(file.file_id) or Source(file.name, file.getvalue())
-        for file in files
-    }
-    st.session_state[_UPLOADS] = sources
-    return list(sources.values())
 
 
 def _read_several(sources: Sequence[Source], name: str) -> _NewCorpus:

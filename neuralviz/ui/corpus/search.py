@@ -338,7 +338,7 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
         found = _show_work(runs, runs.start(task), doing, patience=0.05)
         if found is not None:
-            open_map.sample(found.neighbours)
+            open_map.sample(found)
     if any(open_map.sample() is not None for open_map in missing):
         st.rerun()
 
@@ -359,6 +359,4 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
     found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
-    if found is None or found.neighbours is None:
-        return None
-    return open_map.near(row, K, found.neighbours.near)
+    return None if found is None else open_map.near(row, K, found.near)
