@@ -20,7 +20,7 @@ from neuralviz.evaluation.data import (
     scored_data,
     with_notes,
 )
-from neuralviz.maps.map_points import TEXTS_A_LABEL
+from neuralviz.maps.opened import TEXTS_A_LABEL
 from neuralviz.reading.columns import TEXT_COLUMNS
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import (

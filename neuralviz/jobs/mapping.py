@@ -16,9 +16,15 @@ from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, 
 from neuralviz.errors import ModelError
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.mapping import (
+    Placer,
+    SampledNeighbours,
+    check_enough_texts,
+    make_map,
+    neighbours_of_rows,
+    sampled_rows,
+)
 from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.searching import SampledNeighbours, neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus

@@ -13,12 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.lazy import Lazy
-from neuralviz.maps import projection, searching
+from neuralviz.maps import mapping, projection
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui.corpus import choose, show
+from neuralviz.ui.corpus import main, show
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_ahead
 from tests.support.large_corpus import keep_large, points_of, topics_of
 from tests.support.pages import finish_run, page_at, read_page
@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
     """A corpus that is large already, of which few points are drawn."""
-    for module in (projection, choose):
+    for module in (projection, main):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
@@ -167,7 +167,7 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = searching.sampled_rows(kept.corpus)
+    sample = mapping.sampled_rows(kept.corpus)
     clicked = int(np.setdiff1d(np.arange(N), sample)[5])
     without_index = replace(kept.map, n_fitted=200)
     monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (without_index,))

@@ -14,10 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
-from neuralviz.maps.map_points import Selection, TextFilter
+from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
-from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.searching import SAMPLED, SampledNeighbours
+from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one
 from neuralviz.ui.model_choice import needs_asking
