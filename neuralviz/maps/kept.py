@@ -257,7 +257,7 @@ def corpus_pieces(
 ) -> Iterator[pa.Table]:
     """`corpus_table` in pieces of ``size`` texts, to bound memory."""
     points = None if kept is None else KeptMaps(store).points(kept)
-    vectors = embedder and store.vectors.locate(embedder, store.keys(corpus, rows))
+    vectors = store.vectors.locate(embedder, store.keys(corpus, rows)) if embedder else None
     kinds = {column.name: _label_type(store, corpus, column, rows) for column in corpus.columns}
     text_rows = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
     for start in range(0, max(len(text_rows), 1), size):
