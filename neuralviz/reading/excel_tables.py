@@ -22,10 +22,12 @@ MAX_CHARACTERS = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
-_UNSAVED = re.compile(  # a formula without a result; a result that is an empty text has the type str
-    rb'<(?:\w+:)?c (?![^<>]*t="str")[^<>]*r="[A-Z]+(\d+)"[^<>]*>\s*'
-    rb"<(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<]*</(?:\w+:)?f>)\s*"
-    rb"(?:<(?:\w+:)?v\s*(?:/>|></(?:\w+:)?v>))?\s*</(?:\w+:)?c>"
+_UNSAVED = (
+    re.compile(  # a formula without a result; a result that is an empty text has the type str
+        rb'<(?:\w+:)?c (?![^<>]*t="str")[^<>]*r="[A-Z]+(\d+)"[^<>]*>\s*'
+        rb"<(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<]*</(?:\w+:)?f>)\s*"
+        rb"(?:<(?:\w+:)?v\s*(?:/>|></(?:\w+:)?v>))?\s*</(?:\w+:)?c>"
+    )
 )
 
 Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
