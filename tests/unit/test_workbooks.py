@@ -250,7 +250,9 @@ def test_formulas_without_results_are_named() -> None:
     assert "for 1 formula of t.xlsx (row 3)" in " ".join(beyond.notes)
     book.active["A2"] = '=B2&" words"'
     book.active["A3"] = '=B3&" words"'
-    with pytest.raises(TextError, match=r"no words in “text”.*for 3 formulas of t.xlsx \(rows 2, 3\)"):
+    with pytest.raises(
+        TextError, match=r"no words in “text”.*for 3 formulas of t.xlsx \(rows 2, 3\)"
+    ):
         read_texts(save(book))
 
 
