@@ -17,8 +17,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
-from neuralviz.jobs import results as run_results
-from neuralviz.jobs.results import REASONS, RunStatus, reopen_run, result_key
+from neuralviz.jobs.results import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params
@@ -130,11 +129,6 @@ def is_of_others(run: Run[Any]) -> bool:
     return run.owner != session_id()
 
 
-def find_status(work: str) -> RunStatus | None:
-    """The status of the run that the address names, if it did this work."""
-    return run_results.find_status(st.query_params.get(RUN, ""), work)
-
-
 def _start(task: Task[Any, R], view: str, work: str) -> Run[R]:
     session = session_id()
     if view and isinstance(task, KeptTask):
@@ -159,11 +153,11 @@ def _find_in_address(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     run = _join(partial(eq, task), run_id) or reopen_run(task, view)
     if run is not None:
         return run
-    status = run_results.find_status(run_id, result_key(task))
+    status = find_status(run_id, result_key(task))
     if status is None:
         return None
     run = Run(task, view=view)
-    run.end(NeuralvizError(REASONS[status]))
+    run.end(NeuralvizError(f"This run {WHAT_HAPPENED[status]}. Press “Run again” to start it."))
     return run
 
 

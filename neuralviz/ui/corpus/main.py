@@ -16,6 +16,7 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
+from neuralviz.jobs.results import WHAT_HAPPENED, find_status
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
@@ -43,10 +44,11 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
+from neuralviz.ui.links import RUN
 from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
+from neuralviz.ui.runs import RunSentences, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
@@ -61,13 +63,6 @@ _NUMBERS: dict[str, tuple[Any, str]] = {
     "seed": (1, "The same seed gives the same map."),
 }
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_LOST = {
-    "requested": "The work on this corpus was cut off, or another server is still at it.",
-    "not begun": "Work on this corpus did not begin.",
-    "stopped": "Work on this corpus was stopped.",
-    "failed": "Work on this corpus failed.",
-    "cut off": "The process that worked on this corpus ended suddenly.",
-}
 _OUTDATED = " (the model has changed since the saved map was made)"
 
 
@@ -318,11 +313,11 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
     if run is None:
-        status = find_status(_name_work(corpus)) if missing else None
-        if status in _LOST:
+        status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
+        if missing and status not in (None, "done"):
             st.info(
-                f"{_LOST[status]} The embeddings that were finished are saved. Press the button "
-                "above to make the rest."
+                f"The work on this corpus {WHAT_HAPPENED[status]}. The embeddings that were "
+                "finished are saved. Press the button above to make the rest."
             )
         return
     is_met = is_of_others(run)
