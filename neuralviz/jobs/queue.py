@@ -212,13 +212,9 @@ class RunQueue:
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
-    for limit, usage in (  # control groups, versions 2 and 1
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-            left = int((groups / limit).read_text()) - int((groups / usage).read_text())
-            spare = min(spare, max(left, 0))
+    with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+        limit = int((groups / "memory.max").read_text())
+        spare = min(spare, max(limit - int((groups / "memory.current").read_text()), 0))
     return spare
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Run
-from neuralviz.lazy import NamedLocks
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ R = TypeVar("R")
 MOST_BYTES = 1 << 27  # larger results are not kept
 COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
 _UNREADABLE = (ValueError, LookupError, TypeError, OSError, NeuralvizError)
-_writing = NamedLocks()  # view and key of what is being written
 _log = logging.getLogger(__name__)
 
 # What became of a run that has no result to show.
@@ -45,21 +43,17 @@ def keep_run(run: Run[Any]) -> None:
     if is_shared(run.view) and not is_whole:
         return
     metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
-    key = result_key(run.task)
-    with _writing.hold((run.view, hash(key))):
-        try:
-            content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
-            if len(content) <= MOST_BYTES and _has_corpus(run.view):
-                keep_result(run.view, key, content)
-        except _UNREADABLE as error:
-            _log.warning("A result could not be kept: %s", error)
+    try:
+        content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
+        if len(content) <= MOST_BYTES and _has_corpus(run.view):
+            keep_result(run.view, result_key(run.task), content)
+    except _UNREADABLE as error:
+        _log.warning("A result could not be kept: %s", error)
 
 
 def reopen_run(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     """A finished run with the kept result of a task, if there is one."""
-    key = result_key(task)
-    with _writing.hold((view, hash(key))):  # a run that has just ended may be writing it
-        content = find_result(view, key)
+    content = find_result(view, result_key(task))
     if content is None:
         return None
     head, _, packed = content.partition(b"\n")

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -241,22 +240,6 @@ def test_other_weights_or_versions_of_what_computes_have_no_kept_results(
     weights.write_bytes(b"other weights")
     monkeypatch.setattr("neuralviz.models.bundled.WEIGHTS", weights)
     assert reopen_run(task, VIEW) is None
-
-
-def test_a_result_that_is_being_written_is_waited_for() -> None:
-    """A link that is followed while the result of the run is written finds it."""
-    is_packing = threading.Event()
-
-    class Slow(Count):
-        def pack(self, result: int) -> bytes:
-            is_packing.set()
-            time.sleep(0.2)
-            return super().pack(result)
-
-    submit(RunQueue(), Slow(7), view=VIEW)
-    assert is_packing.wait(10)
-    again = reopen_run(Count(7), VIEW)
-    assert again.result == 7
 
 
 def test_what_came_of_a_deleted_corpus_is_not_kept(home: Path) -> None:

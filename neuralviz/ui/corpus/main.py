@@ -82,7 +82,7 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
     if is_served():
-        WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
+        WARMING.call_soon(projecting.warm_up)  # after what the page itself reads
 
 
 def _show_corpus(corpus: Corpus) -> None:
