@@ -180,7 +180,7 @@ def test_similarity_writes_every_pair_by_every_method(run):
     [
         (["one.txt", "-o", "out"], "The file contains only one text"),
         (["many.txt", "-o", "out"], "5,000 texts make 12,497,500 pairs"),
-        (["two.txt", "-o", "one.txt"], "is a file. Enter the name of a folder"),
+        (["two.txt", "-o", "one.txt"], "is not a folder that you can write to"),
         (["two.txt", "-o", "out", *["--method", "cls"] * 5], "Too many methods (5)"),
         (["two.txt", "-o", "out", "--option", "cls.layer=1"], "“cls”, which is not selected"),
     ],

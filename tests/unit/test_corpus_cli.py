@@ -261,7 +261,7 @@ def test_imported_vectors_are_projected_exported_and_listed(run):
     assert "Imported 6 embeddings of 4 values as “file: mine.npy”." in said
     method = ("--method", "file: mine.npy")
     done(run("project", "rows.csv", "-o", "map.html", *method, *PCA))
-    assert "<dt>method</dt><dd>file: mine.npy</dd>" in Path("map.html").read_text("utf-8")
+    assert "<dd>file: mine.npy, PCA, dimensions 2" in Path("map.html").read_text("utf-8")
     done(run("corpus", "export", "rows.csv", "-o", "out.parquet", *method))
     np.testing.assert_allclose(
         parquet.read_table("out.parquet")["vector"].to_pylist(), np.load("mine.npy"), rtol=1e-6
