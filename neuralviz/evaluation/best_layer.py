@@ -26,9 +26,9 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPooling:
-    """A layer or another pooling on scored pairs: [pair] cosines, scores and `number_pairs`."""
+    """A layer, pooling or model on scored pairs: [pair] cosines, scores and `number_pairs`."""
 
-    cosines: np.ndarray
+    cosines: np.ndarray  # or predicted scores
     scores: np.ndarray
     numbers: np.ndarray
 
@@ -75,7 +75,7 @@ def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
     """95% interval of the difference on the same resamples; None with too few pairs."""
-    drawn = [_resampled(measured, coefficient) for measured in (first, second)]
+    drawn = [resample(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
 
@@ -98,12 +98,13 @@ def reversed_median(
     median, _, middle = ordered[len(ordered) // 2]
     if median >= 0 or ordered[-1][0] > -median:
         return None
-    drawn = _resampled(middle, coefficient)
+    drawn = resample(middle, coefficient)
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
-@lru_cache(maxsize=16)  # pages draw the same layers again and again
-def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
+@lru_cache(maxsize=64)  # pages draw the same results again and again
+def resample(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
+    """[resample] coefficients; empty with too few pairs."""
     if coefficient == "spearman":
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
     return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(

@@ -18,8 +18,8 @@ from neuralviz.errors import (
     describe_unexpected,
     never,
 )
-from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.results import Cell, Compared, Event, Progress
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models.shared import LOADERS
 from neuralviz.paths import home

@@ -27,9 +27,9 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.events import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
+from neuralviz.evaluation.results import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.words import many

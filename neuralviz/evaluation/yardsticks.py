@@ -10,15 +10,13 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.columns import EXPLAINED, YARDSTICKS, Yardstick
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.events import Bounds
+from neuralviz.evaluation.results import EXPLAINED, YARDSTICKS, Bounds, Yardstick
 from neuralviz.maps.shares import paired_share_interval
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.events import Measured
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Measured, Results
     from neuralviz.evaluation.triplets import WorstTriplets
 
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level

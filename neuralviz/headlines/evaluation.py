@@ -31,10 +31,9 @@ from neuralviz.headlines import (
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation import events as numbers
-    from neuralviz.evaluation.columns import Yardstick
+    from neuralviz.evaluation import results as numbers
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Results, Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")

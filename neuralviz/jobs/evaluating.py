@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.events import Event
-from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
+from neuralviz.evaluation.results import Progress as EvaluationProgress
 from neuralviz.evaluation.tables import read_data
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS

@@ -174,7 +174,7 @@ def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityM
     scale, fingerprint = ladder.test.scale, ladder.test.fingerprint
     return tuple(
         similarity.SimilarityModel(best_result(ladder, rung).trained, scale, model.id, fingerprint)
-        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
+        for rung in ladder.rungs
     )
 
 

@@ -43,11 +43,9 @@ from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.columns import Yardstick
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Measured, Results, Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above

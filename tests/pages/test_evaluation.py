@@ -31,7 +31,7 @@ from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.evaluation import choose
+from neuralviz.ui import evaluation as evaluation_page
 from tests.support.models import save_family
 from tests.support.pages import find_labelled, finish_run, page_at, press
 from tests.support.waiting import wait_until
@@ -57,13 +57,13 @@ pytestmark = pytest.mark.usefixtures("bundled")  # it is there before the clock 
 @pytest.fixture(autouse=True)
 def _no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bootstrap intervals would take most of the time of these tests; few ask about them."""
-    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
+    monkeypatch.setattr(evaluation_page, "MeasureSettings", partial(MeasureSettings, resamples=0))
 
 
 @pytest.fixture
 def intervals(monkeypatch: pytest.MonkeyPatch, _no_intervals: None) -> None:
     """Intervals as they are usually drawn."""
-    monkeypatch.setattr(choose, "MeasureSettings", MeasureSettings)
+    monkeypatch.setattr(evaluation_page, "MeasureSettings", MeasureSettings)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.columns import EXPLAINED
 from neuralviz.evaluation.data import (
     GroupedData,
     LabelledData,
@@ -19,11 +18,16 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.published import TOTALS, find_published, read_published
-from neuralviz.evaluation.results import _words
+from neuralviz.evaluation.results import (
+    EXPLAINED,
+    TOTALS,
+    Measured,
+    _words,
+    find_published,
+    read_published,
+)
 from neuralviz.evaluation.tables import (
     corpus_data,
     guess_roles,
@@ -313,7 +317,7 @@ def test_paraphrases_by_quality_and_fixed_values() -> None:
 
 
 def test_ratios_are_cut_and_left_out_where_they_say_nothing() -> None:
-    from neuralviz.evaluation.events import QualityMap
+    from neuralviz.evaluation.results import QualityMap
 
     axis = np.array([0.1])
     values = [np.array([[value]]) for value in (0.4, 0.8, 0.1, -0.2, np.nan)]

@@ -16,7 +16,6 @@ from neuralviz import __version__
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.broken import Overlap
-from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import (
     DataSet,
     LabelledData,
@@ -25,7 +24,6 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
-from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import (
     EvaluationPlan,
@@ -35,7 +33,7 @@ from neuralviz.evaluation.plan import (
     find_swept_options,
     method_rows,
 )
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results import YARDSTICKS, Cell, Compared, Measured, Results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
