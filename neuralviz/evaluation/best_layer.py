@@ -85,20 +85,16 @@ def reversed_median(
     """The median coefficient if scores seem to measure difference, not similarity; else None."""
     # the lowest of many layers may be below 0 by chance; on reversed scores a layer without context
     # can be above 0
-    defined = [
-        (value, index, measured)
-        for index, measured in enumerate(
-            pooling_layer for layers in by_layer.values() for pooling_layer in layers
-        )
-        if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
-    ]
-    if not defined:
+    measured = [layer for layers in by_layer.values() for layer in layers]
+    values = np.array([getattr(layer.correlation, coefficient) for layer in measured])
+    order = np.argsort(values)[: np.isfinite(values).sum()]
+    if not len(order):
         return None
-    ordered = sorted(defined)
-    median, _, middle = ordered[len(ordered) // 2]
-    if median >= 0 or ordered[-1][0] > -median:
+    middle = order[len(order) // 2]
+    median = float(values[middle])
+    if median >= 0 or values[order[-1]] > -median:
         return None
-    drawn = resample(middle, coefficient)
+    drawn = resample(measured[middle], coefficient)
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 

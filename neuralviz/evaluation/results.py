@@ -250,7 +250,11 @@ class Yardstick(Column):
     title: str  # as it is called in a sentence
     short: str  # on a button
     axis: str  # of its figure
-    is_share: bool = False  # whether it is written as a percentage
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is written as a percentage."""
+        return self.form.endswith("%")
 
     def read(self, measured: Measured) -> float:
         """The number of a method; NaN where there is none."""
@@ -285,8 +289,8 @@ def _coefficient(name: str, short: str, title: str) -> Yardstick:
 
 def _error(measure: Measure, title: str) -> tuple[Column, ...]:
     error = Yardstick(
-        measure, "error", "error", ".2%", LOWER, group=measure, is_share=True,
-        name=measure, title=title, short=title.capitalize(), axis="error, % ↓",
+        measure, "error", "error", ".2%", LOWER, group=measure,
+        name=measure, title=title, short=title.capitalize(), axis="error ↓",
     )  # fmt: skip
     return (
         error,
@@ -299,7 +303,7 @@ def _error(measure: Measure, title: str) -> tuple[Column, ...]:
 
 def _accuracy(measure: Measure, title: str, short: str, group: str) -> tuple[Column, ...]:
     accuracy = Yardstick(
-        measure, "accuracy", "accuracy", ".1%", HIGHER, group=group, is_share=True,
+        measure, "accuracy", "accuracy", ".1%", HIGHER, group=group,
         name=measure, title=f"{title} accuracy", short=short, axis="accuracy ↑",
     )  # fmt: skip
     words = Column(measure, "tfidf", "TF-IDF baseline", ".1%", group=group)

@@ -62,7 +62,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         [row.interval if row else None for row in rows],
         "Spearman on the test pairs",
         "Spearman ↑",
-        published,
+        published=published,
     )
     figure = interval_figure(chart)
     for trace, name in zip(figure.data, names, strict=False):

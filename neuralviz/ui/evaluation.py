@@ -32,7 +32,6 @@ from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
 from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
 from neuralviz.evaluation.yardsticks import (
-    Cases,
     best_first,
     compute_leads,
     explain_measures,
@@ -134,12 +133,11 @@ def show() -> None:
         (data,) = task.plan.data
         size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
         st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
-    recorded = next((run for run in _load_recorded_runs().values() if run.task == task), None)
+    recorded = next((run for run in _load_recorded_runs() if run.task == task), None)
     run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if run is None:
         return
-    draw = partial(_show_state, related=_load_recorded_runs() if run is recorded else {})
-    show_current_run(RUNS, run, task, "Evaluate", draw, recorded=recorded)
+    show_current_run(RUNS, run, task, "Evaluate", _show_state, recorded=recorded)
 
 
 # --- what is evaluated ----------------------------------------------------------------------
@@ -502,34 +500,22 @@ def _choose_thresholds(data: ScoredData) -> ScoredData:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _load_recorded_runs() -> dict[str, Run[EvaluationState]]:
-    """Recorded evaluations as finished runs, by name of the example."""
-    return {
-        name.lower(): Run.from_result(
-            Evaluate.for_current_models(results.plan), EvaluationState(results)
-        )
-        for name, results in zip(EXAMPLES, recorded_results(), strict=False)
-    }
+def _load_recorded_runs() -> list[Run[EvaluationState]]:
+    """Recorded evaluations of the examples as finished runs."""
+    return [
+        Run.from_result(Evaluate.for_current_models(results.plan), EvaluationState(results))
+        for results in recorded_results()
+    ]
 
 
-def _show_state(
-    state: EvaluationState,
-    live: bool,
-    *,
-    related: Mapping[str, Run[EvaluationState]],  # other tasks on the same texts, by task
-) -> None:
+def _show_state(state: EvaluationState, live: bool) -> None:
     """Show the verdict, its figures, the numbers, the worst cases, and other views."""
     results = state.results
     if not results.cells:
         return
-    related_results = {name: run.result.results for name, run in related.items()}
     with slide("evaluation-verdict") as write_headline:
         yardstick = _choose_yardstick(results, live)
-        sentences = [
-            headlines.describe_verdict(results, 0, yardstick, name=_name_method, quote=plain),
-            headlines.describe_other_winner(results, related_results, name=_name_method),
-        ]
-        write_headline(" ".join(filter(None, sentences)))
+        write_headline(headlines.describe_verdict(results, 0, yardstick, _name_method, plain))
         shown = _Shown(results, yardstick) if yardstick is not None else None
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
@@ -704,21 +690,18 @@ class _Shown:
         with slide("evaluation-worst") as write_headline:
             label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
             write_headline(sentences[label])
-            kinds = worst_cases(data, measured)
-            for cases in kinds[:1]:
-                self._show_cases(cases, 0, label)
-        for place, cases in enumerate(kinds[1:], 1):  # they do not fit on the stage
-            self._show_cases(cases, place, label)
+            (title, cases), *others = worst_cases(data, measured).items()
+            self._show_cases(title, cases, 0, label)
+        for place, (title, cases) in enumerate(others, 1):  # they do not fit on the stage
+            self._show_cases(title, cases, place, label)
 
-    def _show_cases(self, cases: Cases, place: int, label: str) -> None:
-        """Show one kind of cases as a table, the worst first."""
-        frame, about = pd.DataFrame(cases.lines, columns=list(cases.heads)), _describe(self.results)
-        st.markdown(f"**{cases.title}**")
-        list_worst(frame, f"evaluation-worst-{place}")
-        key = f"evaluation-errors-{place}"
+    def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
+        st.markdown(f"**{title}**")
+        list_worst(cases, f"evaluation-worst-{place}")
+        key, about = f"evaluation-errors-{place}", _describe(self.results)
         with open_downloads(key):
             name = f"{about.title} errors of {label}"
-            download_table("Errors", frame, name, key=key, provenance=about)
+            download_table("Errors", cases, name, key=key, provenance=about)
 
     # --- other views ---------------------------------------------------------------------------
 

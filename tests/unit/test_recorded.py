@@ -24,16 +24,15 @@ from neuralviz.jobs.evaluating import (
 )
 from neuralviz.jobs.ladder import RECORDED as LADDER
 from neuralviz.jobs.ladder import (
+    ScoreTwoTexts,
     example_ladder,
     example_pairs,
     make_similarity_models,
     recorded_ladder,
-    score_two_texts,
 )
 from neuralviz.jobs.training import RECORDED as TRAINING
 from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
 from neuralviz.layers.settings import POOLINGS
-from neuralviz.models import MINILM, load_text_model
 from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
@@ -137,7 +136,8 @@ def test_the_ladder_begins_as_one_of_today_does(
 
 def test_its_networks_score_two_texts_at_once_and_identical_ones_highest(ladder: Ladder) -> None:
     rungs = make_similarity_models(example_ladder().model, ladder)
-    found = score_two_texts(load_text_model(MINILM), rungs, *PAPERS_PAIR)
+    task = ScoreTwoTexts(example_ladder().model, rungs, *PAPERS_PAIR)
+    (found,) = task.events(lambda: False)
     assert set(found.pair) == set(found.equal) == set(RUNGS)
     for rung in RUNGS:
         assert found.pair[rung] <= found.equal[rung]

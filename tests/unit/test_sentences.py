@@ -127,7 +127,6 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "level", verdict(pairs(), spearman(0.6), spearman(0.6), low)
     yield "level, and a third not decided", verdict(pairs(), spearman(0.6), spearman(0.6), unsure)
     yield "no interval", verdict(pairs(), spearman(0.6), unknown)
-    yield "no interval asked for", verdict(pairs(), spearman(0.6), unknown, resamples=0)
     yield "all worse than chance", verdict(pairs(), spearman(-0.4, 0.1), spearman(-0.6, 0.1))
     yield "best worse than chance", verdict(pairs(), spearman(-0.05, 0.02), spearman(-0.1, 0.2))
     yield "left out", verdict(pairs(), spearman(0.8), spearman(0.7), None, spearman(np.nan))
@@ -164,8 +163,6 @@ def evaluations() -> Iterator[tuple[str, str]]:
     examples = dict(zip(("forms", "topics", "scored", "groups"), recorded_results(), strict=True))
     for name, recorded in examples.items():
         yield f"example {name}", evaluation.describe_verdict(recorded, 0, name=named)
-    topics = {"topics": examples["topics"]}
-    yield "other winner", evaluation.describe_other_winner(examples["forms"], topics, named)
     scored = examples["scored"]
     measured = scored.measured(0, 0)
     assert measured is not None
