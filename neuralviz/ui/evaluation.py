@@ -690,9 +690,10 @@ class _Shown:
         with slide("evaluation-worst") as write_headline:
             label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
             write_headline(sentences[label])
-            (title, cases), *others = worst_cases(data, measured).items()
-            self._show_cases(title, cases, 0, label)
-        for place, (title, cases) in enumerate(others, 1):  # they do not fit on the stage
+            kinds = list(worst_cases(data, measured).items())
+            for title, cases in kinds[:1]:
+                self._show_cases(title, cases, 0, label)
+        for place, (title, cases) in enumerate(kinds[1:], 1):  # they do not fit on the stage
             self._show_cases(title, cases, place, label)
 
     def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:

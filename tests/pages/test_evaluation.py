@@ -172,7 +172,7 @@ def proof(page: AppTest, measure: str = "") -> dict:
 def of_view(page: AppTest, view: str) -> list[dict]:
     """The figures of a view."""
     click(page, "View", view)
-    proofs = ("Lead of", "Spearman", "Kendall", "Pearson", "Broken")
+    proofs = ("Lead of", "Spearman", "Kendall", "Pearson", "Pair error", "Triplet error")
     figures = drawn(page)
     return [one for one in figures if not title(one).startswith(proofs) and "-NN" not in title(one)]
 
