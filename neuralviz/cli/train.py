@@ -54,10 +54,10 @@ from neuralviz.training.record import (
     TrainingEnded,
     TrainingStarted,
     TrainingStep,
+    Watch,
     make_change,
 )
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved
-from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

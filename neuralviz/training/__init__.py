@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEnded as TrainingEnded
     from neuralviz.training.record import TrainingStarted as TrainingStarted
     from neuralviz.training.record import TrainingStep as TrainingStep
+    from neuralviz.training.record import Watch as Watch
     from neuralviz.training.record import read_folder as read_folder
     from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
     from neuralviz.training.saving import save_encoder as save_encoder
-    from neuralviz.training.snapshots import Watch as Watch
 
 _MODULES = {
     "SnapshotCallback": "callback",

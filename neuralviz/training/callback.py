@@ -20,15 +20,16 @@ from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import (
+    MOST_TEXTS,
     RECORDING_FILE,
     RECORDING_FORMAT,
     Lesson,
     RecordedTraining,
+    Watch,
     has_snapshots,
     read_folder,
 )
 from neuralviz.training.settings import WHOLE_NUMBERS, TrainingSettings
-from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

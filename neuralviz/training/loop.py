@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.pairs import Pair
-    from neuralviz.training.record import Trained, TrainingEvent
-    from neuralviz.training.snapshots import Snapshot, Watch
+    from neuralviz.training.record import Snapshot, Trained, TrainingEvent, Watch
 
 WARM_UP = 0.1  # of an epoch's steps
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
-from neuralviz.embedders.methods import Option
-from neuralviz.embedders.specs import concatenate_specs, read_methods, select_options
+from neuralviz.embedders.specs import Option, concatenate_specs, read_methods, select_options
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM

@@ -19,9 +19,8 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.record import RECORDING_FORMAT, Lesson, RecordedTraining
+from neuralviz.training.record import RECORDING_FORMAT, Lesson, RecordedTraining, Snapshot
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot
 from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -181,7 +180,7 @@ def write_recording(folder: Path, is_over: bool) -> None:
 
 def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_path: Path) -> None:
     def app() -> None:
-        from neuralviz.ui.training.show import open_folder
+        from neuralviz.ui.training import open_folder
 
         open_folder()
 

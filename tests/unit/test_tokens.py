@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.embedders import Embedder, embedder_spec, make_embedder
-from neuralviz.embedders.unread import describe_unread
+from neuralviz.embedders.base import describe_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks

@@ -20,10 +20,16 @@ from neuralviz.models import LanguageModel
 from neuralviz.training.learner import Learner, make_learner, measure_untrained, pool_tokens
 from neuralviz.training.loop import Schedule, restore_training, train
 from neuralviz.training.pairs import PairSource
-from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.record import (
+    Snapshot,
+    Trained,
+    TrainingEnded,
+    TrainingStarted,
+    TrainingStep,
+    Watch,
+)
 from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot, Watch
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 

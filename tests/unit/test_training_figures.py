@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from neuralviz.plots.training import accuracy_by_step_figure
-from neuralviz.training.record import Lesson, kept_neighbours, new_neighbours
+from neuralviz.training.record import Lesson, Snapshot, kept_neighbours, new_neighbours
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot
 
 NEAR = np.zeros((4, 3), int)
 

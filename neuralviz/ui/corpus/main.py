@@ -16,6 +16,7 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
+from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
@@ -27,7 +28,6 @@ from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
-from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
 from neuralviz.ui.corpus.lists import describe_maps, show_accuracy, show_lists
