@@ -58,7 +58,7 @@ from neuralviz.training.record import (
     make_change,
 )
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved
-from neuralviz.words import many, number
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
@@ -205,10 +205,6 @@ def _train(
             f"{error} The training is kept: run the command again with a free --output to save it."
         ) from error
     shutil.rmtree(checkpoints, ignore_errors=True)
-    if result.diverged:
-        print_message(
-            "The loss diverged: the learning rate was too high. Saved the best weights of the run."
-        )
     print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
 
 
@@ -243,15 +239,10 @@ def _describe_start(event: TrainingStarted, settings: TrainingSettings) -> str:
 
 
 def _describe_end(lesson: Lesson, label: str) -> str:
-    """The loss, and what the page says of the training."""
-    first, last = (number(float(lesson.loss[i]), ".3f") for i in (0, -1))
-    sentences = [f"Loss: {first} at first, {last} at last."]
-    if len(lesson.accuracy):
-        sentences.append(describe_lessons([lesson], label))
-        if lesson.untrained is not None and "whole model" not in sentences[-1]:
-            sentences.append(f"The whole model, untrained: {lesson.untrained:.1%}.")
-        if lesson.accuracy.shape[1] > 1 and not lesson.diverged:  # tables have no layers
-            sentences.append(describe_trained_layers([lesson]))
+    """What the page says of the training, as plain text."""
+    sentences = [describe_lessons([lesson], label)]
+    if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
+        sentences.append(describe_trained_layers([lesson]))
     return " ".join(sentences).replace("**", "").replace("\n\n", " ")
 
 

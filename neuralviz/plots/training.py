@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
-ACCURACY_ROOM = 0.1  # minimum range of an accuracy axis
+ACCURACY = {"title": "accuracy", "tickformat": ".0%", "minallowed": -0.02, "maxallowed": 1.02}
 FAR = 0.005  # share of outliers cut off at each side
 _GROUPS = COLOURS[:10]
 
@@ -109,7 +109,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
         number_axis("layer", range(n_layers)),
-        _accuracy_axis(lessons),
+        ACCURACY,
         showlegend=True,
     )
 
@@ -133,21 +133,9 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
-        _accuracy_axis(lessons, -1),
+        ACCURACY,
         showlegend=len(traces) > 1,
     )
-
-
-def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
-    """Axis range of all accuracies, or of one layer; ±10 points around a single value."""
-    chosen = slice(None) if layer is None else layer
-    accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
-    if layer is not None:
-        accuracies += [np.array([run.untrained]) for run in lessons if run.untrained is not None]
-    values = np.concatenate(accuracies or [np.array([0.5])])
-    margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
-    low, high = float(values.min()) - margin, float(values.max()) + margin
-    return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
 
 
 def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:
@@ -270,7 +258,7 @@ def _row_lines(numbers: pd.DataFrame) -> go.Figure:
     ticks = spaced_ticks(range(len(names)))
     written = [names[place].removeprefix(f"{axis} ") for place in ticks]
     x = {"tickvals": ticks, "ticktext": written, "title": axis}
-    return draw(traces, None, x, {"tickformat": ".0%", "title": "accuracy"}, showlegend=True)
+    return draw(traces, None, x, ACCURACY, showlegend=True)
 
 
 def _row_map(numbers: pd.DataFrame) -> go.Figure:

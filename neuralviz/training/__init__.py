@@ -26,7 +26,7 @@ _MODULES = {
     "TrainingEnded": "record",
     "TrainingStarted": "record",
     "TrainingStep": "record",
-    "Watch": "snapshots",
+    "Watch": "record",
     "check_family_can_be_saved": "saving",
     "identity": "checkpoints",
     "make_learner": "learner",

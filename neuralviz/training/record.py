@@ -279,7 +279,7 @@ def read_folder(folder: str | Path) -> RecordedTraining:
         if n_bytes > MOST_BYTES:
             raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
         recorded = RECORDING_FORMAT.unpack((folder / RECORDING_FILE).read_bytes())
-        if not _is_recording(recorded):
+        if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
             raise ValueError("This is no recorded training.")
         return recorded
     except (OSError, RuntimeError) as error:  # name too long, unknown home folder, not readable
@@ -289,39 +289,6 @@ def read_folder(folder: str | Path) -> RecordedTraining:
         raise NeuralvizError(
             f"The snapshots in {folder} are damaged, or of another version of neuralviz."
         ) from error
-
-
-def _is_recording(recorded: RecordedTraining) -> bool:
-    """Whether what was read from an untrusted file can be drawn."""
-    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
-    steps = [snapshot.step for snapshot in snapshots]
-    n_texts = {len(snapshot.nearest) for snapshot in snapshots}
-    accuracies = [snapshot.accuracy for snapshot in snapshots]
-    n_layers = {0 if accuracy is None else len(accuracy) for accuracy in accuracies}
-    n_right = {0 if snapshot.right is None else len(snapshot.right) for snapshot in snapshots}
-    return (
-        isinstance(lesson.settings, TrainingSettings)
-        and isinstance(recorded.model, str)
-        and isinstance(recorded.watched, str)
-        and all(type(count) is int and count >= 0 for count in (lesson.steps, *steps))
-        and lesson.untrained is None
-        and lesson.measured == ""
-        and lesson.maps is None
-        and all(accuracy is None or len(accuracy) for accuracy in accuracies)
-        and lesson.curves.shape == (lesson.step, len(CURVES))
-        and lesson.curves.dtype.kind == "f"
-        and all(map(_is_snapshot, snapshots))
-        and steps == sorted(set(steps))
-        and max(map(len, (n_texts, n_layers, n_right))) <= 1  # the same throughout
-    )
-
-
-def _is_snapshot(snapshot: Snapshot) -> bool:
-    accuracy, right = snapshot.accuracy, snapshot.right
-    if accuracy is None or right is None:
-        return accuracy is right and snapshot.nearest.ndim == 2
-    is_share = accuracy.dtype.kind == "f" and bool(((accuracy >= 0) & (accuracy <= 1)).all())
-    return is_share and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
 # --- texts that moved ----------------------------------------------------------------------------

@@ -133,11 +133,9 @@ def show() -> None:
     if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
     else:
-        sentences = RunSentences(
-            start="Loading the encoder and making the first pairs …",
-            error_advice=_describe_resumption(run),
-            describe_stopped=_describe_stopped,
-        )
+        saved = "“Run again” goes on from what was saved." if any(run.task.kept_steps()) else ""
+        start = "Loading the encoder and making the first pairs …"
+        sentences = RunSentences(start, saved, lambda _: f"Stopped. {saved}")
         draw = partial(_show_training, run, is_recorded=run is recorded)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if task is not None:
@@ -158,26 +156,6 @@ def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
     return Run.from_result(task, lessons)
 
 
-def _describe_resumption(run: Run[Lessons]) -> str:
-    """Where *Run again* resumes a failed training; empty where it would begin anew."""
-    if run.status != "failed" or run.has_nothing:
-        return ""
-    steps = " and ".join(
-        f"{settings.pairs} after {many(kept, 'step')}"
-        for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
-        if kept
-    )
-    return f"“Run again” goes on from what was saved: {steps}." if steps else ""
-
-
-def _describe_stopped(lessons: Lessons) -> str:
-    steps = " and ".join(
-        f"{lesson.settings.pairs} after {lesson.step:,} of {lesson.steps:,} steps"
-        for lesson in lessons
-    )
-    return f"Stopped: {steps}. “Run again” goes on from there."
-
-
 def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_recorded: bool) -> None:
     """Show the main finding, loss and accuracy live; the map and *Save* when the run is over."""
     task = run.task
@@ -187,8 +165,7 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
         show_error(error)
         return
     provenance = plots.describe_training(lessons, corpus.name, task.model.id)
-    part = headlines.trained_part(task.settings[0])
-    sentence = headlines.describe_lessons(lessons, plain(task.labels), part=part)
+    sentence = headlines.describe_lessons(lessons, plain(task.labels))
     _show_lessons(f"training-{run.id}", sentence, lessons, task.labels, provenance)
     if live:
         return
@@ -352,19 +329,13 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption(
-            "The weights of this training are not saved, only its results, so there is no encoder "
-            "to keep."
-        )
+        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
         return
     st.subheader("Keep the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
-    if kept[number] < lessons[number].step:
-        st.caption(
-            f"The weights that are saved are those after {many(kept[number], 'step')} of "
-            f"{lessons[number].step:,}: the training ended suddenly."
-        )
+    if kept[number] < lessons[number].step:  # the training ended suddenly
+        st.caption(f"Saved are the weights after {many(kept[number], 'step')}.")
     name = save_by_name(
         "training", "my-encoder", (task.model, task.corpus, settings),
         partial(_save_encoder, task, number), lambda name: trained_encoder(name) is not None,
@@ -430,7 +401,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
         stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
-        sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
+        sentences = RunSentences("Loading the encoder …", describe_stopped=lambda _: stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
 
@@ -482,7 +453,11 @@ def open_folder() -> None:
         except NeuralvizError as error:
             show_error(error)
     if f"{FOLDER}-read" in st.session_state:
-        _show_snapshots(*st.session_state[f"{FOLDER}-read"])
+        folder, recorded = st.session_state[f"{FOLDER}-read"]
+        try:
+            _show_snapshots(folder, recorded)
+        except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
+            show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:

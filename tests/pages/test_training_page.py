@@ -136,15 +136,8 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
     page = train(opened(kept(), tiny, **SHORT))
     assert last_run(page, "training").status == "failed"
-    goes_on = "“Run again” goes on from what was saved"
-    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in read_page(page)
+    assert "“Run again” goes on from what was saved." in read_page(page)
     assert "Keep the encoder" in [one.value for one in page.subheader]
-
-    lost, _ = home().glob("trainings/*/step-1")
-    lost.unlink()
-    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in read_page(page.run())]
-    assert len(kinds) == 1  # of the other, nothing is left
-    assert f"{kinds[0]} after 1 step." in read_page(page)
     for folder in home().glob("trainings/*"):
         shutil.rmtree(folder)
     assert "goes on" not in read_page(page.run())

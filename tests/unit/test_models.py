@@ -42,8 +42,8 @@ def sentence_of(model_id: str | Path, **options: str) -> str:
 @pytest.mark.parametrize(
     ("model_id", "sentence"),
     [
-        *((name, "Unknown model") for name in ("bert base", "-bert", "bért", "a" * 200, "", " ")),
-        *((name, "No such folder") for name in ("/no/such", "./no", "~/no", "a\\b", "a/b/c")),
+        *((name, "There is no folder") for name in ("bert base", "-bert", "bért", "a" * 200, "",
+                                                    "/no/such", "./no", "~/no", "a\\b", "a/b/c")),
         *((name, "Could not read") for name in ("a" * 5000, "~no-such-person/model")),
         ("someone/not-here", "downloads are switched off"),
     ],
@@ -114,7 +114,7 @@ def test_folders_without_a_masked_model(name: str, folder: Path) -> None:
 
 
 def test_what_is_no_folder_of_a_model(folder: Path, tmp_path: Path) -> None:
-    assert "is a file. Enter the folder" in sentence_of(folder / "config.json")
+    assert "There is no folder" in sentence_of(folder / "config.json")
     (tmp_path / "empty").mkdir()
     assert "contains no model: config.json is missing" in sentence_of(tmp_path / "empty")
 

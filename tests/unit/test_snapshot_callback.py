@@ -185,15 +185,8 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
     good = home / "good"
     driven(SnapshotCallback(good, CORPUS, [0, 1] * 6), encoder(tiny, home))
     recorded = read_folder(good)
-    lesson, (first, *others) = recorded.lesson, recorded.lesson.snapshots
-    wrong_firsts = ({"step": -5}, {"step": 6}, {"accuracy": None}, {"nearest": np.zeros((9, 2))})
-    spoilt: list[Any] = [None, replace(lesson, steps=-1), replace(lesson, curves=lesson.loss)]
-    for changes in wrong_firsts:
-        spoilt.append(replace(lesson, snapshots=(replace(first, **changes), *others)))
-    for wrong in spoilt:
-        content = RECORDING_FORMAT.pack(replace(recorded, lesson=wrong))
-        (good / "training.npz").write_bytes(content)
-        assert "damaged" in said(good)
+    (good / "training.npz").write_bytes(RECORDING_FORMAT.pack(replace(recorded, lesson=None)))
+    assert "damaged" in said(good)
 
 
 def test_what_unpacks_to_too_much_is_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
