@@ -44,10 +44,8 @@ from neuralviz.headlines.training import (
 )
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef
-from neuralviz.models.trained import check_free_name, encoders_folder
+from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder
 from neuralviz.store.writing import write_text
-from neuralviz.training.kept import training_folder
 from neuralviz.training.record import (
     Lesson,
     LessonChange,
@@ -56,6 +54,7 @@ from neuralviz.training.record import (
     TrainingStep,
     Watch,
     make_change,
+    training_folder,
 )
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved
 from neuralviz.words import many

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from itertools import chain, islice
+from itertools import islice
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -637,12 +637,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
                 f"so similarities to {them} mean nothing. Use a model that knows the language."
             ] = None
-        groups = _find_equal(texts, tokens)
-        if groups and beginnings != texts:
-            places = list(chain(*groups))
-            candidates = [texts[place] for place in places]
-            whole_groups = _find_equal(candidates, part.token_ids(candidates))
-            groups = [[places[index] for index in group] for group in whole_groups]
+        groups = _find_equal(beginnings, tokens)
         if groups:
             sentences[
                 f"The model reads the same tokens in {name_texts(groups[0])}, although they "

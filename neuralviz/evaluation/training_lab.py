@@ -23,11 +23,16 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import folder_error, write_bytes_beside
-from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
-from neuralviz.training.record import TrainingEnded, TrainingStep, Watch
+from neuralviz.training.record import (
+    TrainingEnded,
+    TrainingStep,
+    Watch,
+    tables_folder,
+    training_folder,
+)
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop

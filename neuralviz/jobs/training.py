@@ -22,7 +22,6 @@ from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore, add_once
-from neuralviz.training.kept import list_checkpoints, training_folder
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
@@ -30,7 +29,9 @@ from neuralviz.training.record import (
     LessonChange,
     TrainingStarted,
     Watch,
+    list_checkpoints,
     make_change,
+    training_folder,
 )
 from neuralviz.training.settings import Part, TrainingSettings
 

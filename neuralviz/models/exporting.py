@@ -18,7 +18,7 @@ from neuralviz.models.loading import AutoClass, load_network, load_text_model, r
 from neuralviz.models.passes import copy_network, differ, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
-from neuralviz.models.trained import trained_encoder
+from neuralviz.models.shared import trained_encoder
 
 
 def export(model_id: str, folder: str | Path) -> Path:

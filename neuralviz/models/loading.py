@@ -25,8 +25,8 @@ from neuralviz.models.folder_check import (
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
 from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.shared import trained_encoder
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
-from neuralviz.models.trained import trained_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,9 +8,9 @@ from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.training.callback import SnapshotCallback as SnapshotCallback
-    from neuralviz.training.checkpoints import identity as identity
     from neuralviz.training.learner import make_learner as make_learner
     from neuralviz.training.learner import measure_untrained as measure_untrained
+    from neuralviz.training.loop import identity as identity
     from neuralviz.training.loop import restore_training as restore_training
     from neuralviz.training.loop import train as train
     from neuralviz.training.record import TrainingEnded as TrainingEnded
@@ -28,7 +28,7 @@ _MODULES = {
     "TrainingStep": "record",
     "Watch": "record",
     "check_family_can_be_saved": "saving",
-    "identity": "checkpoints",
+    "identity": "loop",
     "make_learner": "learner",
     "measure_untrained": "learner",
     "read_folder": "record",

@@ -1,18 +1,22 @@
-"""The events of a training, its state so far, and its files of numbers and strings."""
+"""The events of a training, its state so far, and its files: numbers and large checkpoints."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import NeuralvizError, never
 from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_right, why_no_votes
+from neuralviz.paths import home
+from neuralviz.store.files import folder_error, prune
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.words import many, short_repr
 
@@ -24,6 +28,13 @@ if TYPE_CHECKING:
 RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
+
+
+KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
+KEPT_DAYS = 30  # since a training's last step
+STEP = "step-"  # prefix of checkpoints, followed by the step
+_LOCK = "training.lock"
+_TABLES = "tables"
 
 
 # A snapshot of this size takes as long as seven steps of 64 crops, whatever the model.
@@ -320,3 +331,62 @@ def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
         for i in np.argsort(kept, kind="stable")
         if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
     ][:n]
+
+
+# --- large checkpoints ---------------------------------------------------------------------------
+
+
+def training_folder(name: str, *, makes_room: bool = True) -> Path:
+    """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
+    folder = _trainings()
+    if makes_room:
+        with suppress(OSError):  # none exist, or they belong to another user
+            prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    return folder / name
+
+
+def list_checkpoints(folder: Path) -> dict[int, Path]:
+    names = {path: path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*")}
+    return {int(step): path for path, step in names.items() if step.isdecimal()}
+
+
+def tables_folder() -> Path:
+    """The folder of finished table rows, which are never deleted."""
+    return _trainings() / _TABLES
+
+
+@contextmanager
+def hold_training(folder: Path) -> Iterator[None]:
+    """Make and lock a training's folder; `NeuralvizError` if in use, `StoreError` if unwritable."""
+    lock = FileLock(folder / _LOCK, thread_local=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise NeuralvizError(
+            "This very training is under way already, in another tab or program. Wait until it "
+            "has ended, or stop it there."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise folder_error(f"Could not save the training to {folder}: {reason}.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _trainings() -> Path:
+    return home() / "trainings"
+
+
+def _stays(folder: Path) -> bool:
+    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        with FileLock(lock, blocking=False):
+            return False
+    except (Timeout, OSError):
+        return True

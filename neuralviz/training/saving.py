@@ -20,7 +20,7 @@ from transformers import AutoProcessor, PreTrainedTokenizerFast
 from neuralviz.errors import SettingsError, StoreError, shorten_reason
 from neuralviz.models.exporting import new_folder
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.trained import RECORD_FILE
+from neuralviz.models.shared import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner
 from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 

@@ -19,10 +19,11 @@ from neuralviz.models.shared import (
     add_loading_hook,
     check_may_load,
     find_device,
+    is_at_hand,
     is_loaded,
     shared_model,
+    trained_encoders,
 )
-from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.pace import let_others_draw

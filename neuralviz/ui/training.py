@@ -34,10 +34,10 @@ from neuralviz.jobs.training import (
     watched_training,
 )
 from neuralviz.models import BUNDLED, MINILM
-from neuralviz.models.shared import shared_text_model
-from neuralviz.models.trained import (
+from neuralviz.models.shared import (
     check_free_name,
     encoders_folder,
+    shared_text_model,
     trained_encoder,
     trained_encoders,
 )

@@ -14,7 +14,7 @@ from neuralviz.lazy import Lazy
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
-from neuralviz.models.trained import delete_encoder, encoders_folder
+from neuralviz.models.shared import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus

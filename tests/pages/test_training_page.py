@@ -15,7 +15,7 @@ from neuralviz import training
 from neuralviz.errors import ShouldStop, WorkerEndedError
 from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
 from neuralviz.models import load_text_model
-from neuralviz.models.trained import encoders_folder, trained_encoders
+from neuralviz.models.shared import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore

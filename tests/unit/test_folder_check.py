@@ -583,8 +583,8 @@ def test_a_family_without_default_layers(family: str, tmp_path: Path) -> None:
     config = getattr(transformers, f"{family}Config")(**sizes)
     getattr(transformers, f"{family}WithLMHeadModel")(config).save_pretrained(tmp_path)
     model = load_model(tmp_path, device="cpu")
-    for layers, part in ((None, "prediction head"), ("last_block", "last block")):
-        with pytest.raises(SettingsError, match=f"The {part} of the model .* no layer .* Name lay"):
+    for layers in (None, "last_block"):
+        with pytest.raises(SettingsError, match="Name at least one layer"):
             NeuralEmbedder(model, layers=layers)
 
 

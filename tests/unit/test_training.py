@@ -339,6 +339,6 @@ def test_a_disk_that_is_full_at_the_tokenizer_leaves_nothing_behind(
 
     result = result_of(tiny)
     monkeypatch.setattr(type(tiny.tokenizer), "save_pretrained", save)
-    with pytest.raises(StoreError, match="Could not save the encoder: No space left"):
+    with pytest.raises(NeuralvizError, match=r"Could not write .*: No space left"):
         save_encoder(result, tiny, tmp_path / "mine")
     assert list(tmp_path.iterdir()) == []

@@ -23,8 +23,7 @@ from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
 from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings
-from neuralviz.models.shared import LOADERS, held_model
-from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
