@@ -56,7 +56,7 @@ from neuralviz.training.record import (
     make_change,
     training_folder,
 )
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved
+from neuralviz.training.settings import PAIR_LINES, TrainingSettings, check_can_be_saved
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -89,11 +89,6 @@ TABLE_LINES = {
     **CHUNK_LINES,
 }
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
-_LINES: dict[PairKind, str] = {
-    "crops": "Train on crops: two different chunks of a text should be near each other.",
-    "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
-    "masking": "Train on masking: as crops, with tokens of both chunks masked.",
-}
 
 commands = typer.Typer(
     cls=Commands,
@@ -130,11 +125,12 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
-    run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
+    line = f"Train on {kind}: {PAIR_LINES[kind]}."
+    run.__doc__ = f"{line}\n\n    Run the same command again to resume."
     return run
 
 
-for _kind in _LINES:
+for _kind in PAIR_LINES:
     commands.command(_kind)(_make_command(_kind))
 
 
@@ -210,14 +206,9 @@ def _train(
 def event_json(event: TrainingEvent, untrained: float | None = None) -> dict[str, Any]:
     """An event for ``--json``: accuracies 0 … 1 by layer; None if missing or no number."""
     if isinstance(event, TrainingStarted):
-        values: dict[str, Any] = {
-            "event": "start",
-            "step": event.step,
-            "steps": event.steps,
-            "texts": event.n_pairs,
-            "measured": event.measured,
-            "whole_model_untrained": untrained,
-        }
+        counts = {"step": event.step, "steps": event.steps, "texts": event.n_pairs}
+        values = {"event": "start", **counts, "measured": event.measured}
+        values["whole_model_untrained"] = untrained
     elif isinstance(event, TrainingStep):
         numbers = {name: getattr(event, name) for name in _STEP_NUMBERS}
         finite = {name: v if math.isfinite(v) else None for name, v in numbers.items()}

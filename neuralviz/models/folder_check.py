@@ -38,7 +38,6 @@ _SAVE_ENCODER = (
     "Use an encoder, or save the encoder inside it with "
     "`AutoModel.from_pretrained(…).save_pretrained(…)`."
 )
-_TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 _ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
              "pytorch_adapter.bin")  # fmt: skip
 _OTHER_FORMATS = (
@@ -256,34 +255,17 @@ def _list_custom_classes(auto_map: Any, saved: Sequence[str] = ()) -> list[str]:
 
 
 def _list_unknown_classes(files: ModelFiles) -> list[str]:
-    """Saved classes that `transformers` lacks; `ModelError` for one of another model type."""
-    kind, unknown = str(files.config.get("model_type")), []
+    """Saved classes that `transformers` lacks, as far as it has the model's type."""
     with quiet_transformers() as transformers:
-        if kind not in transformers.CONFIG_MAPPING:
+        if str(files.config.get("model_type")) not in transformers.CONFIG_MAPPING:
             return []
         classes = {name.lower() for name in dir(transformers)}
-        families = {_find_family(transformers.CONFIG_MAPPING[kind])}
-        mappings = vars(transformers.models.auto.modeling_auto).items()
-        entries = [m.get(kind, ()) for name, m in mappings if name.endswith("_MAPPING_NAMES")]
-        known = {name for e in entries for name in ([e] if isinstance(e, str) else e)}
-        families |= {twin for twins in _TWINS if twins & families for twin in twins}
-        for name in files.architectures:
-            plain = re.sub("^(TF|Flax)", "", name)
-            family = _find_family(getattr(transformers, plain, None))
-            # SimCSE's classes are an encoder and a head for training, which is not read
-            if re.sub("ForCL$", "Model", plain).lower() not in classes:
-                unknown.append(name)
-            elif family and family not in families and plain not in known:
-                raise ModelError(
-                    f"The config.json of {files.model_id} contradicts itself: its model_type is "
-                    f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
-                )
-    return unknown
-
-
-def _find_family(kind: Any) -> str:
-    path = str(getattr(kind, "__module__", "")).split(".")
-    return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
+    # SimCSE's classes are an encoder and a head for training, which is not read
+    plain = {
+        name: re.sub("ForCL$", "Model", re.sub("^(TF|Flax)", "", name))
+        for name in files.architectures
+    }
+    return [name for name, known in plain.items() if known.lower() not in classes]
 
 
 def _check_tokenizer(files: ModelFiles) -> None:
@@ -356,8 +338,7 @@ def _check_adapter(files: ModelFiles) -> None:
 
 def _check_weights(files: ModelFiles, *, is_loaded: bool) -> None:
     paths = sorted(files.folder.glob("*.safetensors"))
-    tensors = {path.name: _list_tensors(files, path) for path in paths}
-    if method := _find_quantisation(files, tensors.values()):
+    if method := _find_quantisation(files, [_list_tensors(files, path) for path in paths]):
         raise files.error(
             f"has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
             "weights in float32, float16 or bfloat16 that they were made from."
@@ -366,8 +347,6 @@ def _check_weights(files: ModelFiles, *, is_loaded: bool) -> None:
     other_names = [path.name for path in files.folder.iterdir() if path.suffix in _OTHER_FORMATS]
     if not paths and (has_model or {*other_names} - {"training_args.bin"}):
         raise describe_missing_weights(files.model_id, other_names)
-    if paths and has_model:
-        _check_places(files, tensors)
 
 
 def _list_tensors(files: ModelFiles, path: Path) -> dict[str, tuple[str, int]]:
@@ -394,30 +373,3 @@ def _find_quantisation(files: ModelFiles, tensors: Iterable[Mapping[str, tuple[s
         if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
             return dtype
     return ""
-
-
-def _check_places(files: ModelFiles, tensors: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse files that the library would ignore, read in part, or choose between."""
-    loaded = ["model.safetensors"]
-    if loaded[0] not in tensors:
-        index = files.read("model.safetensors.index.json")
-        places = index.get("weight_map")
-        if not index:
-            raise files.error(
-                f"has its weights in {min(tensors)}, where they are not looked for. Files are read "
-                "that are called model.safetensors, or listed in model.safetensors.index.json: "
-                "copy what is missing, or rename the file."
-            )
-        if not isinstance(places, dict) or "metadata" not in index:
-            raise files.unreadable("model.safetensors.index.json")
-        loaded = sorted({str(name) for name in places.values()})
-    seen: set[str] = set()
-    for name in loaded:
-        if name not in tensors:
-            raise files.error(f"lacks a file, {name[:120]}. Copy it again.")
-        if twice := seen & tensors[name].keys():
-            raise files.error(
-                f"has the weights {min(twice)[:120]} twice, also in {name}. Save the model again "
-                "with `save_pretrained`."
-            )
-        seen |= tensors[name].keys()

@@ -124,30 +124,21 @@ def _load(load: Callable[[str], T], model_id: str) -> T:
 
 
 def is_loaded(model_id: str) -> bool:
-    return any(is_held(kind, model_id) for kind in LOADERS)
-
-
-def is_held(kind: ModelKind, model_id: str) -> bool:
-    return _find_held(kind, model_id) is not None
+    return any(find_held(kind, model_id) is not None for kind in LOADERS)
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, if it is kept in this form; else `ModelError`."""
-    if (held := _find_held(kind, model_id)) is None:
+    if (held := find_held(kind, model_id)) is None:
         raise ModelError(f"{model_id} is not loaded.")
     return held
 
 
-def _find_held(kind: ModelKind, model_id: str) -> Any:
+def find_held(kind: ModelKind, model_id: str) -> Any:
+    """What `LOADERS` would give, if it is kept in this form; else None."""
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
     held = kept.peek((model_id, files_stamp(model_id)))
     return None if kind == "masked" and not isinstance(held, LanguageModel) else held
-
-
-def find_device(model_id: str) -> str | None:
-    """Device of a kept model, ``cpu`` or ``cuda``; None if it is not kept."""
-    model = _models.peek((model_id, files_stamp(model_id)))
-    return None if model is None else model.device.type
 
 
 def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:

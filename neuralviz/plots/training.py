@@ -17,7 +17,6 @@ from neuralviz.plots.parts import (
     FEW_COLUMNS,
     TOP_DOWN,
     Trace,
-    bar_title,
     bars,
     cells,
     dots,
@@ -212,10 +211,10 @@ def moving_map_figure(
 def training_table_figure(
     table: TrainingTable, training_cells: Sequence[TrainingCell], label: str
 ) -> go.Figure:
-    """A training table with the range over seeds: bars, lines over epochs, or a heatmap."""
+    """A training table with the range over seeds: bars, or lines over layers, epochs or spaces."""
     numbers = training_numbers(table, training_cells)
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
-    draw_rows = {"accuracy": _row_bars, "spaces": _row_map}.get(table.columns, _row_lines)
+    draw_rows = _row_bars if table.columns == "accuracy" else _row_lines
     place = "last layer" if table.columns == "accuracy" else table.columns
     title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
     return draw_rows(numbers).update_layout(title=title)
@@ -253,22 +252,6 @@ def _row_lines(numbers: pd.DataFrame) -> go.Figure:
         look: Trace = {"width": 4, "dash": "dot" if row == "before" else "solid", "name": name}
         look["error_y"] = _seed_range(low, mean, high, visible=len(values) > 1)
         colour, hover = _row_colour(str(row)), f"{name}<br>%{{x}}: %{{y:.1%}}"
-        traces.append(line(np.arange(len(names)), mean, colour, hover, **look))
-    axis = "layer" if names[-1].startswith("layer") else "epoch"
-    ticks = spaced_ticks(range(len(names)))
-    written = [names[place].removeprefix(f"{axis} ") for place in ticks]
-    x = {"tickvals": ticks, "ticktext": written, "title": axis}
+        traces.append(line(names, mean, colour, hover, **look))
+    x = {"type": "category"}
     return draw(traces, None, x, ACCURACY, showlegend=True)
-
-
-def _row_map(numbers: pd.DataFrame) -> go.Figure:
-    mean = numbers.drop(columns="seed").groupby("row", sort=False).mean()
-    x = [name.replace(" ", "<br>") for name in mean.columns]
-    y = [escape(row) for row in mean.index]
-    bar = bar_title("accuracy")
-    bar["colorbar"]["tickformat"] = ".0%"
-    accuracies = cells(
-        mean.to_numpy(float), x, y, "%{y}, %{x}: %{z:.1%}", texttemplate="%{z:.1%}", **bar
-    )
-    no_grid = {"showgrid": False}
-    return draw([accuracies], None, no_grid, {**no_grid, **TOP_DOWN})

@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
 
 TOLERANCE = 1e-3  # relative to the largest value; allows for GPU and CPU differences
-_SPECIAL_TOKENS = (
-    "eos_token",
-    "sep_token",
-    "bos_token",
-    "cls_token",
-    "unk_token",
-    "mask_token",
-    "pad_token",
-)
 _PROBES = (
     "a",
     "The gulls are awake, and 2 children count the boats.",
@@ -111,8 +102,8 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
     backend.post_processor = TemplateProcessing(
         single=[*before, "$A", *after], special_tokens=list(tokens.items())
     )
-    named = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
-    special = {name: str(token) for name, token in named.items() if token is not None}
+    named = model.tokenizer.special_tokens_map.items()
+    special = {name: str(token) for name, token in named if not isinstance(token, list)}
     anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
     special.setdefault("pad_token", anything)  # padding is never read, so any token will do
     return PreTrainedTokenizerFast(

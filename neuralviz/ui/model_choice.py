@@ -18,7 +18,7 @@ from neuralviz.models.shared import (
     ModelKind,
     add_loading_hook,
     check_may_load,
-    find_device,
+    find_held,
     is_at_hand,
     is_loaded,
     shared_model,
@@ -72,7 +72,8 @@ def show_model_sidebar() -> None:
                 "you trained cannot be micro-tuned."
             ),
         )
-        device = find_device(model_id or BUNDLED)
+        held = find_held("text", model_id or BUNDLED)
+        device = held and held.device.type
         st.caption(
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."

@@ -60,6 +60,7 @@ from neuralviz.training.record import (
 from neuralviz.training.settings import (
     LEARNING_RATE,
     PAIR_KINDS,
+    PAIR_LINES,
     PARTS,
     STARTS,
     TABLE_LEARNING_RATE,
@@ -102,11 +103,6 @@ _NUMBERS = {  # of `TrainingSettings`, and what they are called
     "longest": "Longest sentence, characters",
     "sentences": "Sentences of a chunk",
     "frozen_blocks": "Frozen blocks from below",
-}
-_PAIR_LINES: dict[PairKind, str] = {
-    "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
-    "dropout": "Each part is read twice, each time with other units of the encoder left out.",
-    "masking": "A pair is two parts of one text, in both of which tokens are masked.",
 }
 
 
@@ -505,20 +501,15 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     if wants_pairs:
         _show_preview(corpus, label, source)
     with row:
-        _describe_steps(corpus, settings[0], source)
+        _describe_steps(settings[0], source)
     return watched_training(model_id, corpus, label, settings, source), pressed
 
 
-def _describe_steps(corpus: Corpus, settings: TrainingSettings, source: PairSource) -> None:
+def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
     batch = min(settings.batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
-    skipped = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
-    st.caption(
-        f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}"
-        f"{skipped if len(source.skipped) else ''}."
-    )
-    if source.is_mostly_skipped:
-        st.info(plain(source.skipped_in_words()))
+    sentence = f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}."
+    st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
 
 
 def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
@@ -573,6 +564,7 @@ def _choose_kinds() -> list[PairKind]:
     chosen = st.pills(
         "Pairs",
         PAIR_KINDS,
+        PAIR_LINES,
         default=list(KINDS),
         selection_mode="multi",
         format_func=str.capitalize,
@@ -650,7 +642,8 @@ def _make_pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
 def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
     """Show the pairs of the first steps, each with its text."""
     labels = CorpusStore().labels(corpus, label) if label else ()
-    st.caption(f"{_PAIR_LINES[source.settings.pairs]} {plain(source.skipped_in_words())}")
+    kind = source.settings.pairs
+    st.caption(f"{kind.capitalize()}: {PAIR_LINES[kind]}. {plain(source.skipped_in_words())}")
     for pair in source.preview(N_PREVIEWED):
         label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{label_note}")

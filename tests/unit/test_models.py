@@ -84,7 +84,7 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     **{f"type {kind}": (
         lambda f, kind=kind: (f / "config.json").write_text(json.dumps({"model_type": kind})),
         OTHER_TASK) for kind in ("no-such-type", "resnet", ["bert"])},
-    **{f"weights of {size} bytes": (partial(cut_weights, size=size), "a damaged file, model.safetensors")
+    **{f"weights of {size} bytes": (partial(cut_weights, size=size), "has a damaged file, model.s")
        for size in (0, 3, 1000)},
     **{config.architectures[0]: (partial(write_config, config=config),
                                  f"{OTHER_TASK} ({config.model_type})")
@@ -152,7 +152,7 @@ def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
     for_vectors = shared.shared_text_model(name)
     assert shared.held_model("text", name) is for_vectors
     assert not isinstance(for_vectors, LanguageModel)
-    assert not shared.is_held("masked", name)
+    assert shared.find_held("masked", name) is None
     with pytest.raises(ModelError, match="is not loaded"):
         shared.held_model("masked", name)
     model = shared.shared_model(name)
