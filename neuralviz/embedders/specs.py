@@ -466,11 +466,6 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
     if entries and not _OPTION.match(entries[0]):
         entries[0] = f"model={entries[0]}"
     options = split_options(entries)
-    if not options or not options.get("model", "given"):
-        raise SettingsError(
-            f"No model and no option is named behind “{method[:40]}@”. Write "
-            f"{method[:40]}@MODEL, or {method[:40]}@NAME=VALUE."
-        )
     for name in options if method in METHODS else ():
         _check_option([method], name)
     return options

@@ -165,7 +165,7 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
 # --- the map -----------------------------------------------------------------------------------
 
 
-def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
+def _colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
     """Colours of the largest groups; others are grey."""
     largest = Counter(group for group in groups if group).most_common(len(_GROUPS))
     return dict(zip(sorted(name for name, _ in largest), _GROUPS, strict=False))
@@ -177,11 +177,10 @@ def moving_map_figure(
     steps: Sequence[int],
     texts: Sequence[str],
     groups: Sequence[str],
-    colours: dict[str, str],  # by group; others are grey
     followed: Sequence[int],  # numbers of texts
 ) -> go.Figure:
     """Texts at a snapshot, with trails of ``followed`` texts; ``maps`` set a common frame."""
-    so_far = maps[: snapshot + 1]
+    so_far, colours = maps[: snapshot + 1], _colours_of_groups(groups)
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     traces = [
         line(so_far[:, text, 0], so_far[:, text, 1], colours.get(groups[text], BEFORE), **look)

@@ -255,11 +255,11 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
         changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
         write_headline(headlines.describe_moves(lesson, changed))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
-        maps, colours = np.asarray(lesson.maps), plots.colours_of_groups(groups)
+        maps = np.asarray(lesson.maps)
         followed = [change.text for change in changed]
         with left_column:
             show_figure(
-                plots.moving_map_figure(maps, snapshot, steps, texts, groups, colours, followed),
+                plots.moving_map_figure(maps, snapshot, steps, texts, groups, followed),
                 f"map while training {kind}",
                 lambda: _tabulate_points(lesson, texts, groups),
                 provenance,

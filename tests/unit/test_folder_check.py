@@ -287,8 +287,6 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
     "an empty vocabulary": ("plain dense", empty_vocabulary,
                             "has an empty vocabulary: its tokenizer.json is missing, or has 5",
                             (load_text_model, *LIBRARY)),
-    "only multiples of a length": ("dense", partial(configure, chunk_size_feed_forward=4),
-                                   "multiple of the chunk size", (load_text_model, *LIBRARY)),
 }  # fmt: skip
 
 
