@@ -63,7 +63,7 @@ def describe_lessons(
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
         f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
-        f"What is trained reaches {joined(reached)}."
+        f"The trained part reaches {joined(reached)}."
     )
 
 

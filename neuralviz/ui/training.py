@@ -564,7 +564,6 @@ def _choose_kinds() -> list[PairKind]:
     chosen = st.pills(
         "Pairs",
         PAIR_KINDS,
-        PAIR_LINES,
         default=list(KINDS),
         selection_mode="multi",
         format_func=str.capitalize,

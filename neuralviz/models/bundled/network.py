@@ -142,6 +142,7 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """Network, tokenizer and fingerprint of the bundled model; `ModelError` for wrong weights."""
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
+    bundled.minilm_folder()  # the first error, if the package is missing
     try:
         content = weights.read_bytes()
         tensors = load_tensors(content)
