@@ -39,8 +39,7 @@ from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef, shared_text_model
-from neuralviz.models.trained import check_free_name
+from neuralviz.models.shared import ModelRef, check_free_name, shared_text_model
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.embedders.base import describe_unread
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.embedders.specs import embedder_spec, make_embedder
-from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.correlation import correlate

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.embedders.methods import METHODS
-from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs, method_labels
+from neuralviz.embedders.specs import JOIN, METHODS, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED

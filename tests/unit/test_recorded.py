@@ -31,13 +31,12 @@ from neuralviz.jobs.ladder import (
     recorded_ladder,
 )
 from neuralviz.jobs.training import RECORDED as TRAINING
-from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
+from neuralviz.jobs.training import TrainOnCorpus, add_textbooks, example_training, recorded_lessons
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import similarity, train
-from neuralviz.training.example import add_textbooks
 from neuralviz.training.record import TrainingStep
 from neuralviz.training.similarity.settings import RUNGS
 

@@ -316,12 +316,11 @@ def ladders() -> Iterator[tuple[str, str]]:
 
 def trainings() -> Iterator[tuple[str, str]]:
     recorded = recorded_lessons()
-    part = training.trained_part(recorded[0].settings)
     known = [replace(lesson, untrained=None) for lesson in recorded]
     crops, dropout = known
 
     def lessons(*chosen: Any, label: str = "chapter") -> str:
-        return training.describe_lessons(chosen, label, part=part)
+        return training.describe_lessons(chosen, label)
 
     yield "whole model is better", lessons(*recorded)
     yield "two kinds", lessons(*known)

@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 
 import neuralviz.models
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.models.trained import MODEL_NAME, check_free_name
+from neuralviz.models.shared import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale
 from neuralviz.store.files import write_beside
