@@ -19,6 +19,8 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
+from neuralviz.jobs.results import find_status
+from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps, corpus_table
 from neuralviz.maps.mapping import check_enough_texts
@@ -34,8 +36,7 @@ from neuralviz.maps.projection import (
     is_large,
     warm_up,
 )
-from neuralviz.models.shared import LOADERS, held_model
-from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import WITHOUT_NAMES, Source
 from neuralviz.reading.texts import ReadTexts, read_files
@@ -44,7 +45,6 @@ from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
-from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import (
     BY_DIGEST,
     ROW_HEIGHT,
@@ -73,15 +73,17 @@ from neuralviz.ui.corpus.show import (
 )
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import (
-    check_within_limits,
     describe_destination,
+    describe_limits,
     effective_settings,
     is_served,
+    n_within_limits,
 )
+from neuralviz.ui.links import RUN
 from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.runs import RunSentences, SessionRuns, find_status, is_of_others, show_run_panel
+from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.words import many
@@ -117,7 +119,7 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
     if is_served():
-        WARMING.call_soon(warm_up, first=True)  # after what the page itself reads
+        WARMING.call_soon(warm_up)  # after what the page itself reads
 
 
 def _show_corpus(corpus: Corpus) -> None:
@@ -351,8 +353,8 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
     if run is None:
-        status = find_status(_name_work(corpus)) if missing else None
-        if status not in (None, "done"):
+        status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
+        if missing and status not in (None, "done"):
             st.info(
                 "Work on this corpus ended early, or another server is still at it. The embeddings "
                 "that were finished are saved. Press the button above to make the rest."
@@ -477,7 +479,8 @@ def _show_add_dialog() -> None:
 
 def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
     """Save a corpus; delete it again if the vectors do not match its texts."""
-    check_within_limits(read.texts)
+    if n_within_limits(read.texts) < len(read.texts):
+        raise NeuralvizError(describe_limits())
     read_of_file = read_vectors(vectors) if vectors else None
     corpus = corpus_store().add(name, read)
     if read_of_file is not None:
