@@ -59,17 +59,6 @@ class MicroTuning:
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None  # one per text, if requested
 
-    def select_texts(self, texts: slice) -> MicroTuning:
-        return replace(
-            self,
-            texts=self.texts[texts],
-            deltas=tuple(delta[texts] for delta in self.deltas),
-            loss=self.loss[:, texts],
-            delta_norm=self.delta_norm[:, texts],
-            diverged=self.diverged[texts],
-            shares=None if self.shares is None else self.shares[texts],
-        )
-
     @property
     def embeddings(self) -> np.ndarray:
         """[text, dim] unit-length neural embeddings."""
@@ -99,15 +88,6 @@ class TuningEvent:
     # per layer, [text, dim] after the step, if requested
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None  # the finished run, only on the last event
-
-    def select_texts(self, texts: slice) -> TuningEvent:
-        return replace(
-            self,
-            loss=self.loss[texts],
-            delta_norm=self.delta_norm[texts],
-            deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
-            result=None if self.result is None else self.result.select_texts(texts),
-        )
 
 
 @dataclass(frozen=True, eq=False)
