@@ -191,15 +191,12 @@ def _draw_norms(record: RunRecord) -> RenderableType:
 def draw_words(report: TextReport) -> RenderableType:
     if report.shares is None:
         return Text("The text is too long to compute which words shaped its embedding.")
-    text = report.text
-    by_word = np.bincount(text.words, weights=report.shares, minlength=len(text.word_spans))
-    unknown = np.bincount(text.words, weights=text.unknown, minlength=len(by_word)) > 0
+    words, by_word, unknown = report.words
     largest = float(np.abs(by_word).max()) or 1.0
     order = np.argsort(-np.abs(by_word), kind="stable")
     table = Table.grid(padding=(0, 1))
     for word_index in order[:SHOWN_WORDS]:
-        start, end = text.word_spans[word_index]
-        word, share = printable(text.text[start:end]), by_word[word_index]
+        word, share = printable(words[word_index]), by_word[word_index]
         name = Text(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…")
         if unknown[word_index]:
             name.append(" (unknown)", "dim")

@@ -217,7 +217,7 @@ def _word_shares(
     assert result.shares is not None, "shares were asked for"
     return tuple(
         (
-            tuple(text.text[start:end] for start, end in text.word_spans),
+            tuple(text.word_texts),
             np.bincount(text.words, weights=shares.token_shares()),
         )
         for text, shares in zip(texts, result.shares, strict=True)

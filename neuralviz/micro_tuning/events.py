@@ -129,6 +129,14 @@ class TextReport:
     after: MaskedPredictions  # and after it
     loss_after: float | None  # in nats; None if some positions were not predicted
 
+    @property
+    def words(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """The words in text order, [word] shares, and whether a word is unknown to the model."""
+        assert self.shares is not None, "the text's tokens were followed"
+        text = self.text
+        unknown = np.bincount(text.words, weights=text.unknown) > 0
+        return text.word_texts, np.bincount(text.words, weights=self.shares), unknown
+
 
 def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     """Consume all events and return the last one's result."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.headlines.micro_tuning import (
+    describe_progress,
+    describe_settings,
+    short_layer_names,
+)
 from neuralviz.plots.parts import (
     BARE,
     CIVIDIS,
@@ -24,6 +26,7 @@ from neuralviz.plots.parts import (
     draw,
     layer_colours,
     line,
+    name_axis,
     token_bars,
 )
 from neuralviz.plots.report import About
@@ -40,81 +43,45 @@ if TYPE_CHECKING:
 
 
 MAX_LINES = 8
-PALE, PALE_WIDTH = 0.4, 11  # opacity and px of an earlier run's lines, visible behind equal ones
-EXTREME = 15  # neurons at either end
+PALE: Trace = {"width": 11, "size": 0, "opacity": 0.4}  # an earlier run's, seen behind equal lines
 MAX_CELLS = 100_000  # of an animated heatmap
 MAX_WRITTEN = 12  # texts; more leave no room for numbers in the cells
 FEW_EPOCHS = 12
-ALL_NAMED = 60  # words; in longer texts only the largest bars are named
-MOST_NAMED = 10
-LINES = 16  # vertical words that fit side by side on a phone
-UPRIGHT_WORDS = 14  # more are vertical
-FLAT_CHARACTERS = 36  # of horizontal words in half a page
+MOST_WORDS = 60  # whose shares are drawn
 ON_STAGE = 6  # tokens of a blank in presentation mode
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
     """Title, settings and file names of a run's figures and tables."""
-    settings = record.settings
-    masking = "none: every token is predicted"
-    if not settings.predict_unmasked:
-        masking = ", ".join(map(str, settings.blueprints))
     return About(
         f"Micro-tuning on {many(len(record.texts), 'text')}",
         {
             "model": record.model_id,
             "texts": f"{len(record.texts):,}",
-            "layers": ", ".join(short_layer_names(settings.layers)),
-            "blueprints": masking,
-            "epochs": f"{settings.epochs:,}",
-            "learning rate": f"{settings.learning_rate:g}",
-            "precision": settings.precision_in_words,
+            **describe_settings(record.settings),
         }
         | ({"so far": progress} if (progress := describe_progress(record)) else {}),
-        files=(record.texts[text], *_changed_settings(settings)),
+        files=(record.texts[text], many(record.settings.epochs, "epoch")),
     )
-
-
-def _changed_settings(settings: TuningSettings) -> list[str]:
-    parts = [many(settings.epochs, "epoch")]
-    if settings.learning_rate != TuningSettings.learning_rate:
-        parts.append(f"rate {settings.learning_rate:g}")
-    if settings.precision != TuningSettings.precision:
-        parts.append(settings.precision)
-    return parts + ["no masks"] * settings.predict_unmasked
-
-
-def short_layer_names(names: Sequence[str]) -> list[str]:
-    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
-    return [_shorten_layer(name.split(".")) for name in names]
-
-
-def _shorten_layer(parts: list[str]) -> str:
-    for place, part in enumerate(parts[:-1]):
-        if part.isdigit():
-            return f"block {part} · {'.'.join(parts[place + 1 :])}"
-    return ".".join(parts[-2:])
 
 
 # --- losses ------------------------------------------------------------------------------------
 
 
 def loss_figure(
-    curves: np.ndarray,
-    texts: Sequence[str],
-    chosen: int = 0,
-    earlier: np.ndarray | None = None,  # [epoch + 1] the chosen text's by another run, drawn pale
-    runs: tuple[int, int] = (2, 1),
+    record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """[text, epoch + 1] losses in nats, NaN to omit; many texts become a band."""
-    name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
-    traces, n_epochs = [], len(curves[0]) - 1
+    """Losses by epoch, of many texts as a band; ``earlier``, another run, is drawn pale."""
+    curves = record.loss_curves()
+    name = f"{text + 1}. {escape(shorten(record.texts[text], 24))}"
+    traces, n_epochs = [], record.settings.epochs
     if earlier is not None:
         name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
-        traces.append(_curve(earlier, _pale_name(runs), AFTER, PALE_WIDTH, opacity=PALE))
-        n_epochs = max(n_epochs, len(earlier) - 1)
-    traces += _band(curves) if len(curves) > MAX_LINES else _other_curves(curves, chosen)
-    traces.append(_curve(curves[chosen], name, AFTER, 4, size=8))
+        traces.append(_curve(earlier.loss_curve(text), _pale_name(runs), AFTER, **PALE))
+        n_epochs = max(n_epochs, earlier.settings.epochs)
+    is_band = len(curves) > MAX_LINES
+    traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
+    traces.append(_curve(curves[text], name, AFTER, width=4, size=8))
     return draw(
         traces,
         "Loss at the masked positions",
@@ -128,18 +95,19 @@ def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _curve(curve: np.ndarray, name: str, colour: str, width: float, **extra: Any) -> Trace:
-    hover = f"{extra.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
-    look: Trace = {"width": width, "size": 0, "name": name} | extra
-    return line(np.arange(len(curve)), curve, colour, hover, **look)
+def _curve(
+    curve: np.ndarray, name: str, colour: str, width: float = 3, size: float = 0, **extra: Any
+) -> Trace:
+    hover = f"{name}<br>epoch %{{x}}: loss %{{y:.3f}}"
+    epochs = np.arange(len(curve))
+    return line(epochs, curve, colour, hover, width=width, size=size, name=name, **extra)
 
 
-def _other_curves(curves: np.ndarray, chosen: int) -> list[Trace]:
-    other_texts = [i for i in range(len(curves)) if i != chosen]
-    name = "the other text" if len(other_texts) == 1 else "the other texts"
+def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
+    other_texts = [i for i in range(len(curves)) if i != text]
     return [
         _curve(
-            curves[i], name, BEFORE, 2, hover_name=f"text {i + 1}", legendgroup="others",
+            curves[i], "the other texts", BEFORE, width=2, legendgroup="others",
             showlegend=i == other_texts[0],
         )
         for i in other_texts
@@ -147,103 +115,67 @@ def _other_curves(curves: np.ndarray, chosen: int) -> list[Trace]:
 
 
 def _band(curves: np.ndarray) -> list[Trace]:
-    """Median and range of the texts."""
+    """Median and range of the texts that are known."""
     table = pd.DataFrame(curves).where(np.isfinite(curves))  # pandas statistics skip NaN
-    n_texts = int(table.notna().any(axis=1).sum())
-    if n_texts < 2:
-        return []
-    low, median, high = (values.to_numpy() for values in (table.min(), table.median(), table.max()))
+    low, median, high = table.quantile([0, 0.5, 1]).to_numpy()
     filled: Trace = {"fill": "tonexty", "fillcolor": "rgba(138, 144, 150, 0.18)"}
     return [
-        _curve(high, "highest", BEFORE, 1, showlegend=False),
-        _curve(low, "lowest to highest", BEFORE, 1, hover_name="lowest", **filled),
-        _curve(median, f"median of {n_texts:,} texts", BEFORE, 3),
+        _curve(high, "highest", BEFORE, width=1, showlegend=False),
+        _curve(low, "lowest to highest", BEFORE, width=1, **filled),
+        _curve(median, f"median of {len(curves):,} texts", BEFORE, width=3),
     ]
 
 
 # --- deltas ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Norms:
-    """Distances of one text's layers from their pretrained weights."""
-
-    values: np.ndarray  # [epoch, layer] delta norm after each epoch; NaN if unknown
-    layers: Sequence[str]  # full names
-
-
 def delta_norm_figure(
-    norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
+    record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
     """Each layer's distance from its pretrained weights; ``earlier`` is drawn pale."""
+    all_records = [record] if earlier is None else [earlier, record]
     # a layer has one colour in both runs
-    layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
+    layers = list(dict.fromkeys(name for run in all_records[::-1] for name in run.settings.layers))
     colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
-    short_names = short_layer_names(layers)
-    kinds = {name.partition(" · ")[2] for name in short_names}
-    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # shared by several layers
-    if kind:
-        short_names = [name.partition(" · ")[0] for name in short_names]
-    names = dict(zip(layers, map(escape, short_names), strict=True))
-    n_layers = len(norms.layers)
-    width, size = (3, 8) if n_layers <= MAX_LINES else (2, 0)
-    pale: Trace = {"width": PALE_WIDTH, "size": 0, "opacity": PALE}
-    clear: Trace = {"width": width, "size": size, "opacity": 1}
+    names = dict(zip(layers, map(escape, short_layer_names(layers)), strict=True))
+    has_few = len(record.settings.layers) <= MAX_LINES
+    clear: Trace = {"width": 3, "size": 8} if has_few else {"width": 2, "size": 0}
     traces = []
-    for run in (earlier, norms) if earlier is not None else (norms,):
-        look = clear if run is norms else pale
-        is_named = run is norms and 1 < n_layers <= MAX_LINES
-        for layer, values in zip(run.layers, run.values.T, strict=True):
+    for run in all_records:
+        look = clear | {"showlegend": has_few} if run is record else PALE | {"showlegend": False}
+        for layer, values in zip(run.settings.layers, run.delta_norm[:, text].T, strict=True):
             hover = f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}"
-            entry: Trace = {
-                "name": names[layer],
-                "legendgroup": names[layer],
-                "showlegend": is_named,
-            }
             x, y = np.arange(len(values) + 1), np.append(0.0, values)
-            traces.append(line(x, y, colours[layer], hover, **entry, **look))
+            traces.append(line(x, y, colours[layer], hover, name=names[layer], **look))
     if earlier is not None:
-        traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **pale))
-    n_epochs = max(len(run.values) for run in (norms, earlier) if run is not None)
+        traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **PALE))
     return draw(
         traces,
-        f"Norm of each block's {escape(kind)}" if kind else "Norm of each layer's delta",
-        _epoch_axis(n_epochs),
+        "Norm of each layer's delta",
+        _epoch_axis(max(run.settings.epochs for run in all_records)),
         {"title": "norm of the delta", "rangemode": "tozero"},
-        showlegend=earlier is not None or 1 < n_layers <= MAX_LINES,
+        showlegend=True,
     )
 
 
-def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
-    """[epoch, dim] deltas of a layer, NaN if unknown; by default only the largest changes."""
+def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
+    """[epoch, dim] deltas of a layer, NaN if unknown, the neurons sorted by the latest."""
     n_epochs, dim = deltas.shape
-    order = neurons_in_order(deltas, all_neurons=all_neurons)
-    n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
+    known_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
+    order = np.argsort(deltas[known_epochs[-1] if len(known_epochs) else 0], kind="stable")
+    n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     values = np.round(deltas[drawn][:, order], 5)
     hover = "neuron %{x}<br>after epoch %{y}: %{z:+.4f}"
     look = {"limits": symmetric_range(deltas), **bar_title("delta")}
-    heatmap = cells(values, [str(neuron) for neuron in order], drawn + 1, hover, **look)
-    shapes = []
-    name = escape(short_layer_names([layer])[0])
-    wide_title = f"All neurons of {name}, sorted by their delta"
-    if len(order) < dim:
-        wide_title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
-        ends = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
-        look = {"line": {"dash": "dot", "width": 2, "color": BEFORE}}
-        shapes = [{"type": "line", "xref": "x", **ends, **look}]
-    if len(drawn) < n_epochs:
-        wide_title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
     return draw(
-        [heatmap],
-        f"Neurons of {name}",
+        [cells(values, order.astype(str), drawn + 1, hover, **look)],
+        f"Neurons of {escape(short_layer_names([layer])[0])}",
         {
             "title": "neuron, sorted by its delta",
             "type": "category",
             "showgrid": False,
-            "showticklabels": len(order) <= 2 * EXTREME,
-            "tickangle": -90,
-            "tickfont": {"size": 13},
+            "showticklabels": False,
         },
         {
             "title": "epoch",
@@ -252,22 +184,7 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
             "nticks": 8,
             "dtick": 1 if n_epochs <= FEW_EPOCHS else None,
         },
-        shapes=shapes,
-        meta={
-            "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
-            "stage": {"xaxis.tickfont.size": 18},
-        },
     )
-
-
-def neurons_in_order(deltas: np.ndarray, *, all_neurons: bool = False) -> np.ndarray:
-    """The neurons of `neurons_figure`, left to right."""
-    finite_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
-    latest = finite_epochs[-1] if len(finite_epochs) else 0
-    order = np.argsort(deltas[latest], kind="stable")
-    if all_neurons or len(order) <= 2 * EXTREME:
-        return order
-    return np.concatenate([order[:EXTREME], order[-EXTREME:]])
 
 
 def _epoch_axis(n: int) -> dict[str, Any]:
@@ -299,49 +216,30 @@ def products_figure(
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
-    """Each word's share of the delta in text order; if many, only the largest are named."""
+    """Each word's share of the delta in text order; of many, the words with the largest ones."""
+    if len(words) > MOST_WORDS:
+        places = np.sort(np.argsort(-np.abs(shares), kind="stable")[:MOST_WORDS])
+        words, shares = [words[place] for place in places], shares[places]
+        title += f": the {MOST_WORDS} largest shares"
     percents = np.asarray(shares) * 100
     low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
     # outlined, as bars near 0 take the background colour
     share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
-    named = _named_places(percents)
-    is_upright = len(words) > UPRIGHT_WORDS
-    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
-    angle = -90 if is_upright else 0 if fits else -45  # prevents overlaps
     return draw(
         [share_bars],
         title,
-        {
-            "tickvals": named,
-            "ticktext": [escape(shorten(words[place], 14)) for place in named],
-            "tickangle": angle,
-            "tickfont": {"size": 13} if is_upright else None,
-            "showgrid": False,
-        },
+        name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
         {"title": "share of the delta, %", "zeroline": True},
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
         bargap=0.15,
-        meta={"stage": {"xaxis.tickangle": -45}} if is_upright and len(words) <= 30 else None,
     )
-
-
-def _named_places(shares: np.ndarray) -> list[int]:
-    if len(shares) <= ALL_NAMED:
-        return list(range(len(shares)))
-    named: list[int] = []
-    for place in np.argsort(-np.abs(shares), kind="stable").tolist():
-        if all(abs(place - named_place) * LINES >= len(shares) for named_place in named):
-            named.append(place)
-        if len(named) == MOST_NAMED:
-            break
-    return sorted(named)
 
 
 def shares_width(words: Sequence[str]) -> int:
     """Minimum width in px for the words of `shares_figure`."""
-    return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300
+    return 80 + 13 * min(len(words), MOST_WORDS)
 
 
 def blank_figure(blank: FilledBlank, title: str) -> go.Figure:

@@ -24,7 +24,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.layers.text import ask_text
-from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
+from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
