@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralviz.plots.micro_tuning import probabilities_figure
 from neuralviz.plots.parts import (
     BARE,
-    TOP_DOWN,
     Trace,
     cells,
     dots,
     draw,
     line,
     name_axis,
-    token_bars,
 )
 from neuralviz.plots.theme import (
     AFTER,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-EMBEDDING_COLUMNS = 48
 _BEFORE, _AFTER = ("before", BEFORE), ("after micro-tuning", AFTER)
 
 
@@ -77,25 +75,13 @@ def overview_figure(stations: Sequence[str]) -> go.Figure:
 def words_figure(
     words: Sequence[str], before: Sequence[float], after: Sequence[float], label: str
 ) -> go.Figure:
-    """[word] probabilities at a masked token before and after, likeliest last; NaN for none."""
+    """[word] probabilities at a masked token before and after, likeliest first; NaN for none."""
     names = [
         f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
         for word in (shorten(word, 16) or word for word in words)
     ]
-    traces = []
-    for (name, colour), values in ((_AFTER, after), (_BEFORE, before)):
-        hover, lengths = f"%{{customdata}}<br>%{{x:.2%}} {name}", np.nan_to_num(values)
-        written = ["" if np.isnan(v) else f"{v:.1%}" for v in values]
-        traces.append(token_bars(lengths, names, colour, hover, written, name=name))
-    return _draw(
-        traces,
-        "What the model predicts for the masked token",
-        {"range": [0, 1.18], "tickvals": [0, 0.5, 1], "tickformat": ".0%", "title": "probability"},
-        {"tickvals": list(range(len(words))), "ticktext": names, "showgrid": False},
-        bottom=84,
-        bargap=0.25,
-        legend={"traceorder": "reversed"},
-    )
+    title = "What the model predicts for the masked token"
+    return probabilities_figure(names, before, after, title)
 
 
 def losses_figure(
@@ -150,7 +136,9 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
     )
 
 
-def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Figure:
+def concatenated_figure(
+    names: Sequence[str], vectors: Sequence[np.ndarray], title: str
+) -> go.Figure:
     """Each layer's [dim] vector, in one row."""
     ends = np.cumsum([len(vector) for vector in vectors])
     parts = zip(names, vectors, ends, _layer_colours(len(names)), strict=True)
@@ -160,20 +148,7 @@ def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> 
         places = np.arange(end - len(vector), end)
         traces.append(line(places, vector, colour, hover, name=layer_label(name), **look))
     x = {"title": f"{ends[-1]:,} values", "showgrid": False}
-    y = {"title": "normalised delta"}
-    return _draw(traces, "The normalised deltas, one after the other", x, y, bottom=120)
-
-
-def embedding_figure(embedding: np.ndarray) -> go.Figure:
-    """[dim] an embedding folded into an image."""
-    n_rows = -(-len(embedding) // EMBEDDING_COLUMNS)
-    folded = np.full(n_rows * EMBEDDING_COLUMNS, np.nan)
-    folded[: len(embedding)] = embedding
-    places, hover = np.arange(folded.size), "value %{customdata}<br>%{z:.4f}"
-    values, numbers = (entry.reshape(n_rows, -1) for entry in (folded, places))
-    image = cells(values, None, None, hover, symmetric_range(embedding), customdata=numbers)
-    title = "The embedding, value by value"
-    return _draw([image], title, {"visible": False}, {"visible": False, **TOP_DOWN})
+    return _draw(traces, title, x, {"title": "value"}, bottom=120)
 
 
 def product_figure(
@@ -182,11 +157,8 @@ def product_figure(
     """Cumulative cosine similarities of ``first`` to others, value by value, by layer."""
     ends = np.cumsum(sizes)
     by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
-    low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
-    room = 0.12 * (high - low)  # room for a line of text
     traces = []
     for text, sums in enumerate(by_text, 2):
-        is_below = any(0 <= curve[-1] - sums[-1] < room for curve in by_text if curve is not sums)
         is_main = text == 2
         colours = _layer_colours(len(names)) if is_main else [BEFORE] * len(names)
         hover = f"text {text}, after %{{x}} values<br>%{{y:.3f}}"
@@ -197,16 +169,17 @@ def product_figure(
             look |= {"name": title, "showlegend": is_main}
             traces.append(line(places, sums[places], colour, hover, **look))
         look = {"size": 16, "mode": "markers+text", "textfont": {"size": 20}, "showlegend": False}
-        look["textposition"] = f"{'bottom' if is_below else 'top'} left"
+        is_highest = sums[-1] == max(other[-1] for other in by_text)
+        look |= {"textposition": f"{'top' if is_highest else 'bottom'} left", "cliponaxis": False}
         look["text"] = [f"<b>text {text}: {number(sums[-1], '.3f')}</b>"]
         hover = f"cosine similarity to text {text}: %{{y:.3f}}"
-        traces.append(dots(ends[-1:], sums[-1:], colours[-1], hover, cliponaxis=False, **look))
+        traces.append(dots(ends[-1:], sums[-1:], colours[-1], hover, **look))
     return _draw(
         traces,
         "The dot product, value by value",
         {"title": "values summed", "range": [0, ends[-1] * 1.03], **BARE},
-        {"title": "running sum", "range": [low - room, high + room]},
-        margin={"l": 8, "r": 16, "b": 120},
+        {"title": "running sum"},
+        bottom=120,
     )
 
 

@@ -246,11 +246,18 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
     """Probabilities of the likeliest tokens before and after micro-tuning."""
     entries = blank.candidates
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
-    traces, highest = [], 0.0
-    for moment, colour in (("before", BEFORE), ("after", AFTER)):
-        values = [getattr(entry, moment) for entry in entries]
-        highest = max(highest, *values)
-        written = [percent(value).replace("less than ", "&lt; ") for value in values]
+    before, after = [entry.before for entry in entries], [entry.after for entry in entries]
+    return probabilities_figure(names, before, after, title)
+
+
+def probabilities_figure(
+    names: Sequence[str], before: Sequence[float], after: Sequence[float], title: str
+) -> go.Figure:
+    """[token] probabilities before and after micro-tuning, NaN if unknown; ``names`` are HTML."""
+    traces, highest = [], np.nanmax([*before, *after])
+    for moment, colour, values in (("before", BEFORE, before), ("after", AFTER, after)):
+        known = ["" if np.isnan(value) else percent(value) for value in values]
+        written = [value.replace("less than ", "&lt; ") for value in known]
         hover = f"%{{customdata}} {moment}: %{{text}}"
         traces.append(token_bars(values, names, colour, hover, written, name=moment))
     return draw(
@@ -263,31 +270,29 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             "nticks": 6,
         },
         {
-            "tickvals": list(range(len(entries))),
+            "tickvals": list(range(len(names))),
             "ticktext": names,
-            "range": [len(entries) - 0.4, -0.6],
+            "range": [len(names) - 0.4, -0.6],
             "showgrid": False,
         },
         barmode="group",
         bargap=0.25,
-        height=140 + 44 * len(entries),
-        meta={"stage": {"yaxis.range": [min(len(entries), ON_STAGE) - 0.4, -0.6]}},
+        height=140 + 44 * len(names),
+        meta={"stage": {"yaxis.range": [min(len(names), ON_STAGE) - 0.4, -0.6]}},
     )
 
 
 KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
-
 _BAND_HEAD = 27  # px above each band for its name
-_STRIP = 56  # px for the counts under the grid
 _LEGEND = 40  # px
 
 
 def blueprint_grid(
     inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
 ) -> go.Figure:
-    """Inputs × tokens, a band per blueprint, above the mask count of each token."""
+    """Inputs × tokens, a band per blueprint."""
     drawn = slice(window.start, window.stop)
     by_row = inputs.blueprint[:MAX_ROWS]  # which blueprint
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
@@ -297,18 +302,20 @@ def blueprint_grid(
     heads = np.cumsum(np.diff(by_row, prepend=-1) != 0)
     tops = np.arange(len(by_row)) * row + heads * _BAND_HEAD  # px from the grid's top to each row
     bottom = tops[-1] + row
-    plot_height = bottom + _BAND_HEAD + _STRIP
     # room for the name above each band
     edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), bottom)
     masked = inputs.masked[: len(tops), drawn].astype(float)
-    hover = _describe_cells(inputs, blueprints, names, drawn, len(tops))
+    hover = [
+        f"blueprint {blueprints[blueprint]}, shift {shift}<br>masked input {number}"
+        for number, (blueprint, shift) in enumerate(zip(by_row, inputs.shift, strict=False), 1)
+    ]
     grid = cells(
         np.insert(masked, starts, np.nan, axis=0),
         x,
         edges,
-        "%{text}",
+        "%{text}<br>position %{x}",
         (0, 1),
-        text=np.insert(hover, starts, "", axis=0),
+        text=np.repeat(np.insert(np.array(hover, object), starts, "")[:, None], len(x), axis=1),
         hoverongaps=False,
         autocolorscale=False,
         colorscale=[[0, KEPT], [1, MASKED]],
@@ -316,27 +323,21 @@ def blueprint_grid(
         xgap=2 if len(x) <= 60 else 1,
         ygap=2 if row > 8 else 0,
     )
-    times = inputs.times_masked[drawn]
-    counts = bars(
-        x,
-        times,
-        MASKED,
-        "position %{x}: <b>%{customdata}</b><br>times masked: %{y}",
-        yaxis="y2",
-        text=times,
-        textfont=None,
-        textposition="outside",
-        textangle=0,
-        customdata=names,
-        showlegend=False,
-    )
     legend = [
         dots([None], [None], colour, size=16, marker={"symbol": "square"}, name=name)
         for name, colour in (("kept", KEPT), ("masked", MASKED))
     ]
+    place: dict[str, Any] = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "bottom"}
     bands = [(blueprints[by_row[start]], tops[start]) for start in starts]
-    titles = [_head(f"keep {band.keep}, mask {band.mask}", top, "y") for band, top in bands]
-    titles.append(_head("how often each token is masked", _STRIP / plot_height, "paper"))
+    titles = [
+        {
+            "text": f"<b>keep {band.keep}, mask {band.mask}</b>",
+            "y": top,
+            "showarrow": False,
+            **place,
+        }
+        for band, top in bands
+    ]
     shifts = [
         f"shift {shift}" if number in starts else str(shift)
         for number, shift in enumerate(inputs.shift[: len(tops)])
@@ -346,12 +347,10 @@ def blueprint_grid(
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest
     bare: dict[str, Any] = {"ticks": "", **BARE}
     return draw(
-        [grid, counts, *legend],
+        [grid, *legend],
         None,
         {
             "side": "top",
-            "anchor": "free",
-            "position": 1,
             "tickvals": x,
             "ticktext": names,
             "autotickangles": [0, -60, -90],
@@ -359,42 +358,12 @@ def blueprint_grid(
             **bare,
         },
         {
-            "domain": [(_STRIP + _BAND_HEAD) / plot_height, 1],
             "range": [bottom, 0],
             "tickvals": tops + row / 2 if row > 14 else [],
             "ticktext": shifts,
             **bare,
         },
-        yaxis2={
-            "domain": [0, _STRIP / plot_height],
-            "range": [0, 1.7 * (times.max() or 1)],
-            "showticklabels": False,
-            "fixedrange": True,
-            **BARE,
-        },
         annotations=titles,
         margin={"t": token_height, "b": _LEGEND, "l": 8, "r": 8},
-        bargap=0.12,
-        height=token_height + int(bottom) + _BAND_HEAD + _STRIP + _LEGEND,
+        height=token_height + int(bottom) + _LEGEND,
     )
-
-
-def _describe_cells(
-    inputs: MaskedInputs, blueprints: Sequence[Blueprint], names: list[str], drawn: slice, n: int
-) -> np.ndarray:
-    """[row, token] hover texts of the first ``n`` rows."""
-    hover = [
-        [
-            f"blueprint {blueprints[inputs.blueprint[i]]}, shift {inputs.shift[i]}<br>"
-            f"masked input {i + 1}, position {drawn.start + j + 1}: <b>{name}</b><br>"
-            f"{'masked' if inputs.masked[i, drawn.start + j] else 'kept'}"
-            for j, name in enumerate(names)
-        ]
-        for i in range(n)
-    ]
-    return np.array(hover, dtype=object)
-
-
-def _head(text: str, y: float, yref: str) -> dict[str, Any]:
-    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": y, "yref": yref, "yanchor": "bottom"}
-    return {"text": f"<b>{text}</b>", "showarrow": False, **place}

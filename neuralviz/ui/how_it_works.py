@@ -228,8 +228,8 @@ def _show_loss(walk: Walkthrough) -> None:
         for guesses in (before, after)
     )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
-    words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
-    words = words[-7:]
+    words = sorted({*p_before, *p_after}, key=lambda w: -max(p_after.get(w, 0), p_before.get(w, 0)))
+    words = words[:7]
     shown_before, shown_after = (
         [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
     )
@@ -309,11 +309,16 @@ def _show_delta(walk: Walkthrough) -> None:
 
 
 def _show_concatenated(walk: Walkthrough) -> None:
-    _draw(plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated")
+    title = "The normalised deltas, one after the other"
+    figure = plots.concatenated_figure(walk.settings.layers, walk.normalized, title)
+    _draw(figure, "concatenated")
 
 
 def _show_embedding(walk: Walkthrough) -> None:
-    _draw(plots.embedding_figure(walk.tuning.embeddings[0]), "embedding")
+    ends = np.cumsum([len(weights) for weights in walk.weights])[:-1]
+    parts = np.split(walk.tuning.embeddings[0], ends)
+    title = "The embedding, value by value"
+    _draw(plots.concatenated_figure(walk.settings.layers, parts, title), "embedding")
 
 
 def _show_product(walk: Walkthrough) -> None:
