@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import MarkGrid
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
+    from neuralviz.models.language_model import Layer
 
 
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
@@ -85,7 +85,7 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
 class TuneBlocks(_Tune):
     """Micro-tune parameters of all blocks on one text, to see which of them move."""
 
-    grid: MarkGrid  # places of the tuned parameters
+    layers: tuple[Layer, ...]  # the tuned parameters
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
         model = shared_model(self.model.id)

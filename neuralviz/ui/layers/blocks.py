@@ -12,9 +12,10 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.headlines.layers import describe_blocks
+from neuralviz.headlines.micro_tuning import describe_settings
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.settings import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.settings import is_noise, kind_in_words, kinds_of_blocks
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
@@ -29,7 +30,6 @@ from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.words import many
 
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
@@ -83,16 +83,17 @@ def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunR
         kinds = _choose_kinds(layers)
         epochs, learning_rate = ask_epochs_and_rate("layers-epochs", "layers-rate")
     pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
-    last, grid = RUNS.last(), mark_grid(layers, kinds)
+    last = RUNS.last()
+    chosen = tuple(layer for layer in layers if layer.block is not None and layer.kind in kinds)
     try:
-        settings = check_choices(grid.names, epochs, learning_rate)
+        settings = check_choices([layer.name for layer in chosen], epochs, learning_rate)
         if not text.strip():
             raise TextError("The text is empty. Enter at least one word.")
     except NeuralvizError as error:
         if pressed or last is None:
             show_error(error, "Showing the last run instead." if RUNS.last_to_show() else "")
         return None
-    task = TuneBlocks(ModelRef.from_id(model_id), (text,), settings, grid)
+    task = TuneBlocks(ModelRef.from_id(model_id), (text,), settings, chosen)
     if pressed or last is None:
         return RUNS.start(task, again=True)
     return last if last.task == task else None
@@ -128,11 +129,8 @@ def _describe_run(task: TuneBlocks) -> About:
         {
             "text": shorten(task.texts[0], 60),
             "model": task.model.id,
-            "micro-tuning": (
-                f"{many(settings.epochs, 'epoch')}, learning rate {settings.learning_rate:g}, "
-                f"{many(len(settings.layers), 'layer')} in {many(len(task.grid.blocks), 'block')}, "
-                f"{settings.precision_in_words}"
-            ),
+            **describe_settings(settings),
+            "layers": f"{len(settings.layers):,}",
         },
     )
 
@@ -154,25 +152,24 @@ def _show_marks(
         )
     if live or epoch is None:
         epoch = record.epochs_reached
-    grid, norms = _get_task(run).grid, record.delta_norm[epoch - 1, 0]
-    per_value = measure == "per value"
-    headline = describe_blocks(grid, norms, per_value=per_value, epoch=epoch)
+    layers, per_value = _get_task(run).layers, measure == "per value"
+    changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
+    shown = changes[changes["epoch"] == epoch]
+    headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
+    column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
     figure = marks_figure(
-        grid.norms(norms, per_value=per_value),
-        [kind_in_words(kind) for kind in grid.kinds],
-        grid.blocks,
+        shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
         measure=MEASURES[measure],
         moment=f"epoch {epoch}",
-        full_kinds=grid.kinds,
     )
     with slide(KEY, headline), allow_swiping(f"{KEY}-scrolled", 480):
         show_figure(
             figure,
             "change-by-block-and-kind-of-layer",
-            lambda: _list_changes(grid, record),
+            changes,
             _describe_run(_get_task(run)),
             key=f"{KEY}-grid-{run.id}",
-            height=max(300, 130 + 30 * len(grid.kinds)),
+            height=max(300, 130 + 30 * len(kinds)),
         )
     st.caption(
         "Each cell is one kind of layer in one block. The norm of a delta grows with the layer's "
@@ -196,17 +193,10 @@ def _show_loss(record: RunRecord) -> None:
         )
 
 
-def _list_changes(grid: MarkGrid, record: RunRecord) -> pd.DataFrame:
-    """A row for every tuned layer and epoch."""
-    n_epochs = record.epochs_reached
-    layers_table = pd.DataFrame(
-        {
-            "layer": grid.names,
-            "kind": [grid.kinds[row] for row in grid.rows],
-            "block": [grid.blocks[column] for column in grid.columns],
-            "values": grid.sizes,
-        }
-    )
-    table = pd.DataFrame({"epoch": range(1, n_epochs + 1)}).merge(layers_table, how="cross")
-    norm = record.delta_norm[:n_epochs, 0].ravel()
+def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
+    """A row for every layer and epoch, from [epoch, layer] norms of the deltas."""
+    rows = [(layer.name, layer.kind, layer.block, layer.size) for layer in layers]
+    layers_table = pd.DataFrame(rows, columns=["layer", "kind", "block", "values"])
+    table = pd.DataFrame({"epoch": range(1, len(norms) + 1)}).merge(layers_table, how="cross")
+    norm = norms.ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

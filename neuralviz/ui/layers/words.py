@@ -104,9 +104,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
             drawn["word"].tolist(),
             drawn["variance"].to_numpy(),
             drawn["occurrences"].to_numpy(),
-            (float(words["variance"].min()), float(words["variance"].max())),
             "Most and least uneven words",
-            gap=n,
         )
         provenance = _describe_run(result, least)
         show_figure(figure, "words-by-variance", words, provenance)
