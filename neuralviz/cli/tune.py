@@ -33,8 +33,7 @@ from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning.events import TextReport
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.events import RunRecord, TextReport
 
 VERMILLION, BLUE = "#D55E00", "#0072B2"
 CURVE_WIDTH = 64  # characters, at most

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
-    from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import FollowedWord
+    from neuralviz.layers.words import TokenWeights
 
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.micro_tuning.blueprints import MaskedInputs
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.events import RunRecord
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 

@@ -12,9 +12,16 @@ from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
-from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
+from neuralviz.micro_tuning.events import (
+    BATCH,
+    RECORD_FORMAT,
+    RunRecord,
+    WatchedEvent,
+    read_record,
+    record_bytes,
+    watch,
+)
 from neuralviz.micro_tuning.settings import REVISION
-from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
 from neuralviz.words import many
 

@@ -12,11 +12,10 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.micro_tuning import describe_steps
+from neuralviz.headlines.micro_tuning import describe_steps, short_layer_names
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots import how_it_works as plots
-from neuralviz.plots.micro_tuning import blueprint_grid
+from neuralviz.plots import micro_tuning as plots
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import is_served
@@ -201,7 +200,7 @@ def _show_tokens(walk: Walkthrough) -> None:
 def _show_inputs(walk: Walkthrough) -> None:
     tokens = walk.text.tokens
     window = range(len(tokens))
-    figure = blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
+    figure = plots.blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
     _draw(figure, "masked-inputs")
 
 
@@ -255,7 +254,7 @@ def _choose_layer(walk: Walkthrough) -> int:
     chosen = st.segmented_control(
         "Layer",
         range(len(layers)),
-        format_func=lambda i: plots.layer_label(layers[i]),
+        format_func=short_layer_names(layers).__getitem__,
         required=True,
         key=key,
         label_visibility="collapsed",
@@ -305,7 +304,9 @@ def _tex(value: float, digits: int = 4) -> str:
 
 
 def _show_delta(walk: Walkthrough) -> None:
-    _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta")
+    layer = _choose_layer(walk)
+    figure = plots.neurons_figure(walk.deltas[layer][:, 0], walk.settings.layers[layer])
+    _draw(figure, "delta")
 
 
 def _show_concatenated(walk: Walkthrough) -> None:

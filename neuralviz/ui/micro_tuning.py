@@ -30,7 +30,7 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, parse_blueprints
-from neuralviz.micro_tuning.record import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     TuningSettings,

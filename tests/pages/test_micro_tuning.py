@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.results import REASONS, note_end, result_key
-from neuralviz.micro_tuning.record import load_record
+from neuralviz.micro_tuning.events import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import micro_tuning
 from neuralviz.ui.micro_tuning import list_embeddings, recorded_run

@@ -19,8 +19,8 @@ from neuralviz.micro_tuning.blanks import (
     describe_blanks,
     sentence_with_blank,
 )
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.micro_tuning.predictions import fill_blanks
-from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:

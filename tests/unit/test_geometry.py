@@ -12,8 +12,6 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.headlines.layers import describe_blocks
-from neuralviz.layers import following
-from neuralviz.layers.following import follow_tokens, token_weights
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
@@ -29,6 +27,7 @@ from neuralviz.layers.settings import (
     kinds_of_blocks,
 )
 from neuralviz.layers.states import layer_states, pool_texts
+from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import tokenize
 from neuralviz.models.language_model import Layer
 from neuralviz.plots.layers import marks_figure
@@ -68,7 +67,7 @@ def test_a_broken_model_is_an_error_that_says_so(
         (row,) = layer_states(*args)
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]
 
-    monkeypatch.setattr(following, "layer_states", broken)
+    monkeypatch.setattr("neuralviz.layers.words.layer_states", broken)
     with pytest.raises(ModelError, match="weights are damaged"):
         follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
-from neuralviz.micro_tuning.record import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (

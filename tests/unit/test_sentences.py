@@ -48,7 +48,7 @@ from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
-from neuralviz.micro_tuning.record import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.paths import sample_data
 from neuralviz.training.record import new_neighbours
 

@@ -16,7 +16,7 @@ from neuralviz.headlines.micro_tuning import describe_settings
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneBlocks
 from neuralviz.layers.settings import is_noise, kind_in_words, kinds_of_blocks
-from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.events import RunRecord
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.layers import marks_figure

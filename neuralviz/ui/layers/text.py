@@ -51,7 +51,7 @@ from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.layers.following import TokenWeights
+    from neuralviz.layers.words import TokenWeights
 
 Draw = Callable[..., object]
 
