@@ -31,7 +31,7 @@ from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import tokenize
 from neuralviz.models.language_model import Layer
 from neuralviz.plots.layers import marks_figure
-from neuralviz.ui.layers.blocks import list_changes
+from neuralviz.ui.layers import list_changes
 from tests.support.models import TEXTS, WINDOW
 
 if TYPE_CHECKING:
