@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_times
-from neuralviz.words import joined, many, number, percent
+from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +70,29 @@ def _describe_losses(record: RunRecord, text: int) -> str:
 
 def _name_text(record: RunRecord, text: int) -> str:
     return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+
+
+def describe_warnings(record: RunRecord) -> list[str]:
+    """What is wrong with a run: it diverged, its loss rose, or its texts look foreign."""
+    warnings = []
+    if record.diverged:
+        warnings.append(
+            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
+            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
+            "0.01)."
+        )
+    elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
+        warnings.append(
+            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
+            "rate (the paper uses 0.01)."
+        )
+    if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
+        warnings.append(
+            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
+            "split into several tokens. For texts in another language, choose a model for that "
+            "language; the bundled model is for English and ignores case."
+        )
+    return warnings
 
 
 def describe_words(record: RunRecord, text: int) -> str:

@@ -23,7 +23,7 @@ from neuralviz.headlines.layers import (
     describe_parts,
     describe_text,
 )
-from neuralviz.headlines.micro_tuning import describe_settings
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
 from neuralviz.jobs.micro_tuning import TuneBlocks
@@ -806,15 +806,8 @@ def _show_marks(
     """Draw how much each kind of layer has changed in each block."""
     if not record.epochs_reached:
         return
-    if record.diverged:
-        st.warning(
-            "The run diverged: the loss became infinite or NaN. The last finite weights are "
-            "shown. Lower the learning rate (the paper uses 0.01)."
-        )
-    elif record.loss_rose(0):
-        st.warning(
-            "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
-        )
+    for warning in describe_warnings(record):
+        st.warning(plain(warning))
     if live or epoch is None:
         epoch = record.epochs_reached
     layers, per_value = _get_task(run).layers, measure == "per value"

@@ -66,7 +66,7 @@ from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
-from neuralviz.words import many, name_texts, number, why_above_100
+from neuralviz.words import many, number, why_above_100
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, kept=8, stops_former=False)
@@ -496,7 +496,8 @@ def _show_record(
                 st.text(f"{text + 1}. {headlines.first_words(record.texts[text], STAGE_LETTERS)}")
         if earlier is not None:
             st.markdown(plain(headlines.compare_with_earlier(record, earlier, numbers)))
-        _show_warnings(record)
+        for warning in headlines.describe_warnings(record):
+            st.warning(plain(warning))
         make = partial(plots.loss_figure, record, text, earlier, numbers)
         _draw(make, (record, text, earlier), f"{key}-loss", "loss")
     if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
@@ -534,27 +535,6 @@ def _show_neurons(record: RunRecord, key: str, text: int) -> None:
     strongest = record.strongest_neurons(layer, text)
     listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
     st.caption(f"Neurons that changed most: {', '.join(listed)}")
-
-
-def _show_warnings(record: RunRecord) -> None:
-    if record.diverged:
-        st.warning(
-            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
-            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
-            "0.01)."
-        )
-    elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
-        st.warning(
-            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
-            "rate (the paper uses 0.01)."
-        )
-    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
-    if foreign:
-        st.warning(
-            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
-            "split into several tokens. For texts in another language, choose a model for that "
-            "language; the bundled model is for English and ignores case."
-        )
 
 
 def pick_text(record: RunRecord) -> int:
