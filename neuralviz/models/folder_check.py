@@ -301,7 +301,7 @@ def _list_unknown_classes(files: ModelFiles) -> list[str]:
     with quiet_transformers() as transformers:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
             return []
-        classes = {name.lower() for name in dir(transformers)}
+        classes = {name.lower() for name in transformers.__all__}  # dir() takes 0.4 s
         families = {_find_family(transformers.CONFIG_MAPPING[kind])}
         mappings = vars(transformers.models.auto.modeling_auto).items()
         entries = [m.get(kind, ()) for name, m in mappings if name.endswith("_MAPPING_NAMES")]

@@ -158,7 +158,7 @@ def _show_text() -> None:
     sentences = RunSentences(
         start="Running the model …",
         error_advice="Showing the last valid text." if _find_last() is not None else "",
-        describe_done=lambda _: "",
+        done="",
     )
     with output:
         show_run_panel(TEXT_RUNS, run, _show_turns, sentences=sentences, patience=PATIENCE)
