@@ -22,7 +22,7 @@ from neuralviz.micro_tuning.events import (
     watch,
 )
 from neuralviz.micro_tuning.settings import REVISION
-from neuralviz.models.shared import ModelRef, is_held, shared_model
+from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
     def progress(self, result: RunRecord) -> Progress:
         epochs = self.settings.epochs
         if not result.epochs_reached:  # on a long text that takes seconds
-            if not is_held("masked", self.model.id):
+            if find_held("masked", self.model.id) is None:
                 return Progress(doing="Loading the model …")
             first = f"the first of {epochs:,} epochs" if epochs > 1 else "the epoch"
             return Progress(doing=f"Computing {first} …")
