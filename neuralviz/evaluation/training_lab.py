@@ -22,7 +22,8 @@ from neuralviz.evaluation.training_tables import (
     TrainingRow,
 )
 from neuralviz.maps.neighbours import K, knn_by_space
-from neuralviz.store.files import folder_error, write_bytes_beside
+from neuralviz.store.files import write_bytes_beside
+from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
@@ -61,8 +62,8 @@ def fill_table(
 
     ``labels``, one per text and ``""`` for none, are not trained on. Cells and checkpoints are kept
     in ``folder``, by default the user's. Yields progress, and each cell once finished or found.
-    Raises NeuralvizError for fewer than two labels or none shared, StoreError if a cell cannot be
-    written, Stopped, and as `neuralviz.training.train`.
+    Raises NeuralvizError for fewer than two labels or none shared, or if a cell cannot be written,
+    Stopped, and as `neuralviz.training.train`.
     """
     if len(set(filter(None, labels))) < 2:
         raise NeuralvizError("The experiment needs a column with at least two different labels.")
@@ -108,18 +109,14 @@ class _Lab:
             # Checkpoints, and what is known after each epoch. They are large: the user's own make
             # room for others like any training's; the cells stay.
             cell_folder = self._own_folder / key if self._own_folder else training_folder(key)
-            cell = yield from self._make_cell(row, seed, cell_folder)
+            if row.is_trained:
+                cell = yield from self._train_cell(row, seed, cell_folder)
+            else:
+                yield RowProgress(row.label, seed, 0, 0)
+                cell = self._measure(row, seed, self._at_start(row.settings))
             _write(path, cell)
             shutil.rmtree(cell_folder, ignore_errors=True)
         yield replace(cell, row=row.label)
-
-    def _make_cell(
-        self, row: TrainingRow, seed: int, cell_folder: Path
-    ) -> Generator[RowProgress, None, TrainingCell]:
-        if row.is_trained:
-            return (yield from self._train_cell(row, seed, cell_folder))
-        yield RowProgress(row.label, seed, 0, 0)
-        return self._measure(row, seed, self._at_start(row.settings))
 
     def _train_cell(
         self, row: TrainingRow, seed: int, cell_folder: Path
@@ -207,8 +204,5 @@ def _read(path: Path) -> Any:
 
 
 def _write(path: Path, content: object) -> None:
-    try:
+    with explain_write_errors(path):
         write_bytes_beside(path, CELLS_FORMAT.pack(content))
-    except OSError as error:
-        sentence = f"Could not save to {path.parent}: {error.strerror or error}."
-        raise folder_error(sentence) from error

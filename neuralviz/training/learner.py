@@ -122,7 +122,9 @@ class TransformerLearner(Learner):
             )
         self.network = copy.deepcopy(model.network.base_model)
         if settings.start == "random":
-            self.network.load_state_dict(_random_weights(self.network, settings.seed))
+            with quiet_transformers(), seeded(settings.seed):
+                fresh = type(self.network)(self.network.config)
+            self.network.load_state_dict(fresh.state_dict(), strict=False)
         self.network.requires_grad_(True)
         self.pooling = settings.pooling
         for parameter in _frozen(self.network, model, settings.frozen_blocks):
@@ -213,12 +215,6 @@ def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) ->
         "seventh": last.clamp(max=SEVENTH),
     }[pooling]
     return vectors[torch.arange(len(vectors), device=vectors.device), position]
-
-
-def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
-    with quiet_transformers(), seeded(seed):
-        fresh = type(network)(network.config).state_dict()
-    return {name: fresh.get(name, kept) for name, kept in network.state_dict().items()}
 
 
 def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:

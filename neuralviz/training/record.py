@@ -202,17 +202,14 @@ def make_change(event: TrainingEvent) -> LessonChange:
     return change | values | {"curves": before}
 
 
-def _no_steps() -> np.ndarray:
-    return np.zeros((0, len(CURVES)))
-
-
 @dataclass(frozen=True, eq=False)
 class Lesson:
     settings: TrainingSettings
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
     steps: int = 0
-    curves: np.ndarray = field(default_factory=_no_steps)  # [step, curve]; NaN where unknown
+    # [step, curve]; NaN where unknown
+    curves: np.ndarray = field(default_factory=lambda: np.zeros((0, len(CURVES))))
     snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
     diverged: bool = False
     is_over: bool = False  # ended or stopped
@@ -232,9 +229,7 @@ class Lesson:
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
-        measured = [
-            snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
-        ]
+        measured = [taken.accuracy for taken in self.snapshots if taken.accuracy is not None]
         if not measured or self.snapshots[0].step:
             return np.zeros((0, 0))
         return np.stack(measured)
@@ -381,12 +376,11 @@ def _trainings() -> Path:
 
 
 def _stays(folder: Path) -> bool:
-    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
-
-
-def _is_held(lock: Path) -> bool:
+    """Whether a folder has finished rows, or a training under way."""
     try:
-        with FileLock(lock, blocking=False):
-            return False
+        for lock in folder.rglob(_LOCK):
+            with FileLock(lock, blocking=False):
+                pass
     except (Timeout, OSError):
         return True
+    return folder.name == _TABLES
