@@ -41,8 +41,15 @@ from neuralviz.maps.neighbours import (
     label_agreement,
     nearest,
 )
-from neuralviz.maps.projecting import place, project, warm_up
-from neuralviz.maps.projection import MOST_WHOLE, Projection, ProjectionEvent, ProjectionSettings
+from neuralviz.maps.projection import (
+    MOST_WHOLE,
+    Projection,
+    ProjectionEvent,
+    ProjectionSettings,
+    place,
+    project,
+    warm_up,
+)
 from neuralviz.store.corpora import CorpusStore
 from tests.support import large_corpus
 from tests.support.memory import peak_memory

@@ -38,19 +38,28 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a sweep, all cases but the first few are slow.
+    """Of a sweep, all cases but the first few are slow. Groups with the most slow tests run first.
 
-    What numba compiles for runs last, so that one worker does it: each is given one piece of the
-    list.
+    One process runs a group: a file, all tests of Ray, or all that have numba compile.
     """
     cases: Counter[str] = Counter()
+    slow: Counter[str] = Counter()
     for item in items:
         if sweep := item.get_closest_marker("sweep"):
             function = item.nodeid.partition("[")[0]
             cases[function] += 1
             if cases[function] > sweep.args[0]:
                 item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
+        item.add_marker(pytest.mark.xdist_group(_find_group(item)))
+        slow[_find_group(item)] += item.get_closest_marker("slow") is not None
+    waiting = {"cluster": 0, "browser": 1}  # tests that mostly wait begin first
+    items.sort(key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[_find_group(item)]))
+
+
+def _find_group(item: pytest.Item) -> str:
+    if item.path.parent.name == "cluster":
+        return "ray"
+    return "numba" if item.get_closest_marker("compiles") else item.path.stem
 
 
 @pytest.fixture(scope="session")

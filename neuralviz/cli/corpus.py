@@ -15,10 +15,9 @@ import typer
 from neuralviz.cli import options
 from neuralviz.cli.console import (
     Commands,
-    is_confirmed,
+    confirm_deleting,
     print_message,
     print_notes,
-    print_precision_warnings,
     print_table,
     run_work,
     stop,
@@ -273,10 +272,8 @@ def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> No
     """Delete a saved corpus with its embeddings and maps."""
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
-    question = f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})? [y/N] "
-    if not yes and not is_confirmed(question):
-        print_message("Nothing deleted.")
-        return
+    if not yes:
+        confirm_deleting(f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})?")
     store.delete(saved_corpus)
     print_message(f"Deleted “{saved_corpus.name}”.")
 
@@ -479,8 +476,7 @@ def _embed_all(
 
 
 def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
-    with print_precision_warnings():
-        return [make_embedder(spec, LOADERS) for spec in specs]
+    return [make_embedder(spec, LOADERS) for spec in specs]
 
 
 def _are_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:

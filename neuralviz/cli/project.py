@@ -23,29 +23,23 @@ from neuralviz.cli.corpus import (
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Progress
-from neuralviz.maps.clusters import cluster_centres
-from neuralviz.maps.kept import KeptMaps, corpus_pieces
-from neuralviz.maps.map_points import category_names
+from neuralviz.maps.kept import corpus_pieces
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import REDUCERS, SETTING_NAMES, STAGES, ProjectionSettings
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.projection import STAGES, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import (
-    PageMap,
-    cluster_names,
-    colour_by_category,
-    colour_by_code,
-    colour_by_number,
+    CLUSTERS,
+    colour_points,
     drawn_rows,
-    map_page,
+    list_page_colours,
+    page_of_maps,
 )
-from neuralviz.plots.report import About
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.projection import ProjectionEvent
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 PAGE = ".html"
 
@@ -124,7 +118,8 @@ def project(
         raise stop("Stopped before the map was finished. The embeddings are saved.")
     print_notes(kept.notes)
     if as_page:
-        write_text(output, _build_page(store, saved_corpus, kept, label, colour))
+        open_map = OpenMap(OpenCorpus(store, saved_corpus), kept, label)
+        write_text(output, _build_page(open_map, colour))
     else:
         write_pieces(output, corpus_pieces(store, saved_corpus, kept=kept))
     size = f"{many(saved_corpus.n_texts, 'text')} with {many(len(kept.cluster_words), 'cluster')}"
@@ -135,41 +130,18 @@ def _find_progress(event: ProjectionEvent) -> Progress:
     return Progress(event.n_done, event.total, doing=STAGES[event.stage])
 
 
-def _build_page(
-    store: CorpusStore, corpus: Corpus, kept: KeptMap, method: str, colour: str | None
-) -> str:
+def _build_page(open_map: OpenMap, colour: str | None) -> str:
     """The map as an offline page; of many texts, a random sample."""
-    coordinates, clusters = KeptMaps(store).points(kept)
-    names = cluster_names(kept.cluster_words)
-    n = corpus.n_texts
-    rows = drawn_rows(n)
-    of_clusters = colour_by_code("cluster", clusters.labels, names, missing="no cluster")
-    colours = {"Clusters": of_clusters.select(rows)}
-    offered = {colour, *category_names(store, corpus)}
-    for column in corpus.columns:
-        if column.kind == "number":
-            values = store.labels(corpus, column.name, rows)
-            colours[column.name] = colour_by_number(column.name, values)
-        elif column.name in offered:
-            labels = store.labels(corpus, column.name, rows)
-            colours[column.name] = colour_by_category(column.name, labels.tolist())
+    corpus, n = open_map.corpus, open_map.corpus.n_texts
+    options = {CLUSTERS: "Clusters", **list_page_colours(corpus)}
     if colour is not None:
-        colours = {colour: colours[colour], **colours}
-    settings = {"corpus": f"{corpus.name}, {many(n, 'text')}", "method": method}
-    relevant = kept.settings.relevant() | {"reducer": REDUCERS[kept.settings.reducer]}
-    settings |= {SETTING_NAMES.get(name, name): str(value) for name, value in relevant.items()}
+        kind = "number" if colour in corpus.number_names else "label"
+        options = {f"{kind}:{colour}": colour, **options}
+    rows = drawn_rows(n)
     if len(rows) < n:
-        settings["drawn"] = f"a random sample of {len(rows):,}"
         print_message(
             f"The map shows a random sample of {len(rows):,} of the {n:,} texts. Export "
             ".parquet, .csv or .jsonl for all of them."
         )
-    page_map = PageMap(
-        method,
-        coordinates[rows],
-        colours,
-        tuple(zip(names, cluster_centres(coordinates, clusters), strict=True)),
-    )
-    return map_page(
-        [page_map], store.texts(corpus, rows), About(f"{corpus.name}, {method}", settings)
-    )
+    colours = {name: colour_points(open_map, option) for option, name in options.items()}
+    return page_of_maps([open_map], [colours], rows)

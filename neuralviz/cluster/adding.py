@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -35,7 +36,7 @@ from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, short
 from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
-from neuralviz.store.pieces import make_table, write_piece, writing
+from neuralviz.store.pieces import make_table, shared_folder, write_piece
 from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:
@@ -218,8 +219,10 @@ def add_on_cluster(
     if existing is not None:
         return AddedCorpus(existing, (), is_new=False)
     corpus = store.new(name, (), source)
-    with writing(store.database) as run_folder:
-        pieces = _write(store, corpus, parts, layout, limit, report, run_folder.absolute())
+    database, table = store.database, texts_table(corpus)
+    with shared_folder(database) as run_folder, ExitStack() as failure:
+        failure.callback(shutil.rmtree, database.place(table), ignore_errors=True)
+        pieces = _write(store, corpus, parts, layout, limit, report, run_folder)
         notes = _collect_notes(parts, run_folder)
         n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
@@ -229,12 +232,12 @@ def add_on_cluster(
             for place, title in enumerate(layout.titles)
         )
         fragments = [fragment for piece in pieces for fragment in piece.get("fragments", [])]
-        database, table = store.database, texts_table(corpus)
         schema = corpus_rows([], [[]] * len(columns)).schema
         database.write(partial(make_table, database, table, schema, fragments), PATIENCE)
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
         counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
         announced = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
+        failure.pop_all()
         return AddedCorpus(announced, notes, is_new=announced.id == counted.id)
 
 

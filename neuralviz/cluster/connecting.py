@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -27,17 +26,10 @@ os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # a thread that reads on 
 import ray
 from ray._private import worker as ray_worker
 from ray.data import DataContext
-from ray.exceptions import (
-    ObjectStoreFullError,
-    OutOfDiskError,
-    OutOfMemoryError,
-    RayActorError,
-    RayError,
-    WorkerCrashedError,
-)
+from ray.exceptions import RayError
 
 from neuralviz.cluster.addresses import LOCAL, is_address
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 
@@ -48,7 +40,6 @@ TRIES = 3  # at what was lost with a machine
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."
 HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
-_NONE_HERE = "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
 
 
@@ -129,19 +120,8 @@ def describe_loss(error: RayError, advice: str = RESUMES) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
-    for kind, sentence in (
-        (OutOfDiskError, "A machine of the cluster has no disk space left."),
-        (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
-        (OutOfMemoryError, "A machine of the cluster ran out of memory."),
-        (
-            (RayActorError, WorkerCrashedError),
-            "The processes that worked on some texts were killed again and again.",
-        ),
-    ):
-        if isinstance(error, kind) or isinstance(cause, kind):
-            return f"{sentence} {advice}"
-    last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
-    return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
+    failure = cause or error
+    return f"Ray stopped ({type(failure).__name__}: {shorten_reason(failure)}). {advice}"
 
 
 def this_machine() -> str:
@@ -177,7 +157,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
                 runtime_env={"env_vars": variables},
             )
     except (RayError, OSError, RuntimeError, ValueError) as error:
-        raise NeuralvizError(describe_refusal(address, error)) from error
+        raise refusal(address, str(error)) from error
     try:
         context = DataContext.get_current()
         context.enable_progress_bars = False
@@ -232,58 +212,25 @@ def _check_answers(address: str) -> None:
         address = os.environ["RAY_ADDRESS"]
     if not is_address(address):
         raise NeuralvizError(
-            f"“{address[:60]}” is not the address of a Ray cluster. Write HOST:PORT, such as "
-            "10.0.0.1:6379, or auto for the cluster that this machine is part of."
+            f"“{address[:60]}” is not the address of a Ray cluster. Write HOST:PORT of its head, "
+            "such as 10.0.0.1:6379, or auto for the cluster that this machine is part of."
         )
-    if address.startswith("ray://"):
-        raise NeuralvizError(
-            "Ray's client address (ray://…) cannot be used. Run this command on a machine of the "
-            "cluster, with HOST:PORT of its head (the port is 6379 unless you chose another)."
-        )
-    no_head = (
-        f"No Ray cluster answers at {address}. Check the address and the port, and whether the "
-        "head runs: `ray status` on that machine says so."
-    )
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    reason = ""
     try:
         check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
-        if check.returncode == 0:
-            return
-        reason = _explain_refusal(address, check.stderr or check.stdout)
-    except subprocess.TimeoutExpired:
-        pass
-    raise NeuralvizError(reason or (_NONE_HERE if address == "auto" else no_head))
+    except subprocess.TimeoutExpired as error:
+        raise refusal(address, "no answer") from error
+    if check.returncode:
+        output = check.stderr or check.stdout
+        raise refusal(address, output.strip().rpartition("\n")[2])  # the end of a traceback
 
 
-def describe_refusal(address: str, error: Exception) -> str:
-    message = " ".join(str(error).split())
-    reason = _explain_refusal(address, message)
-    return reason or f"Could not connect to the Ray cluster at {address}: {message[:200]}."
-
-
-def _explain_refusal(address: str, message: str) -> str:
-    """A sentence for each frequent cause; empty for others."""
-    lower = " ".join(message.lower().split())
-    place = "on this machine" if address == "auto" else f"at {address}"
-    if "version" in lower and ("mismatch" in lower or "different" in lower):
-        version = re.search(r"Ray: (\d[\w.]*)", message)
-        runs = f"Ray {version[1]}" if version else "another version of Ray or Python"
-        return (
-            f"The cluster {place} runs {runs}, this machine Ray {ray.__version__}. Install "
-            "the same versions of Ray and Python on all machines."
-        )
-    if "token" in lower or "unauthenticated" in lower:
-        return (
-            f"The cluster {place} needs a token, and did not get the right one. Set "
-            "RAY_AUTH_MODE=token here, too, and copy the cluster's token to ~/.ray/auth_token, or "
-            "set RAY_AUTH_TOKEN_PATH to its file (see docs/cluster.md)."
-        )
-    if address == "auto" and "could not find any running ray instance" in lower:
-        return _NONE_HERE
-    if any(sign in lower for sign in ("raylet", "node_ip", "timed out", "timeout")):
-        return (
-            f"This machine is not part of the cluster {place}. Join it first with "
-            f"`ray start --address={address}`."
-        )
-    return ""
+def refusal(address: str, reason: str) -> NeuralvizError:
+    """Build the error for a cluster that cannot be reached, from what Ray says."""
+    reason = " ".join(reason.split())[:300].rstrip(".")
+    return NeuralvizError(
+        f"Could not connect to a Ray cluster at {address} ({reason}). Check that its head runs "
+        "(`ray status`), and that this machine has joined it (`ray start --address=HOST:PORT`), "
+        "with the same versions of Ray and Python and its token (docs/cluster.md). Without a "
+        "cluster, use --ray alone."
+    )

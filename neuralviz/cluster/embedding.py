@@ -50,7 +50,7 @@ from neuralviz.store.embedding import (
     EmbeddingWork,
     UniqueTexts,
 )
-from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, writing
+from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, shared_folder
 from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ def embed_on_cluster(
         store.check_kept(corpus)
         commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
 
-    with writing(store.database) as run_folder:
+    with shared_folder(store.database) as run_folder:
         spec = embedder.spec
         make = partial(make_embedder, spec) if spec else lambda: embedder
-        folders = str(store.folder.absolute()), str(run_folder.absolute())
+        folders = str(store.folder.absolute()), str(run_folder)
         arguments = (*folders, corpus, make, embedder_id(embedder))
         largest = LEARNT_UNIT if spec and spec.learns else UNIT
         for start, keys in _split_rounds(store, corpus, round_size):

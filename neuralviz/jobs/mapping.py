@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError, NeuralvizError, Stopped
+from neuralviz.errors import ModelError
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.searching import neighbours_of_rows, sampled_rows
+from neuralviz.maps.searching import SampledNeighbours, neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -58,8 +57,7 @@ class MapEvent:
 @dataclass(frozen=True)
 class MapsState:
     place: int = 0  # number of the current map
-    embedding: EmbeddingEvent | None = None  # the latest
-    projecting: ProjectionEvent | None = None  # the latest
+    event: EmbeddingEvent | ProjectionEvent | None = None  # the latest
     unread: str = ""  # as of `describe_unread`, by any of the methods
 
 
@@ -101,39 +99,28 @@ class MakeMaps(Task[MapEvent, MapsState]):
 
     def fold(self, result: MapsState, events: Sequence[MapEvent]) -> MapsState:
         for map_event in events:
-            if map_event.place != result.place:
-                result = MapsState(map_event.place, unread=result.unread)
-            if isinstance(map_event.event, EmbeddingEvent):
-                unread = map_event.event.unread or result.unread
-                result = replace(result, embedding=map_event.event, unread=unread)
-            else:
-                result = replace(result, projecting=map_event.event)
+            unread = getattr(map_event.event, "unread", "") or result.unread
+            result = MapsState(map_event.place, map_event.event, unread)
         return result
 
     def progress(self, result: MapsState) -> Progress:
-        share, method = 0.0, self.methods[result.place]
-        event, embedding = result.projecting, result.embedding
-        if embedding is not None and embedding.total:
-            share = SHARE_OF_EMBEDDING * embedding.done / embedding.total
-        if event is not None:
-            share += (1 - SHARE_OF_EMBEDDING) * event.share
-        if event is not None:
+        method, event = self.methods[result.place], result.event
+        # a map is made in seconds or minutes: the embedding by methods that learn takes longer
+        share, is_last = 0.0, self.choices[result.place].spec.learns
+        if event is None:
+            doing = "Loading the model …"
+        elif isinstance(event, EmbeddingEvent):
+            share = SHARE_OF_EMBEDDING * event.done / max(event.total, 1)
+            doing = f"{event.done:,} of {many(event.total, 'different text')} embedded"
+        else:
+            share = SHARE_OF_EMBEDDING + (1 - SHARE_OF_EMBEDDING) * event.share
             unit = "" if event.stage == "placing" else "epoch "
             counted = f", {unit}{event.n_done:,} of {event.total:,}" if event.total else ""
-            doing = f"{method}: {STAGES[event.stage]}{counted}"
-        elif embedding is None:
-            doing = f"{method}: Loading the model …"
-        else:
-            doing = (
-                f"{method}: {embedding.done:,} of "
-                f"{many(embedding.total, 'different text')} embedded"
-            )
-        # a map is made in seconds or minutes: the embedding by methods that learn takes longer
-        is_last = event.span[1] == 1 if event else self.choices[result.place].spec.learns
+            doing, is_last = f"{STAGES[event.stage]}{counted}", event.span[1] == 1
         return Progress(
             result.place + share,
             len(self.choices),
-            doing=doing,
+            doing=f"{method}: {doing}",
             is_last=is_last and result.place == len(self.choices) - 1,
         )
 
@@ -158,7 +145,6 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     spec: EmbedderSpec  # of the map's texts
     sentence: str
     models: tuple[ModelRef, ...]  # of the spec; other files may give another place
-    wait: float = 90.0  # seconds for a map under way; then the run fails, keeping what is near
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
@@ -171,18 +157,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
         vector = embedder.encode([self.sentence])
         placed = PlacedSentence(placer.near(vector, PLACED_NEIGHBOURS))
         yield placed
-        end = time.monotonic() + self.wait
-        try:
-            position = placer.land(
-                vector, should_stop=lambda: should_stop() or time.monotonic() > end
-            )
-        except Stopped:
-            if should_stop():
-                raise
-            raise NeuralvizError(
-                "Another map is being made. Search again when it is finished."
-            ) from None
-        yield replace(placed, position=position)
+        yield replace(placed, position=placer.land(vector, should_stop=should_stop))
 
 
 @lru_cache(maxsize=PLACERS)
@@ -190,14 +165,6 @@ def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-
-
-@dataclass(frozen=True, eq=False)
-class SampledNeighbours:
-    """Some texts of a large corpus, always the same, and what is near them."""
-
-    rows: np.ndarray  # [text] row numbers
-    near: Neighbours  # by the vectors, among all texts; an index may miss a few
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.training_tables import RowProgress, TrainingCell, training_table
 from neuralviz.jobs.task import KeptTask, Progress
-from neuralviz.maps.projecting import lay_out_snapshots
+from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data

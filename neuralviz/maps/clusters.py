@@ -18,6 +18,7 @@ MOST_SAMPLES = 10  # neighbours for the density; more would blur the borders
 MOST_POINTS = 30_000  # clustered in seconds; time grows quadratically
 LARGEST_SHARE = 0.6  # of all texts in a cluster; larger ones are split
 CLUSTER_WORDS = 4  # in a cluster's name
+UNNAMED = "no typical words"  # of a cluster
 MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
 ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 
@@ -96,6 +97,14 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
         distances = np.linalg.norm(points - np.median(points, axis=0), axis=1)
         centres[cluster] = points[distances.argmin()]
     return centres
+
+
+def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Names of clusters: number from 1, and first words."""
+    return tuple(
+        f"{number} {', '.join(words[:2]) or UNNAMED}"
+        for number, words in enumerate(cluster_words, 1)
+    )
 
 
 def name_clusters(

@@ -21,7 +21,7 @@ from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.store.corpora import are_whole
 from neuralviz.store.database import PATIENCE, current_time, list_array, read_rows, rows_of
-from neuralviz.store.vectors import LOSSES, LocatedVectors
+from neuralviz.store.vectors import LOSSES
 from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name
 
@@ -257,9 +257,7 @@ def corpus_pieces(
 ) -> Iterator[pa.Table]:
     """`corpus_table` in pieces of ``size`` texts, to bound memory."""
     points = None if kept is None else KeptMaps(store).points(kept)
-    vectors = None
-    if embedder is not None:
-        vectors = LocatedVectors(store.database, embedder, store.keys(corpus, rows))
+    vectors = store.vectors.locate(embedder, store.keys(corpus, rows)) if embedder else None
     kinds = {column.name: _label_type(store, corpus, column, rows) for column in corpus.columns}
     text_rows = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
     for start in range(0, max(len(text_rows), 1), size):
@@ -279,10 +277,10 @@ def corpus_pieces(
             labels = clusters.labels[block_rows]
             columns["cluster"] = pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
         if vectors is not None:
-            block, loss = vectors.read(store.keys(corpus, block_rows))
-            if vectors.were_learnt:
-                columns |= dict(zip(LOSSES, map(pa.array, loss.T), strict=True))
-            columns["vector"] = vector_lists(block)
+            numbers = np.arange(start, start + len(block_rows))
+            if not np.isnan(vectors.loss).all():
+                columns |= dict(zip(LOSSES, map(pa.array, vectors.loss[numbers].T), strict=True))
+            columns["vector"] = vector_lists(vectors.read(numbers))
         yield pa.table(columns)
 
 

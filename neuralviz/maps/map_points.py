@@ -71,6 +71,11 @@ class MapPoints:
         x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
         return cls(x, y, Window(*_find_ends(x), *_find_ends(y)))
 
+    @cached_property
+    def _draw_order(self) -> np.ndarray:
+        """[text] int32 fixed random order."""
+        return np.random.default_rng(0).permutation(np.arange(len(self.x), dtype=np.int32))
+
     def in_window(self, window: Window | None) -> np.ndarray:
         """[found] rows in a window, ascending; all for None."""
         if window is None or window.holds(self.bounds):
@@ -89,7 +94,7 @@ class MapPoints:
             rows = rows[within[rows]]
         n = len(rows)
         if n > max_points:
-            rows = rows[np.argpartition(_draw_order(rows), max_points - 1)[:max_points]]
+            rows = rows[np.argpartition(self._draw_order[rows], max_points - 1)[:max_points]]
         return np.sort(rows), n
 
     def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
@@ -154,18 +159,6 @@ def _number_bins(values: np.ndarray, low: float, high: float, n_bins: int) -> np
     return np.clip(scaled, 0, n_bins - 1).astype(np.int32)
 
 
-def _draw_order(rows: np.ndarray) -> np.ndarray:
-    """[row] uint32 fixed random order without ties (the finaliser of MurmurHash3)."""
-    mixed = rows.astype(np.uint32)
-    mixed ^= mixed >> np.uint32(16)
-    mixed *= np.uint32(0x85EBCA6B)
-    mixed ^= mixed >> np.uint32(13)
-    mixed *= np.uint32(0xC2B2AE35)
-    mixed ^= mixed >> np.uint32(16)
-    return mixed
-
-
-NAMED_VALUES = 3  # values of a column listed in a sentence
 MOST_CATEGORIES = 1000  # labels in a categorical column
 TEXTS_A_LABEL = 2  # minimum average; names and IDs have fewer
 TEXTS_A_NUMBER = 5
@@ -199,50 +192,38 @@ class TextFilter:
         return mask
 
     def describe(self, n_shown: int, n_texts: int) -> str:
-        reasons = []
-        for name, allowed in self.labels.items():
-            named = [value or "no value" for value in allowed[:NAMED_VALUES]]
-            rest = len(allowed) - len(named)
-            suffix = f" or {rest} more" if rest else ""
-            reasons.append(f"{name} is {' or '.join(named)}{suffix}")
-        for name, (low, high) in self.ranges.items():
-            reasons.append(f"{name} is {number(low)} to {number(high)}")
+        reasons = [
+            f"{name} is {' or '.join(value or 'no value' for value in allowed)}"
+            for name, allowed in self.labels.items()
+        ]
+        reasons += [
+            f"{name} is {number(low)} to {number(high)}"
+            for name, (low, high) in self.ranges.items()
+        ]
         return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A set of texts, stored as bits: 1.25 MB for 10 million."""
+    """A set of texts."""
 
-    bits: np.ndarray  # [⌈text / 8⌉] uint8, lowest bit first
-    n_texts: int  # of the corpus
-    n: int  # selected
-
-    @classmethod
-    def from_mask(cls, mask: np.ndarray) -> Selection:
-        return cls(np.packbits(mask, bitorder="little"), len(mask), int(np.count_nonzero(mask)))
+    mask: np.ndarray  # [text] bool
 
     @classmethod
     def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
-        return cls.from_mask(mask)
+        return cls(mask)
 
     def __len__(self) -> int:
-        return self.n
+        return int(np.count_nonzero(self.mask))
 
     @cached_property
     def digest(self) -> str:
-        return hashlib.blake2b(self.bits.tobytes(), digest_size=12).hexdigest()
-
-    def mask(self) -> np.ndarray:
-        return np.unpackbits(self.bits, count=self.n_texts, bitorder="little").view(bool)
+        return hashlib.blake2b(self.mask.tobytes(), digest_size=12).hexdigest()
 
     def rows(self) -> np.ndarray:
-        return np.flatnonzero(self.mask())
-
-    def is_selected(self, rows: np.ndarray) -> np.ndarray:
-        return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+        return np.flatnonzero(self.mask)
 
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:

@@ -25,12 +25,14 @@ from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, nev
 from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import NearGroups, Neighbours, check_vectors, digest_vectors, nearest
-from neuralviz.maps.projecting import place, place_by_neighbours, project
 from neuralviz.maps.projection import (
     FEWEST_TEXTS,
     SEED,
     Projection,
     ProjectionEvent,
+    place,
+    place_by_neighbours,
+    project,
     project_on_components,
 )
 from neuralviz.maps.searching import find_embedder, nearest_in_corpus
@@ -372,7 +374,7 @@ class Placer:
         return nearest_in_corpus(self._store, self._corpus, self.embedder, vectors, k, metric)
 
     def land(self, vectors: np.ndarray, *, should_stop: ShouldStop = never) -> np.ndarray:
-        """[new, dimensions] coordinates, as by `neuralviz.maps.projecting.place`."""
+        """[new, dimensions] coordinates, as by `neuralviz.maps.projection.place`."""
         placed = place(self.vectors, self.projection, vectors, should_stop=should_stop)
         if self.kept.n_fitted is not None and self.projection.settings.reducer != "pca":
             near = self.near(vectors, 1)

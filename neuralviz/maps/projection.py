@@ -1,18 +1,35 @@
-"""Maps, their settings and progress, and principal components."""
+"""Maps and new texts on them; reproducible bit for bit on one machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy  # loads submodules lazily
 
-from neuralviz.errors import SettingsError
-from neuralviz.maps.neighbours import METRICS, Neighbours
-from neuralviz.words import short_repr
+from neuralviz.arrays import unit_vectors
+from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
+from neuralviz.maps.neighbours import (
+    METRICS,
+    Neighbours,
+    check_queries,
+    check_vectors,
+    distinct_rows,
+    equal_within,
+    find_neighbours,
+    nearest,
+    numba_turn,
+)
+from neuralviz.words import many, short_repr
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
 SETTING_NAMES = {  # where the display name differs
@@ -99,9 +116,12 @@ class ProjectionSettings:
     def possible_perplexity(self, n: int) -> float:
         return min(self.perplexity, (n - 1) / 3)
 
+    def placing_perplexity(self, n: int) -> float:
+        return min(PLACING_PERPLEXITY, self.possible_perplexity(n))
+
     def placing_neighbours(self, n: int) -> int:
         if self.reducer == "tsne":
-            return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
+            return max(1, int(3 * self.placing_perplexity(n)))
         return self.possible_neighbors(n)
 
     def needed_neighbours(self, n: int) -> int:
@@ -171,3 +191,197 @@ def project_on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray])
     mean = fitted["mean"].astype(np.float64)
     components = fitted["components"].astype(np.float64)
     return ((vectors - mean) @ components.T).astype(np.float32)
+
+
+def project(
+    vectors: ArrayLike,
+    settings: ProjectionSettings | None = None,
+    start: np.ndarray | None = None,
+    *,
+    on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
+    should_stop: ShouldStop = never,
+) -> Projection:
+    """Make a map of [text, dim] vectors; UMAP with cosine distance by default.
+
+    UMAP maps run one at a time. ``should_stop`` is checked every few epochs, but not during
+    neighbour search, initialisation or compilation. ``start`` is [text, dimensions] initial
+    coordinates. Raises TextError for fewer than 5 distinct vectors or invalid values, SettingsError
+    for more dimensions than the vectors have, and Stopped.
+    """
+    settings = settings or ProjectionSettings()
+    vectors = check_vectors(vectors)
+    _check_enough(len(distinct_rows(vectors)[0]), len(vectors))
+    if vectors.shape[1] < settings.dimensions:
+        raise SettingsError(
+            f"Vectors with {vectors.shape[1]} values cannot be projected to "
+            f"{settings.dimensions} dimensions."
+        )
+
+    def on_wait() -> None:
+        on_progress(ProjectionEvent("waiting"))
+
+    def find_near(rows: np.ndarray) -> Neighbours:
+        return find_neighbours(
+            vectors[rows],
+            settings.needed_neighbours(len(rows)),
+            settings.metric,
+            settings.seed,
+            should_stop=should_stop,
+            on_wait=on_wait,
+        )
+
+    def after_epoch(n_done: int, total: int) -> None:
+        on_progress(ProjectionEvent("layout", n_done, total))
+        if n_done and should_stop():
+            raise Stopped
+
+    if should_stop():
+        raise Stopped
+    on_progress(ProjectionEvent("neighbours"))
+    # equal vectors would split into several clouds: only the first is laid out
+    rows = group = np.arange(len(vectors))
+    neighbours = near = find_near(rows)
+    while True:
+        is_equal = near.distances <= equal_within(vectors[rows], settings.metric)[:, None]
+        if not is_equal.any():
+            break
+        first, part = _join_equal(is_equal, near)
+        rows, group = rows[first], part[group]
+        _check_enough(len(rows), len(vectors))
+        near = find_near(rows)
+    fitted: dict[str, np.ndarray] = {}
+    if settings.reducer == "pca":
+        on_progress(ProjectionEvent("layout"))
+        fitted = principal_components(vectors, settings.dimensions)
+        coordinates = project_on_components(vectors[rows], fitted)
+    else:
+        with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
+            data = unit_vectors(vectors[rows]) if settings.metric == "cosine" else vectors[rows]
+            begin = None if start is None else start[rows]
+            if begin is None and settings.reducer == "tsne":
+                begin = project_on_components(data, principal_components(data, 2))
+            coordinates = layout.lay_out(data, settings, near, after_epoch, begin)
+    return Projection(
+        np.ascontiguousarray(coordinates[group], dtype=np.float32),
+        settings,
+        neighbours,
+        _describe_changes(settings, len(rows)),
+        MappingProxyType(fitted),
+    )
+
+
+def _join_equal(is_equal: np.ndarray, near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
+    """First text of each group of equal neighbours, and [text] groups."""
+    text, column = np.nonzero(is_equal)
+    edges = (np.ones(len(text)), (text, near.indices[text, column]))
+    graph = scipy.sparse.csr_array(edges, shape=(len(near), len(near)))
+    labels = scipy.sparse.csgraph.connected_components(graph)[1]
+    _, first, part = np.unique(labels, return_index=True, return_inverse=True)
+    return first, part
+
+
+def _check_enough(n_different: int, n: int) -> None:
+    if n_different < FEWEST_TEXTS:
+        raise TextError(
+            f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
+            f"{many(n, 'text')} here are only {n_different} different. Equal texts have equal "
+            "embeddings; if the texts differ, the embeddings do not tell them apart."
+        )
+
+
+@contextmanager
+def _hold_layout(
+    reducer: str, should_stop: ShouldStop, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[ModuleType]:
+    """Import the layout module; for UMAP, also hold numba's lock."""
+    if reducer == "tsne":
+        from neuralviz.maps import tsne_layout
+
+        yield tsne_layout
+    else:
+        with numba_turn(should_stop, on_wait):
+            from neuralviz.maps import umap_layout
+
+            yield umap_layout
+
+
+def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
+    """Sentences on settings that were adjusted to ``n`` distinct texts."""
+    n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
+    if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
+        reduced = f"number of neighbours was reduced from {settings.n_neighbors} to {n_neighbors}"
+    elif settings.reducer == "tsne" and perplexity < settings.perplexity:
+        reduced = f"perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}"
+    else:
+        return ()
+    return (f"The {reduced}: there are only {n:,} different texts.",)
+
+
+def place(
+    vectors: np.ndarray,
+    projection: Projection,
+    new: ArrayLike,
+    *,
+    should_stop: ShouldStop = never,
+) -> np.ndarray:
+    """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
+
+    A vector equal to one on the map gets its point; others are placed by UMAP's or openTSNE's
+    ``transform`` with exact neighbours, or by PCA. UMAP waits for other maps, and results depend
+    slightly on which texts are placed together.
+    """
+    new = check_queries(new, vectors.shape[1])
+    settings = projection.settings
+    if settings.reducer == "pca":
+        return project_on_components(new, projection.fitted)
+    near = nearest(vectors, new, settings.placing_neighbours(len(vectors)), settings.metric)
+    return place_by_neighbours(projection, new, near, should_stop=should_stop)
+
+
+def place_by_neighbours(
+    projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
+) -> np.ndarray:
+    """`place` by UMAP or t-SNE, from known `placing_neighbours`."""
+    settings = projection.settings
+    placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
+    unknown = near.distances[:, 0] > equal_within(new, settings.metric)
+    if unknown.any():
+        near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
+        with _hold_layout(settings.reducer, should_stop) as layout:
+            placed[unknown] = layout.place(projection, near)
+    return placed
+
+
+def warm_up() -> None:
+    """Compile what maps need, in a background thread; other maps can run in between."""
+    vectors = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    place(vectors, project(vectors), vectors[:2] + 0.5)
+
+
+def lay_out_snapshots(
+    embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
+) -> np.ndarray:
+    """[snapshot, text, 2] t-SNE maps of successive embeddings, each aligned to the previous one.
+
+    Raises NeuralvizError without embeddings or if text counts differ, and as `project`.
+    """
+    if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
+        raise NeuralvizError("Maps in one frame need embeddings of the same texts.")
+    settings = ProjectionSettings(reducer="tsne")
+    maps: list[np.ndarray] = []
+    for vectors in embeddings:
+        start = maps[-1] if maps else None
+        points = project(vectors, settings, start, should_stop=should_stop).coordinates
+        maps.append(points if start is None else align_points(points, start))
+    return np.stack(maps)
+
+
+def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Rotate, reflect, shift and scale to ``target`` (Schönemann 1966)."""
+    middle, target_centre = points.mean(axis=0), target.mean(axis=0)
+    centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
+    turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)
+    # the spread of the target: a fitted scale would shrink points that moved apart
+    size = float(np.linalg.norm(centred))
+    scale = float(np.linalg.norm(aim)) / size if size else 1.0
+    return (scale * centred @ turn + target_centre).astype(np.float32)

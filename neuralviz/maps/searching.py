@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,6 +119,14 @@ def sampled_rows(corpus: Corpus) -> np.ndarray:
     """[row] fixed random sample of a corpus's rows, ascending."""
     drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(SAMPLED, corpus.n_texts), False)
     return np.sort(drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNeighbours:
+    """Some texts of a large corpus, always the same, and what is near them."""
+
+    rows: np.ndarray  # [text] row numbers
+    near: Neighbours  # by the vectors, among all texts; an index may miss a few
 
 
 class _Search:

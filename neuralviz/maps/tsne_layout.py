@@ -11,13 +11,6 @@ from openTSNE.affinity import Affinities, PerplexityBasedNN, joint_probabilities
 from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
-from neuralviz.arrays import unit_vectors
-from neuralviz.maps.projection import (
-    PLACING_PERPLEXITY,
-    principal_components,
-    project_on_components,
-)
-
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import Projection, ProjectionSettings
@@ -30,7 +23,7 @@ def lay_out(
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
-    start: np.ndarray | None = None,  # initial coordinates, rescaled
+    start: np.ndarray,  # initial coordinates, rescaled
 ) -> np.ndarray:
     """[text, 2] coordinates of a map."""
     n = len(vectors)
@@ -45,9 +38,6 @@ def lay_out(
         after_epoch(n_done, total)
         return False
 
-    data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
-    if start is None:
-        start = project_on_components(data, principal_components(data, 2))
     start = np.array(start, dtype=np.float64)
     start *= 1e-4 / start[:, 0].std()
     start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)
@@ -73,7 +63,7 @@ def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
 def place(projection: Projection, near: Neighbours) -> np.ndarray:
     """[new, 2] coordinates, as by openTSNE's ``transform`` with given neighbours."""
     n = len(projection.coordinates)
-    perplexity = min(PLACING_PERPLEXITY, projection.settings.possible_perplexity(n))
+    perplexity = projection.settings.placing_perplexity(n)
 
     class NewAffinities(Affinities):
         def __init__(self) -> None:

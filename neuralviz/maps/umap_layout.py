@@ -13,8 +13,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from umap import UMAP, layouts
 
-from neuralviz.arrays import unit_vectors
-
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import Projection, ProjectionSettings
@@ -23,7 +21,7 @@ LARGE = 10_000  # texts; UMAP uses fewer epochs for more
 
 
 def lay_out(
-    vectors: np.ndarray,
+    vectors: np.ndarray,  # of unit length for cosine distances
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],  # gets epochs done and total; may raise
@@ -47,9 +45,8 @@ def lay_out(
         disconnection_distance=math.inf,  # keeps opposite vectors on the map
         precomputed_knn=_knn(neighbours, n_neighbors),
     )
-    data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
     with _epochs_followed(lambda n_done: after_epoch(n_done, n_epochs)):
-        return reducer.fit_transform(data.astype(np.float32, copy=False))
+        return reducer.fit_transform(vectors.astype(np.float32, copy=False))
 
 
 @contextmanager

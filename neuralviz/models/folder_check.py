@@ -259,7 +259,7 @@ def _list_unknown_classes(files: ModelFiles) -> list[str]:
     with quiet_transformers() as transformers:
         if str(files.config.get("model_type")) not in transformers.CONFIG_MAPPING:
             return []
-        classes = {name.lower() for name in dir(transformers)}
+        classes = {name.lower() for name in transformers.__all__}  # dir() takes 0.4 s
     # SimCSE's classes are an encoder and a head for training, which is not read
     plain = {
         name: re.sub("ForCL$", "Model", re.sub("^(TF|Flax)", "", name))

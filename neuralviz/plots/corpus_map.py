@@ -19,6 +19,8 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
 from neuralviz.plots.parts import BARE, Trace, draw
 from neuralviz.plots.report import About, page_html
 from neuralviz.plots.theme import (
@@ -38,6 +40,7 @@ from neuralviz.plots.theme import (
     symmetric_range,
 )
 from neuralviz.reading.table import cell_text, finite_number
+from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
@@ -45,13 +48,8 @@ MOST_NAMED = 30  # clusters; more names would hide the points
 FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
-_ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
-_HIGHEST_LEGEND = 156  # px; beyond, the legend scrolls
-_BAR_HEIGHT = 66  # px of a colour bar with its title
 TITLE_CHARACTERS = 60
-_TOOLS_WIDTH = 280  # px of the buttons beside the title
-_BESIDE_WIDTH = 720  # px from which the legend is beside the points
-_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px for which the legend is measured
+_WIDE = 720  # px from which the legend is beside the points, and the title beside the tools
 HOVERED_CHARACTERS = 60  # per line
 _FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
@@ -76,9 +74,8 @@ class Standout:
 
     selected: np.ndarray | None = None  # row numbers; the others fade; None without a selection
     highlighted: int | None = None  # row number of the point with a ring
-    near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from that point
-    placed: Sequence[tuple[str, np.ndarray]] = ()  # new sentences and their [2 or 3] places
-    near_placed: Sequence[np.ndarray] = ()  # per sentence, ends of lines from it
+    placed: tuple[str, np.ndarray] | None = None  # a new sentence and its [2 or 3] place
+    near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from it, or from that point
     names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and places, largest first
 
 
@@ -128,16 +125,14 @@ def _add_marks(
     figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
 ) -> None:
     flat = points.shape[1] == 2
-    for point in highlighted:
-        if standout.near is not None:
-            figure.add_trace(_lines(point, standout.near))
-        figure.add_trace(_ring(point))
+    starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
+    if standout.near is not None:
+        figure.add_traces([_lines(start, standout.near) for start in starts])
+    figure.add_traces(list(map(_ring, highlighted)))
     labels: list[dict[str, Any]] = []
-    if standout.placed:
-        positions = np.array([place for _, place in standout.placed], dtype=np.float32)
-        figure.add_traces(list(map(_lines, positions, standout.near_placed)))
-        figure.add_trace(_stars(standout.placed, positions))
-        labels = _star_labels(standout.placed, positions, points)
+    if standout.placed is not None:
+        figure.add_trace(_star(*standout.placed))
+        labels = [_star_label(*standout.placed, points)]
     if standout.names and len(points):
         labels = _name_labels(standout.names[:MOST_NAMED], points, labels) + labels
     if labels:
@@ -146,32 +141,8 @@ def _add_marks(
 
 def even_out(figures: Sequence[go.Figure]) -> None:
     """Give maps side by side equal frame heights, in place."""
-    if not figures:
-        return
-    least = max(figure.layout.meta["from_width"][0][0] for figure in figures)
-    bottom_margins = [
-        [width, {"margin.b": max(_room_below(figure, width) for figure in figures)}]
-        for width in _WIDTHS
-    ]
-    for figure in figures:
-        (_, title), (wide, legend) = figure.layout.meta["from_width"]
-        widths = [*bottom_margins, [least, title], [wide, legend]]
-        figure.update_layout(meta={**figure.layout.meta, "from_width": widths})
-
-
-def _room_below(figure: go.Figure, width: int) -> int:
-    """Height in px of legend, colour bar and axis titles below the map."""
-    room = 20
-    if figure.layout.xaxis.title.text:
-        room += 36
-    points = (trace for trace in figure.data if "mode" in trace and trace.mode == "markers")
-    if any(trace.marker.showscale for trace in points):
-        room += _BAR_HEIGHT
-    n_entries = sum(bool(trace.showlegend) for trace in figure.data)
-    if n_entries and width < _BESIDE_WIDTH:
-        columns = max(1, width // (int(figure.layout.legend.entrywidth) + _SYMBOL_WIDTH))
-        room += min(_ENTRY_HEIGHT * -(-n_entries // columns), _HIGHEST_LEGEND)
-    return room
+    for figure in figures if len(figures) > 1 else ():
+        figure.update_layout(margin_b=_LEGEND_HEIGHT)
 
 
 def marker_look(n: int) -> tuple[float, float]:
@@ -249,8 +220,7 @@ def _lay_out(
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
-    # On narrow screens, the title is below the tools and the legend below the points.
-    least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
+    # on narrow screens, the title is below the tools and the legend below the points
     beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
     legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
     legend_beside["legend.maxheight"] = 1
@@ -271,8 +241,7 @@ def _lay_out(
         },
         meta={
             "from_width": [
-                [least, {"title.pad.t": 8, "margin.t": 42}],
-                [_BESIDE_WIDTH, legend_beside],
+                [_WIDE, {"title.pad.t": 8, "margin.t": 42, **legend_beside}],
             ],
             "stage": {  # presentation mode, with larger text
                 "title.pad.t": 8,  # no tools beside it
@@ -310,30 +279,20 @@ def _ring(point: np.ndarray) -> Trace:
     return _mark_trace(np.stack([point, point]), "markers", marker=marker)
 
 
-def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
-    symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
-    look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
-    hover: Trace = {"text": [_two_lines(text) for text, _ in placed]}
-    hover["hovertemplate"] = "%{text}<extra></extra>"
-    return _mark_trace(positions, "markers", marker={**look, "color": YELLOW}, **hover)
+def _star(sentence: str, place: np.ndarray) -> Trace:
+    symbol, size = ("star", 20) if len(place) == 2 else ("diamond", 9)
+    marker = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
+    hover = {"text": [_two_lines(sentence)], "hovertemplate": "%{text}<extra></extra>"}
+    return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)
 
 
-def _star_labels(
-    placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray, points: np.ndarray
-) -> list[dict[str, Any]]:
-    everything = np.concatenate([points, positions])[:, :2]
-    low, high = everything.min(axis=0), everything.max(axis=0)
-    thirds = np.clip(3 * (positions[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
-    below, above = {"yanchor": "top", "yshift": -10}, {"yanchor": "bottom", "yshift": 10}
-    return [
-        _label(
-            f"<b>{_two_lines(shorten(text, 32), 18)}</b>",
-            place,
-            xanchor=("left", "center", "right")[across],
-            **(below if up == 2 else above),
-        )
-        for (text, _), place, (across, up) in zip(placed, positions, thirds, strict=True)
-    ]
+def _star_label(sentence: str, place: np.ndarray, points: np.ndarray) -> dict[str, Any]:
+    """The sentence above its star; at the sides of the map, towards its middle."""
+    across = np.append(points[:, 0], place[0])
+    third = 3 * (place[0] - across.min()) / max(np.ptp(across), 1e-9)
+    text = f"<b>{_two_lines(shorten(sentence, 32), 18)}</b>"
+    xanchor = ("left", "center", "right")[min(int(third), 2)]
+    return _label(text, place, xanchor=xanchor, yanchor="bottom", yshift=10)
 
 
 def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
@@ -354,11 +313,9 @@ def _name_labels(
     for name, place in ((cluster_label(name), place) for name, place in names):
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
-        hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
-        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # equal texts share a point
         free = (
             step
-            for step in (_NAME_STEPS[is_lone:] if flat else (0,))
+            for step in (_NAME_STEPS if flat else (0,))
             if all(
                 abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
                 for other_x, other_y, other_half in occupied
@@ -380,8 +337,7 @@ def _occupied_places(
     written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
     half = max(map(len, written)) * _CHARACTER / 2
     x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
-    up = 1 if label["yanchor"] == "bottom" else -1
-    middles = [label["yshift"] + up * _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
+    middles = [label["yshift"] + _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
     return [(x, y + middle, half) for middle in middles]
 
 
@@ -438,11 +394,10 @@ def large_points(
     counts: np.ndarray,  # [up, across] points per bin, from the bottom left
     covered: tuple[float, float, float, float],  # left, right, bottom, top of the bins
     *,
-    everywhere: PointColour | None = None,  # colour of all points, for a stable legend
     axes: Sequence[str] | None = None,
 ) -> LargePoints:
     """Some points of a map on the density of all."""
-    groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
+    groups = list(point_groups(colour, len(rows), True, bool(axes)))
     order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
     size, opacity = marker_look(len(rows))
     figure = go.Figure([_density_trace(counts, covered)])
@@ -452,10 +407,7 @@ def large_points(
         by_values = group.values is not None
         trace = _group_trace(group, "scattergl", size, opacity)
         trace["unselected"] = {"marker": {"opacity": FADED}}
-        if start == end:
-            trace |= {"x": [None], "y": [None]}  # for the legend
-        else:
-            trace["meta"] = {"points": [start, end], "values": by_values}
+        trace["meta"] = {"points": [start, end], "values": by_values}
         _add_hover(trace, None)
         figure.add_trace(trace)
     values = None
@@ -572,17 +524,6 @@ class PointColour:
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
 
-UNNAMED = "no typical words"  # of a cluster
-
-
-def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of clusters: number from 1, and first words."""
-    return tuple(
-        f"{number} {', '.join(words[:2]) or UNNAMED}"
-        for number, words in enumerate(cluster_words, 1)
-    )
-
-
 def cluster_label(name: str) -> str:
     """A short name for the map."""
     if len(name) > LABEL_CHARACTERS:
@@ -650,20 +591,15 @@ class PointGroup:
 
 
 def point_groups(
-    colour: PointColour | None,
-    n: int,
-    flat: bool,
-    axes: bool,
-    everywhere: PointColour | None = None,
+    colour: PointColour | None, n: int, flat: bool, axes: bool
 ) -> Iterator[PointGroup]:
-    """Non-empty groups in drawing order; all groups of ``everywhere``, if given."""
-    all_points = np.arange(n)
+    """Non-empty groups in drawing order."""
     if colour is None:
-        yield PointGroup(all_points, {"showlegend": False}, {"color": BLUE})
+        yield PointGroup(np.arange(n), {"showlegend": False}, {"color": BLUE})
     elif colour.values is not None:
         yield from _number_groups(colour, colour.values, axes)
-    else:
-        yield from _category_groups(colour, flat, everywhere)
+    elif colour.codes is not None:
+        yield from _category_groups(colour, colour.codes, flat)
 
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
@@ -710,26 +646,18 @@ def scale_ends(values: np.ndarray) -> tuple[float, float]:
     return low, high
 
 
-def _category_groups(
-    colour: PointColour, flat: bool, everywhere: PointColour | None
-) -> Iterator[PointGroup]:
-    assert colour.codes is not None
-    all_codes = colour.codes if everywhere is None else everywhere.codes
-    assert all_codes is not None
+def _category_groups(colour: PointColour, codes: np.ndarray, flat: bool) -> Iterator[PointGroup]:
     symbols = SYMBOLS if flat else SYMBOLS_3D
     n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
-    grey = [
-        (colour.codes < 0, all_codes < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, all_codes >= MAX_CATEGORIES,
-         f"other ({n_others:,} more)", 2000),
-    ]  # fmt: skip
-    for mask, anywhere, name, rank in grey:
-        if anywhere.any():
+    others = f"other ({n_others:,} more)"
+    grey = [(codes < 0, escape(colour.missing), 2001), (codes >= MAX_CATEGORIES, others, 2000)]
+    for mask, name, rank in grey:
+        if mask.any():
             trace = {"name": name, "legendrank": rank}
             yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
     name = _escape_template(shorten(colour.name, _HOVERED_NAME))
     for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
-        positions = np.flatnonzero(colour.codes == code)
+        positions = np.flatnonzero(codes == code)
         trace = {
             "name": escape(shorten(category, _NAME_CHARACTERS)),
             "legendrank": 1000 + code,
@@ -737,7 +665,7 @@ def _category_groups(
         }
         colour_of_category, symbol = category_look(code, symbols)
         marker = {"color": colour_of_category, "symbol": symbol}
-        if len(positions) or everywhere is not None:
+        if len(positions):
             yield PointGroup(positions, trace, marker)
 
 
@@ -746,6 +674,7 @@ def _escape_template(name: str) -> str:
     return escape(name).replace("%", "&#37;")
 
 
+CLUSTERS, LENGTH = "clusters", "length"  # keys of `list_page_colours`
 MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
 FEWEST_CHARACTERS = 120  # of a text on a page, shown on hover
@@ -768,6 +697,72 @@ class PageMap:
     colours: Mapping[str, PointColour]  # by name; the first is the default
     names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
+
+
+def list_page_colours(corpus: OpenCorpus) -> dict[str, str]:
+    """Names of ways to colour points on a page, by key, labels first."""
+    options = {f"label:{name}": name for name in corpus.label_names}
+    options[CLUSTERS] = "Clusters"
+    options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
+    return options if corpus.is_large else {**options, LENGTH: "Length (characters)"}
+
+
+def colour_points(open_map: OpenMap, option: str) -> PointColour:
+    """The colours of all points by one of `list_page_colours`."""
+    corpus = open_map.corpus
+    kind, _, name = option.partition(":")
+    if kind == "label":
+        return colour_by_code(name, *corpus.codes(name))
+    if kind == "number":
+        values = corpus.numbers(name)
+        ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
+        return replace(colour_by_number(name, values), ends=ends)
+    if kind == LENGTH:
+        return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
+    names = [name for name, _ in open_map.named_clusters]
+    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+
+
+def describe_maps(maps: Sequence[OpenMap], n_drawn: int) -> About:
+    """Title and settings of maps, for downloads."""
+    corpus = maps[0].corpus.corpus
+    settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
+    if n_drawn < corpus.n_texts:
+        settings["drawn"] = f"a random sample of {n_drawn:,}"
+    for number, open_map in enumerate(maps, 1):
+        name = "map" if len(maps) == 1 else f"map {number}"
+        models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
+        models_note = f" ({', '.join(models)})" if models else ""
+        settings[name] = f"{open_map.label}{models_note}, {_describe_projection(open_map)}"
+    labels = " and ".join(open_map.label for open_map in maps)
+    return About(f"{corpus.name}: {labels}", settings)
+
+
+def _describe_projection(open_map: OpenMap) -> str:
+    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
+    relevant = dict(open_map.kept.settings.relevant())
+    reducer = REDUCERS[str(relevant.pop("reducer"))]
+    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
+        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
+    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
+    return ", ".join([reducer, *named])
+
+
+def page_of_maps(
+    maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
+) -> str:
+    """A `map_page` of some texts; ``colours`` are those of all points of each map, by name."""
+    pages = [
+        PageMap(
+            open_map.title,
+            open_map.coordinates[rows],
+            {name: colour.select(rows) for name, colour in by_name.items()},
+            open_map.named_clusters,
+            open_map.axes,
+        )
+        for open_map, by_name in zip(maps, colours, strict=True)
+    ]
+    return map_page(pages, maps[0].corpus.texts_at(rows), describe_maps(maps, len(rows)))
 
 
 def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:

@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,8 +35,6 @@ from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
-    from lancedb.table import Table
-
     from neuralviz.reading.texts import ReadTexts
     from neuralviz.store.database import Rows
 
@@ -81,8 +79,11 @@ def corpus_rows(
     )
 
 
-def row_ids(table: Table) -> np.ndarray:
-    """LanceDB's row IDs, ascending."""
+@lru_cache(maxsize=2)
+def read_row_ids(folder: Path, name: str, version: int) -> np.ndarray:
+    """LanceDB's row IDs of one version of a table, ascending."""
+    table = Database(folder).open(name)
+    table.checkout(version)
     rows = all_rows(table.search().select(["key"]).with_row_id(True))
     return np.sort(rows["_rowid"].to_numpy())
 
@@ -349,7 +350,8 @@ class CorpusStore:
         with self.database.reading(missing=describe_deleted(corpus)):
             table = self.database.open(texts_table(corpus))
             matches = all_rows(table.search().where(condition).select(["key"]).with_row_id(True))
-            return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
+            row_ids = read_row_ids(self.folder, texts_table(corpus), table.version)
+            return np.searchsorted(row_ids, np.sort(matches["_rowid"].to_numpy()))
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
         """[text] labels of a column as strings, ``""`` for none."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # labels as they are written
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may use replaced files
+LEFT_OVER_FOR = timedelta(days=7)  # unfinished corpora; as Lance keeps uncommitted files
 ROWS_AT_ONCE = 1 << 18  # rows per read
 WAIT = 60.0  # seconds to wait for other writers
 PATIENCE = 3600.0  # seconds to wait after long work: compaction may take that long
@@ -266,29 +267,22 @@ def _start_thread(folder: Path, _hour: int) -> threading.Thread:
 
 
 def tidy(folder: Path) -> None:
-    """Delete files that compaction replaced over an hour ago, unless someone is writing."""
+    """Delete replaced files after an hour, unfinished corpora after a week, unless in use."""
     with suppress(StoreError, OSError):
         database = Database(folder)
+        announced = {f"texts-{row['id']}" for row in database.entries("corpora")}
         for table in database.tables():
             with suppress(StoreError, OSError):
-                if _has_old_files(database, table):
-                    database.write(partial(_delete_old_files, database, table), wait=0)
+                if table not in announced:
+                    database.write(partial(_tidy_table, database, table), wait=0)
 
 
-def _delete_old_files(database: Database, table: str) -> None:
-    """Must run within `Database.write`."""
-    if _has_old_files(database, table):  # check again under the lock
-        database.open(table).optimize(cleanup_older_than=SUPERSEDED_FOR)
-
-
-def _has_old_files(database: Database, table: str) -> bool:
-    """Whether all replaced files are old and nothing is left to compact."""
+def _tidy_table(database: Database, table: str) -> None:
+    """Tidy vectors and unannounced texts within `Database.write`."""
     place = database.place(table)
-    written = [path.stat().st_mtime for path in (place / "_versions").glob("*.manifest")]
-    if len(written) < 2 or time.time() - max(written) < SUPERSEDED_FOR.total_seconds():
-        return False
-    with database.reading():
-        stats: Any = database.open(table).stats()  # a dictionary, despite its annotation
-    fragments = stats["fragment_stats"]
-    n_files = len(list((place / "data").glob("*.lance")))
-    return fragments["num_small_fragments"] < 2 and n_files > fragments["num_fragments"]
+    age = timedelta(seconds=time.time() - max(path.stat().st_mtime for path in place.rglob("*")))
+    if table.startswith("texts-") and age > LEFT_OVER_FOR:
+        database.drop(table)
+    n_versions = len(list((place / "_versions").glob("*.manifest")))
+    if table.startswith("vectors-") and age > SUPERSEDED_FOR and n_versions > 1:
+        database.open(table).optimize(cleanup_older_than=SUPERSEDED_FOR)

@@ -10,14 +10,13 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.store.corpora import describe_deleted, row_ids, texts_table
+from neuralviz.store.corpora import describe_deleted, read_row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,
@@ -47,7 +46,6 @@ EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80
 ROUNDING = 1e-6  # tolerance for inner products of unit vectors
 SCANNED = 4096  # rows compared at once
 _VECTOR, _KEY = "vector", "key"
-_Work = Literal["none", "measure", "extend", "build"]
 
 
 @dataclass(frozen=True)
@@ -75,26 +73,20 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
 def build_index(
     database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
 ) -> VectorIndex | None:
-    """Build or update an index; None for few vectors. A killed run resumes; readers never wait."""
-    work, current, _ = _find_work(database, embedder, smallest)
-    if work == "none":
-        return current
+    """Build or update an index; None for few vectors. Readers never wait."""
     return database.write(partial(_update_index, database, embedder, smallest), PATIENCE)
 
 
 def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
     """Build the index that finds rows of a large corpus by text key."""
 
-    def lacks_index() -> bool:
-        with store.database.reading(missing=describe_deleted(corpus)):
-            return not has_index(store.database.open(texts_table(corpus)), _KEY)
-
     def make() -> None:
-        if lacks_index():  # check again under the lock
-            _index_keys(store.database.open(texts_table(corpus)))
+        table = store.database.open(texts_table(corpus))
+        if not has_index(table, _KEY):
+            _index_keys(table)
 
     store.check_kept(corpus)
-    if corpus.n_texts >= smallest and lacks_index():
+    if corpus.n_texts >= smallest:
         store.database.write(make, PATIENCE)
 
 
@@ -145,62 +137,34 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
-        first_ids, first_rows = _row_runs(store.folder, texts_table(corpus), table.version)
+        row_ids = read_row_ids(store.folder, texts_table(corpus), table.version)
         for batch in rows_with_keys(table, keys[order], [], with_places=True):
             positions, matched = match_keys(keys[order], keys_of(batch[_KEY]))
             places.append(order[positions])
-            ids = batch["_rowid"].to_numpy()[matched]
-            runs = np.searchsorted(first_ids, ids, side="right") - 1
-            rows.append(first_rows[runs] + (ids - first_ids[runs]).astype(np.int64))
+            rows.append(np.searchsorted(row_ids, batch["_rowid"].to_numpy()[matched]))
     key_places, row_numbers = np.concatenate(places), np.concatenate(rows)
     by_place = np.lexsort((row_numbers, key_places))
     return key_places[by_place], row_numbers[by_place]
 
 
-@lru_cache(maxsize=4)
-def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """First row ID and first row of each run of consecutive `row_ids`."""
-    table = Database(folder).open(name)
-    table.checkout(version)
-    ids = row_ids(table)
-    first_rows = np.flatnonzero(np.diff(ids, prepend=ids[:1]) != 1)
-    return ids[first_rows], first_rows
-
-
 # --- making and measuring ------------------------------------------------------------------------
-
-
-def _find_work(
-    database: Database, embedder: KeptEmbedder, smallest: int
-) -> tuple[_Work, VectorIndex | None, int]:
-    """The work left to do, the existing index, and the number of vectors."""
-    with database.reading():
-        table = database.open(vectors_table(embedder))
-        n_rows = table.count_rows()
-        if n_rows < smallest:
-            return "none", None, n_rows
-        if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
-            return "build", None, n_rows
-        n_left = _count_unindexed(table)
-    current = read_index(database, embedder)
-    if current is None:
-        return "measure", None, n_rows
-    if n_rows > GROWTH * current.n_rows:
-        return "build", current, n_rows
-    return "extend" if n_left > UNINDEXED * n_rows else "none", current, n_rows
 
 
 def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
     """`build_index` within `Database.write`."""
-    work, current, n_rows = _find_work(database, embedder, smallest)  # may be done by now
-    if work == "none":
-        return current
-    n_groups = round(math.sqrt(n_rows))
-    if work == "build":
+    table = database.open(vectors_table(embedder))
+    n_rows = table.count_rows()
+    if n_rows < smallest:
+        return None
+    current = read_index(database, embedder)
+    if current is None or n_rows > GROWTH * current.n_rows:
+        n_groups = round(math.sqrt(n_rows))
         _build(database, vectors_table(embedder), n_groups, embedder.dim)
-    elif current is not None:
-        database.open(vectors_table(embedder)).optimize()
+    elif _count_unindexed(table) > UNINDEXED * n_rows:
+        table.optimize()
         n_groups, n_rows = current.n_groups, current.n_rows
+    else:
+        return current
     index = _measure(database, embedder, n_groups, n_rows)
     row = {"id": embedder.id, "created": current_time(), "about": json.dumps(asdict(index))}
     merge = database.registry("indexes").merge_insert("id")

@@ -1,29 +1,29 @@
 """Tables that many processes write: each writes Lance fragments, one process commits them.
 
-Uncommitted fragments are invisible; `sweep` deletes abandoned ones. Needs ``neuralviz[ray]``.
+Uncommitted fragments are invisible; Lance deletes abandoned ones after a week. Needs
+``neuralviz[ray]``.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import lance
 import numpy as np
 import pyarrow as pa
-from filelock import FileLock, Timeout
 from lance.file import LanceFileReader
 from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR
+from neuralviz.store.database import PATIENCE
 from neuralviz.store.vectors import KEY_BYTES, KeptVectors, vector_rows, vectors_table
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 ROWS_OF_FILE = 1 << 20
-_WRITERS = "writers"  # folder with a lock file per run
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,11 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
 
 
 def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
-    """Create a table from fragments, in their order, within `Database.write`."""
+    """Create a table from fragments, in their order, within `Database.write`; delete others."""
     pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
     overwrite = lance.LanceOperation.Overwrite(schema, pieces)
-    lance.LanceDataset.commit(database.place(table), overwrite)
+    dataset = lance.LanceDataset.commit(database.place(table), overwrite)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
 
 
 class PieceVectors(KeptVectors):
@@ -107,96 +107,35 @@ def _commit(
     path = database.place(vectors_table(embedder))
     version = lance.dataset(path).version
     pieces = [piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))]
-    of_pieces = [np.frombuffer(piece.keys, f"S{KEY_BYTES}") for piece in pieces]
-    keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *of_pieces])
-    is_new = ~vectors.has_vectors(embedder, keys)
+    if not pieces:
+        return
+    keys = np.frombuffer(b"".join(piece.keys for piece in pieces), f"S{KEY_BYTES}")
     is_first = np.zeros(len(keys), dtype=bool)
     is_first[np.unique(keys, return_index=True)[1]] = True
-    ends = np.cumsum(list(map(len, of_pieces)))[:-1]
-    is_whole = [part.all() for part in np.split(is_new & is_first, ends)]
+    is_new = is_first & ~vectors.has_vectors(embedder, keys)
+    ends = np.cumsum([len(piece.keys) // KEY_BYTES for piece in pieces])[:-1]
+    is_whole = [part.all() for part in np.split(is_new, ends)]
     fragments = [
         lance.FragmentMetadata.from_json(piece.fragment)
-        for piece, whole in zip(pieces, is_whole, strict=False)
+        for piece, whole in zip(pieces, is_whole, strict=True)
         if whole
     ]
     if fragments:
         append = lance.LanceOperation.Append(fragments)
         lance.LanceDataset.commit(path, append, read_version=version)
-    for piece, whole in zip(pieces, is_whole, strict=False):
-        for file in [] if whole else _list_files(path, piece):  # left to `sweep`
+    for piece, whole in zip(pieces, is_whole, strict=True):
+        for file in [] if whole else _list_files(path, piece):
             merge = database.open(vectors_table(embedder)).merge_insert("key")
             rows = LanceFileReader(str(file)).read_all().to_table()
             merge.when_not_matched_insert_all().execute(rows)
 
 
 @contextmanager
-def writing(database: Database) -> Iterator[Path]:
-    """Protect pieces from `sweep`, run on entry and exit; yields a folder shared by the run."""
-    token = secrets.token_hex(6)
-    folder = database.folder / _WRITERS
-    lock = FileLock(folder / f"{token}.lock")
-
-    def begin() -> None:
-        (folder / token).mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-
-    database.write(begin, PATIENCE)
-    try:
-        sweep(database, but=token)
-        yield folder / token
-    finally:
-        with suppress(StoreError):
-            sweep(database, but=token)
-        lock.release()
-        _delete_writer(Path(lock.lock_file))
-
-
-def sweep(database: Database, but: str = "") -> None:
-    """Delete uncommitted pieces unless another writer is active."""
-
-    def clean() -> None:
-        if _has_other_writers(database.folder / _WRITERS, but):
-            return
-        announced = {f"texts-{row['id']}" for row in database.entries("corpora", ("id", "created"))}
-        for table in database.tables():
-            path = database.place(table)
-            if table.startswith("texts-") and table not in announced:
-                shutil.rmtree(path, ignore_errors=True)
-            elif table.startswith(("texts-", "vectors-")) and any(
-                (path / "_versions").glob("*.manifest")
-            ):
-                dataset = lance.dataset(path)
-                if len(list((path / "data").glob("*.lance"))) > _count_files(dataset):
-                    dataset.cleanup_old_versions(SUPERSEDED_FOR, delete_unverified=True)
-
-    database.write(clean, PATIENCE)
-
-
-def _has_other_writers(folder: Path, but: str) -> bool:
-    """Whether a writer is active; deletes the marks of ended ones."""
-    at_work = False
-    for path in folder.glob("*.lock"):
-        if path.stem == but:
-            continue
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            at_work = True
-        else:
-            lock.release()
-            _delete_writer(path)
-    return at_work
-
-
-def _delete_writer(lock: Path) -> None:
-    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-    with suppress(OSError):
-        lock.unlink()
-
-
-def _count_files(dataset: Any) -> int:
-    return sum(len(fragment.data_files()) for fragment in dataset.get_fragments())
+def shared_folder(database: Database) -> Iterator[Path]:
+    """Yield a folder beside the tables, which all machines see, until the run ends."""
+    make = partial(TemporaryDirectory, prefix="run-", dir=database.folder.absolute())
+    with database.write(partial(make, ignore_cleanup_errors=True)) as folder:
+        yield Path(folder)
 
 
 def _list_files(path: Path, piece: Piece) -> list[Path]:

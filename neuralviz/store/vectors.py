@@ -90,10 +90,10 @@ class KeptVectors:
         row = {"id": kept.id, "created": current_time(), "spec": spec, "dim": kept.dim}
 
         def register() -> None:
+            self._database.create(vectors_table(kept), schema=schema)
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
 
-        self._database.write(lambda: self._database.create(vectors_table(kept), schema=schema))
         self._database.write(register)
         return kept
 
@@ -114,37 +114,27 @@ class KeptVectors:
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, dim] float32 vectors. Raises StoreError if one is missing."""
-        stored = self.find(embedder, keys)
-        if stored.vectors is None or not stored.mask.all():
-            n_missing = len(np.unique(keys[~stored.mask]))
+        return self.locate(embedder, keys).read(np.arange(len(keys)))
+
+    def locate(self, embedder: KeptEmbedder, keys: np.ndarray) -> LocatedVectors:
+        """Find where the vectors are. Raises StoreError if one is missing."""
+        located = LocatedVectors(self._database, embedder, keys)
+        if not located.mask.all():
+            n_missing = len(np.unique(keys[~located.mask]))
             raise not_embedded_error(n_missing, len(np.unique(keys)))
-        return stored.vectors
+        return located
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, 2] first and last loss, NaN where nothing was learnt or stored."""
-        stored = self.find(embedder, keys, with_vectors=False)
-        losses = np.full((len(keys), 2), np.nan)
-        losses[stored.mask] = stored.loss
-        return losses
+        return LocatedVectors(self._database, embedder, keys).loss
 
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        distinct, places = np.unique(keys, return_inverse=True)
-        mask = np.zeros(len(distinct), dtype=bool)
-        loss = np.full((len(distinct), 2), np.nan)
-        vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
-        columns = [*LOSSES, *["vector"] * with_vectors]
-        with self._database.reading():
-            table = self._database.open(vectors_table(embedder))
-            for batch in rows_with_keys(table, distinct, columns):
-                positions, matched = match_keys(distinct, keys_of(batch["key"]))
-                mask[positions] = True
-                loss[positions] = losses_of(batch)[matched]
-                if with_vectors:
-                    vectors[positions] = rows_of(batch["vector"])[matched]
-        kept = places[mask[places]]
-        return StoredVectors(mask[places], vectors[kept] if with_vectors else None, loss[kept])
+        located = LocatedVectors(self._database, embedder, keys)
+        texts = np.flatnonzero(located.mask)
+        vectors = located.read(texts) if with_vectors else None
+        return StoredVectors(located.mask, vectors, located.loss[texts])
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Merge small fragments, unless someone is writing; open readers keep their version."""
@@ -164,16 +154,46 @@ class KeptVectors:
 
     def _delete(self, embedder: KeptEmbedder, distinct: np.ndarray) -> bool:
         """Delete by row ID, far faster than by key; whether anything was deleted."""
+        located = LocatedVectors(self._database, embedder, distinct)
+        row_ids = located.row_ids[located.mask]
         table = self._database.open(vectors_table(embedder))
-        row_ids = [
-            batch["_rowid"].to_numpy()[match_keys(distinct, keys_of(batch["key"]))[1]]
-            for batch in rows_with_keys(table, distinct, [], with_places=True)
-        ]
-        numbers = np.concatenate([np.zeros(0, np.uint64), *row_ids])
-        for start in range(0, len(numbers), _DELETED_AT_ONCE):
-            part = map(str, numbers[start : start + _DELETED_AT_ONCE].tolist())
+        for start in range(0, len(row_ids), _DELETED_AT_ONCE):
+            part = map(str, row_ids[start : start + _DELETED_AT_ONCE].tolist())
             table.delete(f"_rowid IN ({', '.join(part)})")
-        return len(numbers) > 0
+        return len(row_ids) > 0
+
+
+class LocatedVectors:
+    """Where the vectors of texts are, as of one version of the table."""
+
+    def __init__(self, database: Database, embedder: KeptEmbedder, keys: np.ndarray) -> None:
+        distinct, places = np.unique(keys, return_inverse=True)
+        row_ids = np.zeros(len(distinct), dtype=np.uint64)
+        mask = np.zeros(len(distinct), dtype=bool)
+        loss = np.full((len(distinct), 2), np.nan)
+        self._database, self._dim = database, embedder.dim
+        with database.reading():
+            self._table = database.open(vectors_table(embedder))
+            self._table.checkout(self._table.version)  # row IDs change with the next write
+            for batch in rows_with_keys(self._table, distinct, LOSSES, with_places=True):
+                positions, matched = match_keys(distinct, keys_of(batch["key"]))
+                row_ids[positions] = batch["_rowid"].to_numpy()[matched]
+                mask[positions] = True
+                loss[positions] = losses_of(batch)[matched]
+        self.row_ids = row_ids[places]  # [text]
+        self.mask = mask[places]  # [text] whether there is a vector
+        self.loss = loss[places]  # [text, 2] as of `EmbeddedBatch`
+
+    def read(self, texts: np.ndarray) -> np.ndarray:
+        """[text, dim] float32 vectors of the texts with these numbers."""
+        distinct, places = np.unique(self.row_ids[texts], return_inverse=True)
+        vectors = np.empty((len(distinct), self._dim), dtype=np.float32)
+        with self._database.reading():
+            query = self._table.take_row_ids(distinct.tolist()).select(["vector"])
+            for batch in query.with_row_id().to_arrow().to_batches():
+                rows = np.searchsorted(distinct, batch["_rowid"].to_numpy())
+                vectors[rows] = rows_of(batch["vector"])
+        return vectors[places]
 
 
 def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
@@ -230,46 +250,10 @@ def vectors_table(embedder: KeptEmbedder) -> str:
 
 def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions in ``sorted_keys`` of the matches, and a mask of ``stored``."""
-    if not len(sorted_keys):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)
-    positions = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
-    matched = sorted_keys[positions] == stored
+    positions = np.searchsorted(sorted_keys, stored)
+    matched = positions < len(sorted_keys)
+    matched[matched] = sorted_keys[positions[matched]] == stored[matched]
     return positions[matched], matched
-
-
-class LocatedVectors:
-    """A snapshot of where vectors are stored. Raises StoreError if one is missing."""
-
-    def __init__(self, database: Database, embedder: KeptEmbedder, keys: np.ndarray) -> None:
-        self.were_learnt = False  # whether any text has a loss
-        self._database, self._embedder = database, embedder
-        self._keys = np.unique(keys)
-        self._places = np.zeros(len(self._keys), dtype=np.uint64)
-        is_located = np.zeros(len(self._keys), dtype=bool)
-        with database.reading():
-            self._table = database.open(vectors_table(embedder))
-            self._table.checkout(self._table.version)  # row IDs change with the next write
-            for batch in rows_with_keys(self._table, self._keys, LOSSES, with_places=True):
-                positions, matched = match_keys(self._keys, keys_of(batch["key"]))
-                self._places[positions] = batch["_rowid"].to_numpy()[matched]
-                is_located[positions] = True
-                self.were_learnt |= not np.isnan(losses_of(batch)[matched]).all()
-        if not is_located.all():
-            raise not_embedded_error(int((~is_located).sum()), len(is_located))
-
-    def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] float32 vectors and [text, 2] losses."""
-        distinct, order = np.unique(keys, return_inverse=True)
-        vectors = np.empty((len(distinct), self._embedder.dim), dtype=np.float32)
-        loss = np.empty((len(distinct), 2))
-        places = self._places[np.searchsorted(self._keys, distinct)].tolist()
-        with self._database.reading():
-            query = self._table.take_row_ids(places).select(["key", *LOSSES, "vector"])
-            for batch in query.to_arrow().to_batches():
-                positions, matched = match_keys(distinct, keys_of(batch["key"]))
-                vectors[positions] = rows_of(batch["vector"])[matched]
-                loss[positions] = losses_of(batch)[matched]
-        return vectors[order], loss[order]
 
 
 class MemoryVectors:
@@ -285,8 +269,7 @@ class MemoryVectors:
         return describe_embedder(embedder)
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        with self._lock:
-            return np.array([(embedder.id, key) in self._vectors for key in keys.tolist()], bool)
+        return self.find(embedder, keys, with_vectors=False).mask
 
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True

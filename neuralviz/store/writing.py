@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,12 +36,10 @@ def check_destination(path: Path, *other_endings: str) -> None:
             f"The output file must end in {', '.join(endings[:-1])} or "
             f"{endings[-1]}, not {path.name}."
         )
-    if path.is_dir():
-        raise NeuralvizError(f"{path} is a folder. Enter a file name.")
-    if not path.parent.is_dir():
-        raise NeuralvizError(f"No such folder: {path.parent}. Create it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise NeuralvizError(f"Cannot write to the folder {path.parent}.")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise NeuralvizError(
+            f"Cannot write {path}. Enter the name of a file in a folder that you can write to."
+        )
 
 
 def write_vectors(
@@ -70,18 +69,8 @@ def table_bytes(ending: str, table: pa.Table) -> bytes:
 
 def frame_csv(frame: pd.DataFrame) -> str:
     """A data frame as CSV with a byte order mark for Excel, formulas escaped, vectors as JSON."""
-    safe = frame.map(_frame_cell)
-    return BYTE_ORDER_MARK + safe.rename(columns=lambda name: escape_formula(str(name))).to_csv(
-        index=False
-    )
-
-
-def _frame_cell(value: object) -> object:
-    if isinstance(value, str):
-        return escape_formula(value)
-    if isinstance(value, np.ndarray):
-        return f"[{', '.join(map(_format_short, value))}]"  # pandas would abbreviate it
-    return value
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return BYTE_ORDER_MARK + table_bytes(".csv", table).decode()
 
 
 def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None) -> bytes:
@@ -105,10 +94,8 @@ def check_folder(path: Path) -> None:
     folder = path.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    if not folder.is_dir():
-        raise NeuralvizError(f"{folder} is a file. Enter the name of a folder.")
-    if not os.access(folder, os.W_OK):
-        raise NeuralvizError(f"Cannot write to the folder {folder}.")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise NeuralvizError(f"{folder} is not a folder that you can write to. Enter another one.")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -125,19 +112,20 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         raise NeuralvizError(f"Could not write {path}: {error.strerror or error}.") from error
 
 
-def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
+def _write_all(
+    make_writer: Callable[..., Any], file: IO[bytes], pieces: Iterator[pa.Table]
+) -> None:
     first = next(pieces)
-    with parquet.ParquetWriter(file, first.schema) as writer:
+    with make_writer(file, first.schema) as writer:
         for table in chain([first], pieces):
             writer.write_table(table)
 
 
-def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    tables = map(_csv_table, pieces)
-    first = next(tables)
-    with csv.CSVWriter(file, first.schema) as writer:
-        for table in chain([first], tables):
-            writer.write_table(table)
+def _split(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of fewer rows, to bound memory."""
+    for table in pieces:
+        for start in range(0, max(len(table), 1), ROWS_AT_A_TIME):
+            yield table.slice(start, ROWS_AT_A_TIME).combine_chunks()
 
 
 def _csv_table(table: pa.Table) -> pa.Table:
@@ -145,62 +133,54 @@ def _csv_table(table: pa.Table) -> pa.Table:
     return pa.table(list(map(_csv_column, table.columns)), names=names)
 
 
-def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Escape texts, write lists as JSON, drop non-finite numbers."""
-    if pa.types.is_boolean(column.type):
-        return column.cast(pa.int8())  # 1 and 0, as in JSON Lines
-    if pa.types.is_list(column.type):
-        return pa.array([cell for chunk in column.chunks for cell in _number_values(chunk)])
-    if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        encoded = column.combine_chunks().dictionary_encode()  # each text is escaped once
-        texts = list(map(escape_formula, encoded.dictionary.to_pylist()))
-        return pa.array(texts, column.type).take(encoded.indices)
-    return column
+    if _is_text(column.type):
+        return pa.chunked_array([list(map(escape_formula, column.to_pylist()))], column.type)
+    return _join_lists(column) if pa.types.is_list(column.type) else _plain_numbers(column)
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    for table in pieces:
+    for table in _split(pieces):
         names = list(map(_quote, table.column_names))
-        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-            for cells in zip(*map(_json_values, rows.columns), strict=True):
-                pairs = zip(names, cells, strict=True)
-                file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
+        for cells in zip(*map(_json_cells, table.columns), strict=True):
+            pairs = zip(names, cells, strict=True)
+            file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
 
 
 def _quote(text: str | None) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _json_values(column: pa.Array) -> list[str]:
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+def _json_cells(column: pa.ChunkedArray) -> list[str]:
+    if _is_text(column.type):
         return list(map(_quote, column.to_pylist()))
-    return [value or "null" for value in _number_values(column)]
+    is_list = pa.types.is_list(column.type)
+    cells = _join_lists(column) if is_list else _plain_numbers(column).cast(pa.string())
+    return cells.fill_null("null").to_pylist()
 
 
-def _number_values(column: pa.Array) -> list[str]:
-    """Numbers or lists as JSON; empty for missing or non-finite values."""
-    if pa.types.is_list(column.type):
-        return [f"[{', '.join(map(_format_short, values))}]" for values in column.to_numpy(False)]
-    in_words = _format_short if pa.types.is_float32(column.type) else _format_whole
-    return [
-        "" if value is None or not np.isfinite(value) else in_words(value)
-        for value in column.to_pylist()
-    ]
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _format_short(value: float) -> str:
-    """Nine digits, enough to distinguish all float32."""
-    return f"{value:.9g}"
+def _join_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of numbers as JSON, with the fewest digits that distinguish them."""
+    joined = pc.binary_join(column.cast(pa.list_(pa.string())), ", ")
+    return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def _format_whole(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) <= 2**53 else repr(value)
+def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers with null for non-finite ones, 1 and 0 for booleans."""
+    if pa.types.is_boolean(column.type):
+        return column.cast(pa.int8())
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+    return column
 
 
 _WRITERS: dict[str, Callable[[IO[bytes], Iterator[pa.Table]], None]] = {
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
+    ".parquet": partial(_write_all, parquet.ParquetWriter),
+    ".csv": lambda file, pieces: _write_all(csv.CSVWriter, file, map(_csv_table, _split(pieces))),
     ".jsonl": _write_jsonl,
 }

@@ -68,7 +68,7 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
 N_WORST = 20  # predictions in the table
-_SILENT = RunSentences(start="Loading the model …", describe_done=lambda _: "")
+_SILENT = RunSentences(start="Loading the model …", done="")
 
 
 def show() -> None:

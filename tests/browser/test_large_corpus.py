@@ -59,7 +59,7 @@ def zoom_in(page: Page) -> None:
 def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> None:
     page = opened
     expect(
-        page.get_by_text(f"a random sample of {MOST_DRAWN:,} of the {N:,} texts")
+        page.get_by_text(f"Points: {MOST_DRAWN:,} of the {N:,} texts, at random")
     ).to_be_visible()
     drawn = page.locator(MEAN).evaluate(DRAWN)
     assert len(drawn) == MOST_DRAWN

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lance
 import numpy as np
 import pytest
 import ray
@@ -21,7 +20,6 @@ from neuralviz.cluster.embedding import embed_on_cluster
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.pieces import sweep
 from neuralviz.store.vectors import vectors_table
 from tests.support.cluster import OrderEmbedder, PlacedEmbedder, SickMachineEmbedder
 from tests.support.waiting import heed_interrupts, wait_until
@@ -136,17 +134,6 @@ def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
     assert store.database.open(table).count_rows() == len(TEXTS)
     machines = {mark.name.split()[0] for mark in marks.iterdir()}
     assert len(machines) == 3
-    sweep(store.database)  # as the next run does
-    assert not list((store.folder / "writers").iterdir())
-    assert {file.name for file in data.glob("*.lance")} <= _list_files(store, table)
-
-
-def _list_files(store: CorpusStore, table: str) -> set[str]:
-    """The files of all versions of a table that are still there: readers may go on with them."""
-    path = store.database.place(table)
-    versions = [entry["version"] for entry in lance.dataset(path).versions()]
-    fragments = [each for v in versions for each in lance.dataset(path, version=v).get_fragments()]
-    return {Path(file.path).name for each in fragments for file in each.data_files()}
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):

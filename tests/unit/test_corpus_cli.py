@@ -184,8 +184,8 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(run):
 def test_a_corpus_is_deleted_only_when_someone_says_yes(run):
     done(run("corpus", "add", "lines.txt", "--name", "mine 🙂"))
     nobody = run("corpus", "delete", "mine 🙂")
-    assert nobody.exit_code == 2
-    assert "no answer. Use --yes to delete without asking" in nobody.stderr
+    assert nobody.exit_code == 1
+    assert "Aborted" in nobody.stderr
     assert "Nothing deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
@@ -261,7 +261,7 @@ def test_imported_vectors_are_projected_exported_and_listed(run):
     assert "Imported 6 embeddings of 4 values as “file: mine.npy”." in said
     method = ("--method", "file: mine.npy")
     done(run("project", "rows.csv", "-o", "map.html", *method, *PCA))
-    assert "<dt>method</dt><dd>file: mine.npy</dd>" in Path("map.html").read_text("utf-8")
+    assert "<dd>file: mine.npy, PCA, dimensions 2" in Path("map.html").read_text("utf-8")
     done(run("corpus", "export", "rows.csv", "-o", "out.parquet", *method))
     np.testing.assert_allclose(
         parquet.read_table("out.parquet")["vector"].to_pylist(), np.load("mine.npy"), rtol=1e-6

@@ -105,7 +105,7 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
         colour_by_category(evil, [evil, "b"]),
         title=evil,
         texts=[f"{evil} {'word ' * 60}", "short"],
-        standout=Standout(placed=[(evil, np.zeros(2))]),
+        standout=Standout(placed=(evil, np.zeros(2))),
         axes=(evil, "second"),
     )
     assert "<b>" not in figure.layout.title.text + figure.layout.xaxis.title.text
@@ -134,7 +134,7 @@ def test_nothing_and_equal_numbers_can_be_drawn(values: list[float], dimensions:
     for colour in (None, colour_by_category("a", ["b"] * n), colour_by_number("a", values)):
         figure = map_figure(
             points(n, dimensions), np.arange(n), colour, title="",
-            standout=Standout(np.arange(n), placed=[("new", np.zeros(dimensions))]),
+            standout=Standout(np.arange(n), placed=("new", np.zeros(dimensions))),
             axes=["first", "second", "third"][:dimensions],
         )  # fmt: skip
         assert sum(len(trace.x) for trace in figure.data) == n + 1
@@ -177,5 +177,3 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     shifts = list(label_texts([(f"{i} name", places[0]) for i in range(9)], places).values())
     assert len(shifts) == len(set(shifts)) < 9
     assert list(label_texts([("1 a", np.zeros(3))], points(5, 3))) == ["<b>1 a</b>"]
-    equal = np.array([[0, 0]] * 9 + [[9, 9], [9, -9]], dtype=np.float32)
-    assert list(label_texts([("1 comment", equal[0])], equal).values()) == [20]  # beside them

@@ -26,8 +26,8 @@ POINTS = np.array([[0, 10], [1, 11], [2, 12], [3, 11], [4, 10]], dtype=np.float3
 ROWS = np.array([4, 10, 11, 20, 99], dtype=np.int32)
 
 
-def drawn(colour: PointColour | None, everywhere: PointColour | None = None):
-    return large_points(POINTS, ROWS, colour, COUNTS, COVERED, everywhere=everywhere)
+def drawn(colour: PointColour | None):
+    return large_points(POINTS, ROWS, colour, COUNTS, COVERED)
 
 
 def test_shades_are_by_the_logarithm_of_counts() -> None:
@@ -42,7 +42,7 @@ def test_shades_are_by_the_logarithm_of_counts() -> None:
 def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
     codes = np.array([1, 0, 0, -1, 0], dtype=np.int32)
     colour = colour_by_code("kind", codes, ["a", "b"])
-    made = drawn(colour, colour)
+    made = drawn(colour)
     parts = {
         trace.name: trace.meta["points"] for trace in made.traces.data if "points" in trace.meta
     }
@@ -54,10 +54,6 @@ def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
     np.testing.assert_array_equal(np.frombuffer(content, "<f4", 5, 20), [11, 11, 12, 10, 10])
     np.testing.assert_array_equal(np.frombuffer(content, "<i4", 5, 40), [20, 10, 11, 99, 4])
     np.testing.assert_array_equal(np.frombuffer(content[60:], "u1"), levels(COUNTS).ravel())
-    some = PointColour("kind", ("a", "b", "c"), codes=np.zeros(5, dtype=np.int32))
-    everywhere = colour_by_code("kind", np.array([0, 1, 2, -1, 0]), ["a", "b", "c"])
-    names = [trace.name for trace in drawn(some, everywhere).traces.data if trace.showlegend]
-    assert names == ["no value", "a", "b", "c"]  # also of points that are not drawn
 
 
 def test_numbers_are_columns_and_their_scale_is_that_of_all() -> None:

@@ -83,7 +83,7 @@ def test_pieces_make_the_whole_table_with_vectors(store, monkeypatch, rows):
     corpus, kept = learnt(store)
     read, at_once = LocatedVectors.read, []
     monkeypatch.setattr(
-        LocatedVectors, "read", lambda self, keys: at_once.append(len(keys)) or read(self, keys)
+        LocatedVectors, "read", lambda self, texts: at_once.append(len(texts)) or read(self, texts)
     )
     pieces = list(corpus_pieces(store, corpus, kept, rows=rows, size=2))
     assert max(at_once) == 2

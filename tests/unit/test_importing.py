@@ -349,4 +349,4 @@ def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> No
     events = list(task.events(lambda: False))
     (made,) = KeptMaps(store).list_maps(corpus)
     assert made.embedder == kept.id
-    assert task.fold(task.start(), events).projecting is not None
+    assert task.fold(task.start(), events).event is not None

@@ -16,9 +16,9 @@ import pytest
 
 from neuralviz.lazy import Lazy, NamedLocks, frozen
 from neuralviz.maps import projection as map_settings
+from neuralviz.maps.opened import HELD, MOST_FILTERS, OpenCorpus
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:

@@ -14,8 +14,7 @@ from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import Placer, make_map
-from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import Projection, ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings, project
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus

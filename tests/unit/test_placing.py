@@ -27,8 +27,7 @@ from neuralviz.maps.neighbours import (
     nearest,
     neighbours_of_points,
 )
-from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings, project
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore

@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
 from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.neighbours import find_neighbours, nearest, numba_turn
-from neuralviz.maps.projecting import align_points, lay_out_snapshots, place, project
-from neuralviz.maps.projection import Projection, ProjectionEvent, ProjectionSettings
+from neuralviz.maps.projection import (
+    Projection,
+    ProjectionEvent,
+    ProjectionSettings,
+    align_points,
+    lay_out_snapshots,
+    place,
+    project,
+)
 
 pytestmark = pytest.mark.compiles
 

@@ -66,20 +66,15 @@ def test_an_address_where_something_else_answers(monkeypatch):
         address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         code, message = run("add", str(TOPICS), "--ray", "auto")
-    assert (code, f"No Ray cluster answers at {address}." in message) == (2, True)
+    assert (code, f"Could not connect to a Ray cluster at {address} (" in message) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("address", "sentence"),
-    [
-        ("ray://127.0.0.1:10001", "client address"),
-        ("10.0.0.1", "“10.0.0.1” is not the address of a Ray cluster. Write HOST:PORT"),
-    ],
-)
-def test_an_address_that_cannot_be_one(address: str, sentence: str):
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "10.0.0.1"])
+def test_an_address_that_cannot_be_one(address: str):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
     from neuralviz.cluster.connecting import connected
 
+    sentence = f"“{address}” is not the address of a Ray cluster. Write HOST:PORT"
     with pytest.raises(NeuralvizError, match=re.escape(sentence)), connected(address):
         pass
 
@@ -112,21 +107,9 @@ def test_several_files_need_it():
     assert "--paragraphs does not work with --ray" in said
 
 
-@pytest.mark.parametrize(
-    ("says", "sentence"),
-    [
-        (
-            "Version mismatch: The cluster was started with: Ray: 2.51.0 Python: 3.11.7 This "
-            "process on node 1.2.3.4 was started with: Ray: 2.60.0 Python: 3.11.7",
-            "The cluster at head:6379 runs Ray 2.51.0, this machine Ray",
-        ),
-        ("Unauthenticated: invalid auth token", "needs a token, and did not get the right one"),
-        ("Can't find a `node_ip_address.json` file", "is not part of the cluster at head:6379"),
-        ("Something new", "Could not connect to the Ray cluster at head:6379: Something new."),
-    ],
-)
-def test_why_a_cluster_refuses_is_a_sentence(says: str, sentence: str):
+def test_why_a_cluster_refuses_is_a_sentence():
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
-    from neuralviz.cluster.connecting import describe_refusal
+    from neuralviz.cluster.connecting import refusal
 
-    assert sentence in describe_refusal("head:6379", RuntimeError(says))
+    said = str(refusal("head:6379", "Version mismatch:\n  Ray: 2.51.0\n"))
+    assert "at head:6379 (Version mismatch: Ray: 2.51.0). Check that" in said

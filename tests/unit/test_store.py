@@ -258,12 +258,14 @@ def test_what_was_replaced_is_deleted_after_an_hour(store, monkeypatch):
     database.tidy_soon(store.folder).join()
     assert len(list(data.glob("*.lance"))) == 1
     np.testing.assert_array_equal(store.vectors.get(kept, keys), vectors)
-    store.vectors.forget(keys[:10])
-    put(0, 5)
-    put(5, 10)
-    before = len(list(data.glob("*.lance")))
+    left = store.database.place("texts-abandoned")
+    (left / "data").mkdir(parents=True)
+    assert n_files_after_tidying() == 1
+    assert left.exists()
+    monkeypatch.setattr(database, "LEFT_OVER_FOR", timedelta(milliseconds=1))
     time.sleep(0.01)
-    assert n_files_after_tidying() == before  # what is to be compacted is left alone
+    assert n_files_after_tidying() == 1
+    assert not left.exists()
 
 
 TEXTS = ReadTexts(tuple(f"text {i} " + "word " * (i % 17) for i in range(400)))

@@ -17,17 +17,19 @@ from neuralviz.headlines.corpus import (
     describe_labels,
     describe_landing,
 )
-from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.map_points import Selection
 from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, suggest_k
-from neuralviz.maps.projection import MOST_WHOLE, REDUCERS, SETTING_NAMES
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.projection import MOST_WHOLE
+from neuralviz.maps.searching import SampledNeighbours
 from neuralviz.maps.shares import wilson_interval
+from neuralviz.plots.corpus_map import describe_maps
 from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one, show_choosable_table
-from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap, open_other_maps
+from neuralviz.ui.corpus.opened import open_other_maps
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -47,7 +49,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, show_headline, slide
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_LABELS = 4  # columns of labels in the figure of accuracies
@@ -58,7 +60,6 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
 SHOWN_NEIGHBOURS = 8
-READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
 NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
@@ -93,7 +94,7 @@ def _describe_themes(open_map: OpenMap) -> str:
     return describe_clusters(method, names, sizes, open_map.corpus.n_texts)
 
 
-def describe_maps(view: MapView) -> str:
+def describe_neighbourhoods(view: MapView) -> str:
     """The headline: how often neighbours guess labels, else how far maps agree, else themes."""
     corpus, methods = view.corpus, view.methods
     samples = find_samples(methods)
@@ -195,31 +196,6 @@ def show_accuracy(view: MapView) -> None:
         )
 
 
-def describe_view(view: MapView, maps: Sequence[OpenMap], n_drawn: int) -> About:
-    """Title and settings of some of the maps, for downloads."""
-    corpus = view.corpus.corpus
-    settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
-    if n_drawn < corpus.n_texts:
-        settings["drawn"] = f"a random sample of {n_drawn:,}"
-    for number, open_map in enumerate(maps, 1):
-        name = "map" if len(maps) == 1 else f"map {number}"
-        models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
-        models_note = f" ({', '.join(models)})" if models else ""
-        settings[name] = f"{open_map.label}{models_note}, {_describe_projection(open_map)}"
-    labels = " and ".join(open_map.label for open_map in maps)
-    return About(f"{corpus.name}: {labels}", settings)
-
-
-def _describe_projection(open_map: OpenMap) -> str:
-    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
-    relevant = dict(open_map.kept.settings.relevant())
-    reducer = REDUCERS[str(relevant.pop("reducer"))]
-    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
-        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
-    named = (f"{SETTING_NAMES.get(name, name)} {value}" for name, value in relevant.items())
-    return ", ".join([reducer, *named])
-
-
 # --- lists ---------------------------------------------------------------------------------------
 
 
@@ -295,32 +271,10 @@ def _show_nearest(view: MapView) -> None:
             quoted = plain(shorten(sentence, 60))
             headline = describe_landing(quoted, name_methods(maps), labels, plain(name))
             show_headline(headline, key="sentence")
-        for open_map, texts in zip(maps, near, strict=True):
-            _show_first(open_map, view.filter_rows(texts.indices[0])[:READ_NEIGHBOURS])
-        if not maps:
-            return
-        with (
-            hide_on_stage("sentence"),
-            st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
-        ):
-            for column, open_map, texts in zip(st.columns(len(maps)), maps, near, strict=True):
-                with column:
-                    st.caption(plain(f"By {open_map.label}"))
-                    _show_near(view, open_map, texts, "sentence")
-
-
-def _show_first(open_map: OpenMap, rows: np.ndarray) -> None:
-    """A sentence's first neighbours by one method, readable on the stage."""
-    if not len(rows):
-        st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
-        return
-    corpus = open_map.corpus
-    head = f"**Nearest by {plain(open_map.label)}**"
-    table = {head: [plain(shorten(text, READ_LENGTH)) for text in corpus.texts_at(rows)]}
-    for name in corpus.label_names[:READ_LABELS]:
-        values = corpus.labels_at(name, rows)
-        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values]
-    st.table(pd.DataFrame(table), hide_index=True)
+        for column, open_map, texts in zip(st.columns(len(maps) or 1), maps, near, strict=False):
+            with column:
+                st.caption(plain(f"Nearest by {open_map.label}"))
+                _show_near(view, open_map, texts, "sentence")
 
 
 def _show_selected(view: MapView) -> None:
@@ -344,7 +298,7 @@ def _show_selected(view: MapView) -> None:
             lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
             f"{corpus.name} selected",
             key="corpus-take-selected",
-            provenance=describe_view(view, view.maps, corpus.n_texts),
+            provenance=describe_maps(view.maps, corpus.n_texts),
         )
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
 

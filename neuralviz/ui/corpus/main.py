@@ -16,21 +16,22 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
+from neuralviz.jobs.results import find_status
 from neuralviz.jobs.training import TEXTBOOKS
-from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
-from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings
+from neuralviz.maps.opened import OpenMap
+from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings, warm_up
 from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
-from neuralviz.ui.corpus.lists import describe_maps, show_accuracy, show_lists
-from neuralviz.ui.corpus.opened import OpenMap, open_maps
+from neuralviz.ui.corpus.lists import describe_neighbourhoods, show_accuracy, show_lists
+from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
     MapView,
     forget_selection,
@@ -42,10 +43,11 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
+from neuralviz.ui.links import RUN
 from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
+from neuralviz.ui.runs import RunSentences, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
@@ -60,13 +62,7 @@ _NUMBERS: dict[str, tuple[Any, str]] = {
     "seed": (1, "The same seed gives the same map."),
 }
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_LOST = {
-    "requested": "The work on this corpus was cut off, or another server is still at it.",
-    "not begun": "Work on this corpus did not begin.",
-    "stopped": "Work on this corpus was stopped.",
-    "failed": "Work on this corpus failed.",
-    "cut off": "The process that worked on this corpus ended suddenly.",
-}
+_SENTENCES = RunSentences(describe_stopped=lambda _: "Stopped. Finished embeddings are saved.")
 _OUTDATED = " (the model has changed since the saved map was made)"
 
 
@@ -86,7 +82,7 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
     if is_served():
-        WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
+        WARMING.call_soon(warm_up)  # after what the page itself reads
 
 
 def _show_corpus(corpus: Corpus) -> None:
@@ -126,7 +122,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with show_on_stage("search"):
             view = show_search(view)
         with headline_area:
-            show_headline(describe_maps(view), key="maps")
+            show_headline(describe_neighbourhoods(view), key="maps")
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         accuracy_area = st.container()
@@ -298,7 +294,10 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
     """Offer to make missing maps, or show progress; a new corpus's first map starts by itself."""
     missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
-    makeable = _find_makeable(run, missing)
+    makeable = missing
+    if run is not None and not run.is_over:  # another session's run may go on beside one's own
+        under_way = _get_task(run).choices if is_of_others(run) else missing
+        makeable = [choice for choice in missing if choice not in under_way]
     try:
         check_enough_texts(corpus)
     except NeuralvizError as error:
@@ -317,32 +316,20 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
     if run is None:
-        status = find_status(_name_work(corpus)) if missing else None
-        if status in _LOST:
+        status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
+        if missing and status not in (None, "done"):
             st.info(
-                f"{_LOST[status]} The embeddings that were finished are saved. Press the button "
-                "above to make the rest."
+                "Work on this corpus ended early, or another server is still at it. The embeddings "
+                "that were finished are saved. Press the button above to make the rest."
             )
         return
-    is_met = is_of_others(run)
-    makes_missing = any(choice in _get_task(run).choices for choice in missing)
-    if (missing and run.status != "done") if run.is_over else (makes_missing or not is_met):
-        show_run_panel(
-            RUNS,
-            run,
-            lambda _result, _live: None,
-            sentences=RunSentences(describe_stopped=partial(describe_stopped, _get_task(run))),
-        )
+    is_shown = not is_of_others(run) or any(c in _get_task(run).choices for c in missing)
+    if run.is_over:
+        is_shown = bool(missing) and run.status != "done"
+    if is_shown:
+        show_run_panel(RUNS, run, lambda _result, _live: None, sentences=_SENTENCES)
     if run.is_over and run.result.unread:
         st.warning(plain(run.result.unread))
-
-
-def _find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
-    """Missing maps that a run may make now: none during the session's own run."""
-    if run is None or run.is_over:
-        return list(missing)
-    under_way = _get_task(run).choices
-    return [choice for choice in missing if is_of_others(run) and choice not in under_way]
 
 
 def _name_work(corpus: Corpus) -> str:
@@ -351,14 +338,3 @@ def _name_work(corpus: Corpus) -> str:
 
 def _get_task(run: Run[MapsState]) -> MakeMaps:
     return cast("MakeMaps", run.task)
-
-
-def describe_stopped(task: MakeMaps, result: MapsState) -> str:
-    """How far a stopped run came; what it embedded is saved."""
-    embedding = result.embedding
-    if embedding is None or not embedding.done:
-        return "Stopped. Press “Run again” to resume."
-    return (
-        f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
-        f"{task.methods[result.place]} and saved. Press “Run again” to resume."
-    )

@@ -13,13 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
-from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence, SampledNeighbours
+from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
 from neuralviz.maps.map_points import Selection, TextFilter
 from neuralviz.maps.neighbours import K, Neighbours
-from neuralviz.maps.searching import INDEXED, SAMPLED
+from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.searching import SAMPLED, SampledNeighbours
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one
-from neuralviz.ui.corpus.opened import OpenCorpus, OpenMap
 from neuralviz.ui.model_choice import needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
@@ -42,8 +42,6 @@ DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
 WORDS, MEANING = "By words", "By meaning"
 KEPT_PLACEMENTS = 50  # placed sentences that the session keeps
 MOST_SEARCHED = 500  # characters
-WAIT = 60.0  # seconds for another map to be done
-MOST_TERMS = 4  # words of a search that a sentence quotes
 PATIENCE = 0.3  # seconds: enough for most maps
 LONGEST_NAME = 60  # characters, in a filter
 MOST_VALUES = 1000  # of a column, in a filter
@@ -96,11 +94,9 @@ class MapView:
     def selection(self) -> Selection | None:
         """The selected texts that the filter shows; None where nothing is selected."""
         selection: Selection | None = st.session_state.get(SELECTED)
-        if not selection or selection.n_texts != self.corpus.n_texts:
+        if not selection or len(selection.mask) != self.corpus.n_texts:
             return None
-        if self.within is None:
-            return selection
-        return Selection.from_mask(selection.mask() & self.within)
+        return selection if self.within is None else Selection(selection.mask & self.within)
 
 
 def name_methods(maps: Sequence[OpenMap]) -> list[str]:
@@ -225,10 +221,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
 
 def _quote_query(query: str) -> str:
     """The words in quotation marks, such as ``containing “ice” and “snow”``."""
-    terms = list(dict.fromkeys(search_terms(query))) or [query]
-    quoted = [f"“{shorten(term, 40)}”" for term in terms[:MOST_TERMS]]
-    if len(terms) > MOST_TERMS:
-        quoted.append(many(len(terms) - MOST_TERMS, "more word"))
+    quoted = [f"“{shorten(term, 40)}”" for term in dict.fromkeys(search_terms(query) or [query])]
     return f"containing {joined(quoted)}"
 
 
@@ -297,7 +290,7 @@ def _show_work(
     sentences = RunSentences(
         doing,
         describe_stopped=(lambda _: stopped) if stopped else None,
-        describe_done=lambda _: "",
+        done="",
     )
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
     return run.result
@@ -319,7 +312,7 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             continue
         runs = SessionRuns(f"corpus-placing-{map_id}", kept=KEPT_PLACEMENTS)
         models = list_models((spec,))
-        task = PlaceSentence(open_map.corpus.corpus.id, map_id, spec, sentence, models, WAIT)
+        task = PlaceSentence(open_map.corpus.corpus.id, map_id, spec, sentence, models)
         if runs.find(task) is None and needs_asking((spec,)):
             st.info(plain(f"The model of “{open_map.label}” is not loaded."))
             if not st.button("Load the model", key=f"corpus-load-{map_id}"):
@@ -357,23 +350,15 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
         return near
     corpus, map_id = open_map.corpus.corpus, open_map.kept.id
     runs, task = SessionRuns(f"corpus-near-{map_id}"), FindNeighbours(corpus.id, map_id, K, row)
-    run, last = runs.find(task), runs.last()
-    if run is None and last is not None and not last.is_over:
-        run = last  # of another text: it can be stopped
+    run = runs.find(task)
     if run is None:
-        metric = open_map.kept.settings.metric
-        reason = "No index finds them"
-        if metric != INDEXED:
-            reason = f"No index serves the {metric} distance"
-        is_chosen = row == st.session_state.get(ROW)
-        advice = "" if is_chosen else " Click the text first."
         work = f"finding neighbours compares all {many(corpus.n_distinct, 'different text')}"
-        st.caption(plain(f"{reason}: {work}.{advice}"))
-        if not is_chosen or not st.button("Find neighbours", key=f"corpus-find-{map_id}"):
+        st.caption(f"No index finds them: {work}.")
+        if not st.button("Find neighbours", key=f"corpus-find-{map_id}"):
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
     found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
-    if run.task != task or found is None or found.neighbours is None:
+    if found is None or found.neighbours is None:
         return None
     return open_map.near(row, K, found.neighbours.near)

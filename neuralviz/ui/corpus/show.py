@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -16,27 +16,26 @@ import streamlit as st
 from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.map_points import Selection, Window
 from neuralviz.maps.neighbours import K, label_agreement
-from neuralviz.maps.projection import REDUCERS
+from neuralviz.maps.opened import OpenMap
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
     LargePoints,
-    PageMap,
     PointColour,
     Standout,
-    colour_by_code,
     colour_by_number,
+    colour_points,
+    describe_maps,
     drawn_rows,
     even_out,
     large_map_figure,
     large_points,
+    list_page_colours,
     map_figure,
-    map_page,
-    scale_ends,
+    page_of_maps,
 )
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.corpus.lists import describe_view, share_neighbours
-from neuralviz.ui.corpus.opened import OpenMap
+from neuralviz.ui.corpus.lists import share_neighbours
 from neuralviz.ui.corpus.search import SENTENCE, MapView, choose_row, hover_row, select
 from neuralviz.ui.figures import Download, Handlers, show_figure
 from neuralviz.ui.page import plain
@@ -48,24 +47,20 @@ WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the 
 MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
 AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
 
-CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
+COMMON = "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
-IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
 
 
 # --- colours -------------------------------------------------------------------------------------
 
 
 def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
-    """Names of ways to colour points, by key, labels first; fewer for a large corpus."""
+    """Names of ways to colour points, by key; fewer for a large corpus."""
     corpus = maps[0].corpus
-    options = {f"label:{name}": name for name in corpus.label_names}
-    options[CLUSTERS] = "Clusters"
-    options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
+    options = list_page_colours(corpus)
     if corpus.is_large:
         return options
     k = min([K, *(open_map.neighbours.k for open_map in maps)])
-    options[LENGTH] = "Length (characters)"
     options |= {
         f"agreement:{name}": f"Share of {k} neighbours with the same {name}"
         for name in corpus.label_names
@@ -85,24 +80,15 @@ def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
     corpus = view.corpus
     kind, _, name = option.partition(":")
-    if kind == "label":
-        return colour_by_code(name, *corpus.codes(name))
-    if kind == "number":
-        values = corpus.numbers(name)
-        ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
-        return replace(colour_by_number(name, values), ends=ends)
     if kind == "agreement":
         labels = corpus.labels_at(name, np.arange(corpus.n_texts)).tolist()
         shares = label_agreement(open_map.neighbours, labels, K)
         return colour_by_number(f"neighbours with the same {name}", shares)
-    if kind == LENGTH:
-        return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
     if kind in LOSSES:
         return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON and (shared := share_neighbours(view)) is not None:
         return colour_by_number("shared neighbours", shared.shares)
-    names = [name for name, _ in open_map.named_clusters]
-    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+    return colour_points(open_map, option)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -123,7 +109,7 @@ def show_maps(view: MapView) -> None:
     n = view.corpus.n_texts
     drawn = drawn_rows(n)
     if view.corpus.is_large:
-        st.caption(plain(" ".join(map(_describe_fit, view.maps))))
+        st.caption(plain(" ".join(map(_describe_recall, view.maps))))
     elif len(drawn) < n:
         st.caption(
             f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
@@ -147,27 +133,20 @@ def show_maps(view: MapView) -> None:
 
 def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     """What stands out on a map: the selection, the chosen text, a placed sentence, names."""
-    lands, near_it = [], []
-    placement, points = view.placed.get(open_map.kept.id), open_map.coordinates
-    if placement is not None and placement.position is not None:
-        lands = [(st.session_state.get(SENTENCE, ""), placement.position[0])]
-        near_it = [points[placement.near.first(K).indices[0]]]
-    row, chosen = view.chosen_row, view.selection
+    points, row, chosen = open_map.coordinates, view.chosen_row, view.selection
+    placement, placed = view.placed.get(open_map.kept.id), None
     # one set of lines at a time: those of two points look the same
-    near = None if row is None or lands else open_map.near(row, K)
+    near = None if row is None else open_map.near(row, K)
+    if placement is not None and placement.position is not None:
+        placed = st.session_state.get(SENTENCE, ""), placement.position[0]
+        near = placement.near.first(K)
     return Standout(
         None if chosen is None or open_map.is_drawn_by_parts else chosen.rows(),
         row,
+        placed,
         None if near is None else points[near.indices[0]],
-        lands,
-        near_it,
         open_map.named_clusters if view.has_names else (),
     )
-
-
-def _make_title(open_map: OpenMap) -> str:
-    settings = open_map.kept.settings
-    return f"{open_map.label} · {REDUCERS[settings.reducer]}" + " 3-D" * (settings.dimensions == 3)
 
 
 def _draw(
@@ -178,7 +157,7 @@ def _draw(
         open_map.coordinates[drawn],
         drawn,
         colour.select(drawn) if len(drawn) < n else colour,
-        title=_make_title(open_map),
+        title=open_map.title,
         standout=standout,
         texts=view.corpus.texts_at(drawn) if n <= MOST_SENT else None,
         within=None if view.within is None else view.within[drawn],
@@ -202,9 +181,9 @@ def _draw_large(
         places, look = open_map.coordinates[rows], colour.select(rows)
         sides = astuple(covered)
         axes = open_map.axes
-        return large_points(places, rows, look, counts, sides, everywhere=colour, axes=axes), n
+        return large_points(places, rows, look, counts, sides, axes=axes), n
 
-    passed = None if view.within is None else Selection.from_mask(view.within).digest
+    passed = None if view.within is None else Selection(view.within).digest
     points, n = open_map.recent.get((window, option, passed), make)
     rows, undrawn, chosen = points.rows, None, view.selection
     if chosen is not None and len(chosen) <= MOST_BESIDE:
@@ -213,9 +192,9 @@ def _draw_large(
     row = standout.highlighted
     figure = large_map_figure(
         points,
-        title=_make_title(open_map),
+        title=open_map.title,
         bounds=astuple(plane.bounds),
-        selected=None if chosen is None else chosen.is_selected(rows),
+        selected=None if chosen is None else chosen.mask[rows],
         undrawn=undrawn,
         highlighted=None if row is None else open_map.coordinates[row],
         standout=standout,
@@ -249,7 +228,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         select(Selection.from_rows(np.array(rows, np.int64), n), "selected")
 
     def select_areas(areas: list[np.ndarray]) -> None:
-        select(Selection.from_mask(open_map.plane.inside(areas)), "selected")
+        select(Selection(open_map.plane.inside(areas)), "selected")
 
     def export_points(ending: str) -> bytes:
         table = corpus_table(store, kept, open_map.embedder, open_map.kept)
@@ -272,7 +251,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         drawing.figure,
         f"{kept.name} {open_map.label}",
         export_numbers,
-        describe_view(view, [open_map], len(drawing.rows)),
+        describe_maps([open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
@@ -290,43 +269,30 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
 
 def _make_page(view: MapView, drawn: np.ndarray) -> str:
     """A standalone page of all shown maps, which opens with their chosen colours."""
-    options = list_colours(view.maps)
-    pages = []
-    for first, open_map in zip(view.colours, view.maps, strict=True):
-        portable = (option for option in options if option.startswith(IN_PAGE))
-        colours = {
-            options[option]: find_colour(view, option, open_map).select(drawn)
-            for option in dict.fromkeys([first, *portable])
+    options, portable = list_colours(view.maps), list_page_colours(view.corpus)
+    colours = [
+        {
+            options[key]: find_colour(view, key, open_map)
+            for key in dict.fromkeys([first, *portable])
         }
-        points, names = open_map.coordinates[drawn], open_map.named_clusters
-        pages.append(PageMap(_make_title(open_map), points, colours, names, open_map.axes))
-    return map_page(pages, view.corpus.texts_at(drawn), describe_view(view, view.maps, len(drawn)))
+        for first, open_map in zip(view.colours, view.maps, strict=True)
+    ]
+    return page_of_maps(view.maps, colours, drawn)
 
 
-def _describe_fit(open_map: OpenMap) -> str:
-    """How many texts a large map was fitted on, and the recall of its neighbours."""
-    n, fitted, recall = open_map.corpus.n_texts, open_map.kept.n_fitted, open_map.kept.recall
-    facts = []
-    if fitted is not None and fitted < n:
-        facts.append(f"fitted on {fitted:,} of {n:,} texts")
-    if recall is not None:
-        facts.append(f"neighbours are approximate ({percent(recall)} of the 10 nearest found)")
-    return f"Map by {open_map.label}: {'; '.join(facts)}." if facts else ""
+def _describe_recall(open_map: OpenMap) -> str:
+    """The recall of a large map's neighbours."""
+    recall = open_map.kept.recall
+    note = f"neighbours are approximate ({percent(recall or 0)} of the 10 nearest found)"
+    return f"Map by {open_map.label}: {note}." if recall is not None else ""
 
 
 def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     """What the points and the shades of a large map are."""
     if drawing.points is None:
-        return (
-            f"Points: a random sample of {len(drawing.rows):,} of the {n_texts:,} texts. Lists and "
-            "searches cover all of them."
-        )
-    n, n_drawn = drawing.n, len(drawing.rows)
-    part = "" if drawing.window is None else " in this part"
-    points = f"all {n:,} texts{part}."
-    if n_drawn < n:
-        points = (
-            f"a random sample of {n_drawn:,} of the {n:,} texts{part}. Zoom in to see more. A "
-            "lasso selects all texts within it, drawn or not."
-        )
-    return f"Points: {points} Grey shades: how many of all texts lie there (log scale)."
+        drawn, advice = f"{len(drawing.rows):,} of the {n_texts:,} texts", ""
+    else:
+        part = "" if drawing.window is None else " in this part"
+        drawn = f"{len(drawing.rows):,} of the {drawing.n:,} texts{part}"
+        advice = " Zoom in to see more. Grey shades: how many of all texts lie there (log scale)."
+    return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"

@@ -48,7 +48,7 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.limits import character_limit, is_served
-from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_once
+from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.micro_tuning.choose import (
     announce_duration,
     ask_settings,
@@ -646,7 +646,7 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
         return
     methods, texts = list_one_step_methods(record), record.texts[: compare.MAX_TEXTS]
     try:
-        view = save_once(View(texts))
+        view = save_view(View(texts))
     except OSError:
         st.error("The texts could not be saved, so Compare cannot open them.")
         return
@@ -721,7 +721,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             BLANKS,
             run,
             partial(_draw_blanks, record, key, sentence or "", scaled),
-            sentences=RunSentences(start="Reading the sentence …", describe_done=lambda _: ""),
+            sentences=RunSentences(start="Reading the sentence …", done=""),
             patience=PATIENCE,
         )
 
