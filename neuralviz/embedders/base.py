@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.models import TokenizedText
 
-
 BATCH_SIZE = 32
 # Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.
 KEY_VERSION = 2

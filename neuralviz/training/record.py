@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.training.learner import Learner
 
-
 RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
