@@ -431,9 +431,6 @@ def open_folder() -> None:
             pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
     if pressed:
         st.session_state.pop(f"{FOLDER}-read", None)
-        if not folder:
-            st.info("Enter the path of a folder first.")
-            return
         try:
             st.session_state[f"{FOLDER}-read"] = (folder, read_folder(folder))
         except NeuralvizError as error:
