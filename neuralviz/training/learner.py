@@ -110,15 +110,12 @@ class TransformerLearner(Learner):
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
-        if model.token_types is not None:
+        is_plain = model.behaviour.is_plain and model.behaviour.batching == "padded"
+        if model.token_types is not None or not is_plain:
             raise ModelError(
-                f"{model.id} has token types of its own for a text, which training does not "
-                "give it. Train its token table, or another model."
-            )
-        if not model.behaviour.is_plain or model.behaviour.batching != "padded":
-            raise ModelError(
-                f"{model.id} ({model.family}) reads a text differently beside other texts, so "
-                "that it cannot be trained in batches. Train its token table, or another model."
+                f"{model.id} ({model.family}) cannot be trained in batches: it reads a text "
+                "differently beside other texts, or has token types of its own for it. Train its "
+                "token table, or another model."
             )
         self.network = copy.deepcopy(model.network.base_model)
         if settings.start == "random":

@@ -271,28 +271,22 @@ def has_snapshots(folder: Path) -> bool:
 def read_folder(folder: str | Path) -> RecordedTraining:
     """What a `SnapshotCallback` has recorded so far; `NeuralvizError` if missing or damaged."""
     try:
-        folder = Path(folder).expanduser()
-        if not folder.is_dir():
-            raise NeuralvizError(f"No such folder: {folder}. Check the path.")
-        if not has_snapshots(folder):
+        path = Path(folder).expanduser() / RECORDING_FILE
+        if not path.exists():
             raise NeuralvizError(
-                f"{folder} holds no snapshots yet. neuralviz.training.SnapshotCallback writes the "
+                f"{folder} holds no snapshots. neuralviz.training.SnapshotCallback writes the "
                 "first before the first step."
             )
-        with zipfile.ZipFile(folder / RECORDING_FILE) as archive:
+        with zipfile.ZipFile(path) as archive:
             n_bytes = sum(member.file_size for member in archive.infolist())
-        if n_bytes > MOST_BYTES:
-            raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
-        recorded = RECORDING_FORMAT.unpack((folder / RECORDING_FILE).read_bytes())
+        recorded = RECORDING_FORMAT.unpack(path.read_bytes()) if n_bytes <= MOST_BYTES else None
         if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
             raise ValueError("This is no recorded training.")
         return recorded
-    except (OSError, RuntimeError) as error:  # name too long, unknown home folder, not readable
-        reason = getattr(error, "strerror", None) or error
-        raise NeuralvizError(f"Could not read {str(folder)[:80]}: {reason}.") from error
-    except (ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
         raise NeuralvizError(
-            f"The snapshots in {folder} are damaged, or of another version of neuralviz."
+            f"Could not read the snapshots in {str(folder)[:80]}: they are damaged, too large, or "
+            "of another version of neuralviz."
         ) from error
 
 
