@@ -36,11 +36,6 @@ def fetch(model_id: str) -> Path:
     """
     if cached := _find_cached(model_id):
         return cached
-    if constants.HF_HUB_OFFLINE:
-        raise ModelError(
-            f"{model_id} is not on this machine, and downloads are switched off "
-            "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
-        )
     names = _list_files(model_id)
     try:
         patience = 2 * NETWORK_SECONDS
@@ -75,8 +70,8 @@ def _list_files(model_id: str) -> list[str]:
         if any(_find_status(cause) is not None for cause in _list_causes(info)):
             raise _explain(model_id, info) from info
         raise ModelError(
-            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
-            "Connect to the internet, or use the bundled model or a local folder."
+            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached "
+            f"({shorten_reason(info)}). Use the bundled model or a local folder."
         ) from info
     all_names = [sibling.rfilename for sibling in info.siblings or ()]
     names = [

@@ -192,12 +192,10 @@ def load_network(
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     except ModelError:
         raise
-    except MemoryError as error:
-        raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # broken folders raise almost anything
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(network, info, model_id)
-    missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
+    missing = sorted(info["missing_keys"])
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
@@ -215,12 +213,11 @@ def assemble(
     behaviour: Behaviour | None = None,
 ) -> LanguageModel:
     """Freeze and describe a masked language model; its ``behaviour`` is probed if not given."""
-    if getattr(tokenizer, "mask_token_id", None) is None:
+    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
+    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise _NoHeadError(
-            f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
+            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
         )
-    if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise _NoHeadError(f"The output layer of {model_id} is not supported.")
     reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(
