@@ -25,7 +25,6 @@ from neuralviz.cli.console import (
 )
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
-from neuralviz.evaluation.columns import EMPTY_CELL
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_results import (
@@ -35,6 +34,7 @@ from neuralviz.evaluation.ladder_results import (
     best_rung,
     ladder_lines,
 )
+from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
@@ -99,8 +99,8 @@ def train_similarity(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
-    ] = None,
+        int, typer.Option(help="Passes over the pairs at most.")
+    ] = LadderSettings.max_epochs,
 ) -> None:
     """Learn human scores of pairs of sentences from the layers of a frozen model.
 
