@@ -35,7 +35,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 _models = Lazy(KEPT, freeze=False)  # by id and state of the files
 _sentence_transformers = Lazy(KEPT, freeze=False)
-_loading_hooks: list[Callable[[], None]] = []
+loading_hooks: list[Callable[[], None]] = []  # called after each load, on the loading thread
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,6 @@ def check_may_load(model_id: str) -> None:
         )
 
 
-def add_loading_hook(hook: Callable[[], None]) -> None:
-    """Call ``hook`` after each load of a model, on the thread that loaded it."""
-    if hook not in _loading_hooks:
-        _loading_hooks.append(hook)
-
-
 def _share(model_id: str, load: Callable[[str], T], kept: Lazy) -> T:
     check_may_load(model_id)
     return kept.get((model_id, files_stamp(model_id)), lambda: _load(load, model_id))
@@ -115,7 +109,7 @@ def _share(model_id: str, load: Callable[[str], T], kept: Lazy) -> T:
 
 def _load(load: Callable[[str], T], model_id: str) -> T:
     model = load(model_id)
-    for hook in _loading_hooks:
+    for hook in loading_hooks:
         hook()
     return model
 
