@@ -170,7 +170,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
-# chapters of the example: docs/training.md has all rates that were tried.
+# chapters of the example: docs/results.md has all rates that were tried.
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
 ENCODER = BUNDLED

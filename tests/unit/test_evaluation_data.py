@@ -267,7 +267,7 @@ def test_columns_are_those_that_were_named() -> None:
     assert read(content, {"text": "TEXT"}).texts == ("A.", "B.", "C.")
     with pytest.raises(SettingsError, match="has two roles"):
         read(content.replace("Text,text", "Text,other"), {"text": "Text", "group": "text"})
-    with pytest.raises(SettingsError, match="The role text needs a column"):
+    with pytest.raises(SettingsError, match="no column “ ” for the role text"):
         read(content, {"text": " "})
 
 
