@@ -17,7 +17,7 @@ from neuralviz.lazy import Lazy
 from neuralviz.maps.clusters import Clusters, cluster_centres, cluster_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_at_once
-from neuralviz.maps.neighbours import Neighbours, neighbours_of_points, sampled_right
+from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
@@ -213,19 +213,16 @@ class OpenMap:
             return self.parts.get("sample", lambda: found)
         return self.parts.peek("sample")
 
-    def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts, ``found`` or by an index, which may miss a few; else None."""
+    def near(self, row: int, found: Neighbours | None = None) -> Neighbours | None:
+        """The `K` nearest texts, ``found`` or by an index, which may miss a few; else None."""
         sample = self.sample()
-        if sample is not None and sample.near.k >= min(k, self.corpus.n_texts - 1):
-            place = int(np.searchsorted(sample.rows, row))
-            if place < len(sample.rows) and sample.rows[place] == row:
-                near, here = sample.near.first(k), slice(place, place + 1)
-                return replace(near, indices=near.indices[here], distances=near.distances[here])
+        if sample is not None and row in sample.rows:
+            near, here = sample.near.first(K), sample.rows == row
+            return replace(near, indices=near.indices[here], distances=near.distances[here])
         if found is not None:
-            return self.recent.get(("near", row, k), lambda: found)
-        known = self.recent.peek(("near", row, k))
-        store, corpus = self.corpus.store, self.corpus.corpus
-        return known or neighbours_at_once(store, corpus, self.kept, row, k)
+            return self.recent.get(("near", row), lambda: found)
+        known = self.recent.peek(("near", row))
+        return known or neighbours_at_once(self.corpus.store, self.corpus.corpus, self.kept, row, K)
 
     @shared
     def hits(self, name: str, k: int) -> np.ndarray:

@@ -179,7 +179,7 @@ def test_no_pointer_has_all_vectors_looked_at(
     finish_run(page.button(key=f"corpus-find-{kept.map.id}").click().run(), kind)
     assert not page.exception
     assert "finding neighbours" not in read_page(page)
-    near = _open_map(kept.store.folder, kept.corpus.id, kept.map.id).near(clicked, 10)
+    near = _open_map(kept.store.folder, kept.corpus.id, kept.map.id).near(clicked)
     expected = [f"Made-up text about topic <b>& ({row})" for row in near.indices[0, :8]]
     tables = [frame.value for frame in page.dataframe]
     assert expected in [table["text"].tolist() for table in tables if "cosine" in table]

@@ -344,7 +344,7 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
 
 def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
     """A text's neighbours by a map; None until a run, started by a button, finds them."""
-    near = open_map.near(row, K)
+    near = open_map.near(row)
     if near is not None:
         return near
     corpus, map_id = open_map.corpus.corpus, open_map.kept.id
@@ -358,4 +358,4 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
     found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
-    return None if found is None else open_map.near(row, K, found.near)
+    return None if found is None else open_map.near(row, found.near)

@@ -168,7 +168,7 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     points, row, chosen = open_map.coordinates, view.chosen_row, view.selection
     placement, placed = view.placed.get(open_map.kept.id), None
     # one set of lines at a time: those of two points look the same
-    near = None if row is None else open_map.near(row, K)
+    near = None if row is None else open_map.near(row)
     if placement is not None and placement.position is not None:
         placed = st.session_state.get(SENTENCE, ""), placement.position[0]
         near = placement.near.first(K)
