@@ -604,7 +604,7 @@ class Results:
             )
             for _, label, measured in self.finished(data)
             for measure, confusion in measured.confusions.items()
-            for shown in [confusion.at_most()]
+            for shown in [confusion.merge_rarest()]
         ]
 
     # --- values for programs ----------------------------------------------------------------------

@@ -48,13 +48,13 @@ def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     ]
 
 
-def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
-    """What the present measures mean; minor ones only ``in_full``."""
+def explain_measures(results: Results, data: int) -> list[str]:
+    """What the present measures mean."""
     measured = [result for _, _, result in results.finished(data)]
     return [
         sentence
         for name, sentence in EXPLAINED.items()
-        if any(getattr(result, name) for result in measured) and (in_full or name != "uniformity")
+        if any(getattr(result, name) for result in measured)
     ]
 
 

@@ -166,7 +166,7 @@ def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: N
 
 
 def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote: Name) -> str:
-    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
+    """A sentence on the worst case of all; empty where there is none.
 
     ``label`` of the method is marked up already; ``quote`` shortens and escapes a text.
     """
@@ -176,17 +176,12 @@ def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote:
         anchor, positive, negative = (
             quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
         )
-        near, than = ("as near", "as") if worst.alike[0] == worst.unlike[0] else ("nearer", "than")
-        return f"{label} puts {anchor} {near} to {negative} {than} to {positive} of its own group."
+        return f"{label} puts {anchor} no nearer to {positive} of its own group than to {negative}."
     for miss in measured.outvoted[:1]:
         return (
             f"{label} takes {quote(data.texts[miss.text])} for {quote(miss.voted)}, but it is "
             f"{quote(miss.label)}."
         )
-    if measured.triplets is not None and not measured.triplets.wrong:
-        return f"With {label}, no triplet comes out wrong."
-    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
-        return f"With {label}, the nearest texts vote for the right label of every text."
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.lab import evaluate
+from neuralviz.evaluation.measures import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results

@@ -100,13 +100,7 @@ CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets
 NO_PROBE, LABELS = "none", "labels"
 PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
 PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
-PROBE_HELP = "\n".join(
-    [
-        "A small network learns to tell something from the embeddings of the texts.\n",
-        "- **Labels**: the labels of the data.",
-        *(f"- **{task.title}**: {task.line}" for task in TASKS.values()),
-    ]
-)
+PROBE_HELP = "A small network learns to tell the labels, or something else, from the embeddings."
 _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
@@ -587,7 +581,7 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
         st.html(table_html(published))
-    explained = explain_measures(results, 0, in_full=in_full)
+    explained = explain_measures(results, 0)
     st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
 
 
