@@ -225,8 +225,6 @@ def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
     for number, data in enumerate(plan.data):
         for sentence in results.sentences(number):
             print_message(f"{data.name}, {sentence}")
-        if left_out := results.left_out(number):
-            print_message(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:

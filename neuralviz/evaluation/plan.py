@@ -47,11 +47,6 @@ class Row:
             return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
 
-    @property
-    def precision(self) -> str:
-        """How exactly texts are learnt; empty if nothing is learnt."""
-        return self.spec.precision
-
 
 @dataclass(frozen=True)
 class MeasureSettings:

@@ -88,7 +88,7 @@ def _compare(
         value = measured.write(ranked[0].value)
         return f"{subject} clearly worse than {guessing}: {value}.{reverse}"
     if len(ranked) == 1:
-        bounds = yardstick.interval(ranked[0].measured)
+        bounds = ranked[0].measured.interval(yardstick.name)
         headline = Headline(measured, entries[0], interval=bounds, reason=UNSURE)
     else:
         headline = Headline.rank(
@@ -105,7 +105,7 @@ def _compare(
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
-    bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
+    bounds, chance = method.measured.interval(yardstick.name), yardstick.chance(method.measured)
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]

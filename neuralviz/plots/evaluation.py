@@ -368,7 +368,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     chart = Chart(
         [among[row] for row in rows],
         [yardstick.read(result) for result in measured.values()],
-        [yardstick.interval(result) for result in measured.values()],
+        [result.interval(yardstick.name) for result in measured.values()],
         yardstick.title[:1].upper() + yardstick.title[1:],
         yardstick.axis,
         yardstick.form,

@@ -112,8 +112,7 @@ def _summary_html(results: Results) -> str:
 def _tables_html(results: Results, number: int) -> list[str]:
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
-    notes = [*results.sentences(number), results.left_out(number)]
-    parts += [_note(note) for note in notes if note]
+    parts += [_note(note) for note in results.sentences(number)]
     parts.append(_leads_html(results, number))
     published = results.published_table(number)
     if published.lines:

@@ -636,7 +636,11 @@ class _Shown:
 
     def _tabulate_values(self) -> pd.DataFrame:
         rows = [
-            (method.label, method.value, *(self.yardstick.interval(method.measured) or UNKNOWN))
+            (
+                method.label,
+                method.value,
+                *(method.measured.interval(self.yardstick.name) or UNKNOWN),
+            )
             for method in rank_methods(self.results, 0, self.yardstick)
         ]
         return pd.DataFrame(rows, columns=["method", self.yardstick.title, "low", "high"])
@@ -789,7 +793,7 @@ class _Shown:
         st.caption(
             "The number of triplets or comparisons that both methods break, divided by the number "
             "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
-            f"help. A cell is empty if one of the two makes no errors. {results.left_out(0)}"
+            "help. A cell is empty if one of the two makes no errors."
         )
 
     def _draw_confusions(self, _write_headline: Write) -> None:

@@ -83,6 +83,6 @@ def test_the_interval_is_of_the_same_resamples() -> None:
     found = results(data, one, other)
     for by in yardsticks_of(found, 0):
         (lead,) = compute_leads(found, 0, by)
-        low, high = by.interval(one)
+        low, high = one.interval(by.name)
         assert lead.interval[1] - lead.interval[0] < (high - low) / 5
         assert len(one.resampled[by.name]) == 300
