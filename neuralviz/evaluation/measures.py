@@ -345,8 +345,6 @@ def quality_maps(
     x, value, first_fixed, second_fixed = (
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
     )
-    if not len(x):
-        raise NeuralvizError("There are no generated phrases to evaluate.")
     names = np.array(varies, dtype=object)
     maps = []
     for quality in dict.fromkeys(varies):

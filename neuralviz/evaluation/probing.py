@@ -140,15 +140,8 @@ def probe(
     seed: int = 0,
     should_stop: ShouldStop = never,
 ) -> Accuracy:
-    """Probe [text, dim] vectors; NeuralvizError if not finite or fewer than two labels remain."""
+    """Probe finite [text, dim] vectors; NeuralvizError if fewer than two labels remain."""
     x = np.asarray(vectors, dtype=np.float32)
-    if not len(x) == len(labels) == len(texts) or x.ndim != 2:
-        raise NeuralvizError(
-            f"Got {len(x):,} vectors and {len(labels):,} labels for {len(texts):,} texts; "
-            "expected one per text."
-        )
-    if not np.isfinite(x).all():
-        raise NeuralvizError("A vector contains NaN or infinity, so nothing can be told from it.")
     if problem := why_not_probed(labels, texts):
         raise NeuralvizError(problem)
     rare = rare_labels(labels, texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
@@ -74,8 +74,7 @@ class Lead:
         return abs(self.value) >= LEVEL and bounds is not None and bounds[0] >= LEVEL
 
 
-@dataclass(frozen=True, eq=False)
-class RankedMethod:
+class RankedMethod(NamedTuple):
     label: str
     value: float
     measured: Measured

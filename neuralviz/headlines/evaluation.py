@@ -55,10 +55,8 @@ def describe_verdict(
     """What a data set says of the methods measured so far; empty before any is."""
     finished = yardsticks_of(results, data)
     if not finished:
-        reasons = {cell.error for (number, _), cell in results.cells.items() if number == data}
-        reason = quote(reasons.pop()) if len(reasons) == 1 else ""
         failed = any(cell.failed for (number, _), cell in results.cells.items() if number == data)
-        return f"No method could be measured on these data. {reason}".rstrip() if failed else ""
+        return "No method could be measured on these data." if failed else ""
     yardstick = yardstick or finished[0]
     ranked = rank_methods(results, data, yardstick)
     if not ranked:

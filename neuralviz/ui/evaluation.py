@@ -28,7 +28,7 @@ from neuralviz.evaluation.plan import (
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
 from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
 from neuralviz.evaluation.yardsticks import (
@@ -207,7 +207,6 @@ def _choose_example() -> DataSet:
             st.pills,
             "Example",
             list(EXAMPLES),
-            default=next(iter(EXAMPLES)),
             key="example",
             label_visibility="collapsed",
             wrap=True,
@@ -256,7 +255,6 @@ def _choose_corpus() -> DataChoice | None:
         row.segmented_control,
         "Measured by",
         list(CORPUS_KINDS),
-        default=next(iter(CORPUS_KINDS)),
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
@@ -314,14 +312,12 @@ def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
     if task not in TASKS:
         return choice, ()
     st.caption(TASKS[task].line)
-    task_data = _make_task_data(task, data.name, data.texts)
+    task_data = _make_task(task, data.name, data.texts)
     kept = () if task_data.rewrites else choice.kept
     return replace(choice, data=task_data, kept=kept), ()
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask:
-    return probing_task(task, name, texts)
+_make_task = st.cache_data(max_entries=8, show_spinner=False)(probing_task)
 
 
 # --- methods -----------------------------------------------------------------------------------
@@ -537,7 +533,6 @@ def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
             st.segmented_control,
             "Measure",
             list(yardsticks),
-            default=first,
             key=f"measure-{results.data[0].kind}",
             label_visibility="collapsed",
         )
@@ -636,12 +631,8 @@ class _Shown:
 
     def _tabulate_values(self) -> pd.DataFrame:
         rows = [
-            (
-                method.label,
-                method.value,
-                *(method.measured.interval(self.yardstick.name) or UNKNOWN),
-            )
-            for method in rank_methods(self.results, 0, self.yardstick)
+            (label, value, *(measured.interval(self.yardstick.name) or UNKNOWN))
+            for label, value, measured in rank_methods(self.results, 0, self.yardstick)
         ]
         return pd.DataFrame(rows, columns=["method", self.yardstick.title, "low", "high"])
 
@@ -731,7 +722,6 @@ class _Shown:
             st.segmented_control,
             "View",
             list(views),
-            default=first,
             key=f"view-{results.data[0].kind}",  # the first view depends on the kind
             label_visibility="collapsed",
         )
