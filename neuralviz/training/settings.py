@@ -70,8 +70,8 @@ class TrainingSettings:
         for name, kind in get_type_hints(TrainingSettings).items():
             choices = get_args(kind)
             if get_origin(kind) is Literal and getattr(self, name) not in choices:
-                value = str(getattr(self, name))[:40]
-                raise SettingsError(f"Unknown {name} “{value}”. Use: {', '.join(choices)}.")
+                chosen = str(getattr(self, name))[:40]
+                raise SettingsError(f"Unknown {name} “{chosen}”. Use: {', '.join(choices)}.")
         check_whole_numbers(self, WHOLE_NUMBERS)
         if self.longest < self.shortest:
             raise SettingsError("The longest sentence must not be shorter than the shortest.")
