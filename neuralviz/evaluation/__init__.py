@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "EvaluationPlan": "plan",
-    "Progress": "events",
+    "Progress": "results",
     "Results": "results",
     "evaluate": "lab",
     "fill_table": "training_tables",

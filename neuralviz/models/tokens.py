@@ -64,6 +64,10 @@ class TokenizedText:
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     @property
+    def word_texts(self) -> list[str]:
+        return [self.text[start:end] for start, end in self.word_spans]
+
+    @property
     def looks_foreign(self) -> bool:
         """Whether many words are in pieces, letters or unknown, so likely of a foreign language."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
