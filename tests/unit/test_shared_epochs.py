@@ -11,7 +11,7 @@ from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import share_epochs
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import GroupedData, grouped_data
-from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.measures import evaluate, kept_vectors
 from neuralviz.evaluation.plan import (
     EvaluationPlan,
     MeasureSettings,
