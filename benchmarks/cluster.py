@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -182,7 +183,7 @@ def measure_scaling(n_texts: int, most: int, rounds: int) -> None:
             for n in some:
                 with tempfile.TemporaryDirectory() as folder, connected(n_cpus=max(some)) as on:
                     store, corpus = corpus_in(folder, texts_of(n_texts))
-                    run = embed_on_cluster(store, corpus, embedder, on, n_embedders=n)
+                    run = embed_on_cluster(store, corpus, embedder, replace(on, n_cpus=n))
                     _, took, done = timed(run, n)
                     rates[n].append(done / took)
         for n in some:
