@@ -21,14 +21,11 @@ from ray.data import DataContext
 from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import (
-    TRIES,
-    AvoidedMachines,
     describe_loss,
     iterate_rows,
     open_store,
-    this_machine,
 )
-from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
+from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.columns import guess_column, match_names
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import blank_missing, find_codes, list_columns
@@ -37,7 +34,7 @@ from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
-from neuralviz.words import free_name, many
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     from neuralviz.cluster.files import FilePart, Parts
@@ -140,13 +137,11 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
     """The blocks of a part; notes go to a file."""
     part: FilePart = row["part"][0]
     notes_file = run_folder / f"{row['number'][0]:09}{_NOTES}"
-    n_texts, broken = 0, ""
     notes: list[str] = []
     try:
         for block in part.blocks():
             rows, block_notes = block_rows(part.name, block, layout)
             notes += block_notes
-            n_texts += rows.num_rows
             if rows.num_rows:
                 yield rows
     except UnreadFileError as error:  # the machine that was asked first could open it
@@ -155,13 +150,11 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
             "a cluster must see the files under the same path. Nothing was saved."
         ) from error
     except TextError as error:
-        broken = part.name
-        before = f" {many(n_texts, 'text')} could be read before that." if n_texts else ""
-        notes.append(f"{error}{before}")
+        notes.append(str(error))
     if notes:
         # a machine that does not see the store says so as it writes
         with suppress(OSError), write_beside(notes_file) as file:
-            file.write(json.dumps([notes, broken]).encode())
+            file.write(json.dumps(notes).encode())
 
 
 def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
@@ -169,11 +162,8 @@ def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
         "n": texts.num_rows,
         "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
     }
-    try:
-        if texts.num_rows:
-            piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
-    except NeuralvizError as error:
-        piece |= {"failed": str(error), "machine": this_machine()}
+    if texts.num_rows:
+        piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
     return pa.table({"written": [json.dumps(piece)]})
 
 
@@ -250,52 +240,34 @@ def _write(
     report: Callable[[int], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
-    """Write the texts and return the pieces in order; if a machine cannot write, start anew."""
-    avoided = AvoidedMachines()
+    """Write the texts and return the pieces in order."""
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
     write = partial(_write_texts, folder=str(store.folder.absolute()), table=texts_table(corpus))
     order = DataContext.get_current().execution_options
     before, order.preserve_order = order.preserve_order, True
-    failure: dict[str, Any] = {}
+    pieces: list[dict[str, Any]] = []
     try:
-        for _ in range(TRIES):
-            texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-                read, batch_size=1, **avoided.options
-            )
-            if limit is not None:
-                texts = texts.limit(limit)
-            written = texts.map_batches(
-                write, batch_size=layout.rows_of_piece, batch_format="pyarrow", **avoided.options
-            )
-            pieces: list[dict[str, Any]] = []
-            for row in iterate_rows(written):
-                pieces.append(json.loads(row["written"]))
-                if "failed" in pieces[-1]:
-                    break
-                report(sum(piece["n"] for piece in pieces))
-            else:
-                return pieces
-            failure = pieces[-1]
-            avoided.add([failure["machine"]])
-        raise StoreError(failure["failed"])
+        texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+            read, batch_size=1
+        )
+        if limit is not None:
+            texts = texts.limit(limit)
+        written = texts.map_batches(write, batch_size=layout.rows_of_piece, batch_format="pyarrow")
+        for row in iterate_rows(written):
+            pieces.append(json.loads(row["written"]))
+            report(sum(piece["n"] for piece in pieces))
     except RayError as error:
         raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
     finally:
         order.preserve_order = before
+    return pieces
 
 
 def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
-    on_parts = [
-        json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
-    ]
-    different = dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))])
-    notes = shorten_list(list(different), _MOST_NOTES)
-    n_broken = parts.n_broken + len({name for _, name in on_parts if name})
-    n_files = parts.n_broken + len({part.name for part in parts.parts})
-    if n_broken and n_files > 1:
-        notes.append(f"{n_broken:,} of {n_files:,} files could not be read to the end.")
-    return tuple(notes)
+    files = sorted(run_folder.glob(f"*{_NOTES}"))
+    notes = chain(parts.notes, *(json.loads(path.read_text("utf-8")) for path in files))
+    return tuple(shorten_list(list(dict.fromkeys(notes)), _MOST_NOTES))
 
 
 def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:

@@ -24,8 +24,6 @@ from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import (
     RESUMES,
-    TRIES,
-    AvoidedMachines,
     describe_loss,
     iterate_rows,
     open_store,
@@ -64,6 +62,7 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
+TRIES = 3  # at what was lost with a machine
 KILLED = "killed every process that embedded it."
 TWICE = 2  # processes over one part, until the part is to blame, and not its machine
 _ANY_TEXT = "A sentence like any other."
@@ -104,7 +103,7 @@ def embed_on_cluster(
     unread = _describe_unread(store, corpus, embedder)
     n_found = n_embedded = n_rose = 0
     left_out: LeftOut = {}
-    avoided = AvoidedMachines()
+    failed_machines: set[str] = set()
 
     def make_event(n_done: int) -> EmbeddingEvent:
         n_before = min(n_found, corpus.n_distinct - n_embedded)  # a text may be in two rounds
@@ -143,7 +142,7 @@ def embed_on_cluster(
                     compute=ActorPoolStrategy(size=min(cluster.n_embedders, len(units))),
                     num_cpus=1,
                     num_gpus=gpus,
-                    **avoided.options,
+                    **_avoid_machines(failed_machines),
                 )
                 failures: list[UnitResult] = []
                 with closing(_commit_in_time(embedded, commit, commit_every)) as results:
@@ -155,7 +154,7 @@ def embed_on_cluster(
                         yield make_event(n_found + n_embedded)
                         if should_stop():
                             raise Stopped
-                avoided.add(failure.machine for failure in failures if failure.machine)
+                failed_machines |= {failure.machine for failure in failures if failure.machine}
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
@@ -163,6 +162,13 @@ def embed_on_cluster(
         store.vectors.compact(part)
     yield make_event(corpus.n_distinct)
     return left_out
+
+
+def _avoid_machines(machines: set[str]) -> dict[str, Any]:
+    """Ray's options for work on other machines, if there are any."""
+    if not machines or {node["NodeID"] for node in ray.nodes() if node["Alive"]} <= machines:
+        return {}
+    return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(machines))})"}}
 
 
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:

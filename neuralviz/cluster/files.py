@@ -98,7 +98,6 @@ class Parts:
     parts: tuple[FilePart, ...]  # in the order of their rows
     notes: tuple[str, ...]  # sentences on what was left out
     digest: str  # hash of the files as they are now: another one where a file has changed
-    n_broken: int = 0  # files that cannot be opened, which are named in the notes
 
 
 def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
@@ -132,19 +131,17 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     if len({part.name for part in found_parts}) < len(found_parts):  # from several folders
         found_parts = [replace(part, name=tidy(part.path)) for part in found_parts]
     parts: list[FilePart] = []
-    n_broken = 0
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
         for divided in pool.map(_try_to_divide, found_parts):
             if isinstance(divided, str):
                 notes.append(divided)
-                n_broken += 1
             else:
                 parts += divided
                 if not divided:
                     notes.append("Skipped a Parquet file without rows.")
     if not parts:
         raise TextError(" ".join(notes[:5]))
-    return Parts(tuple(parts), tuple(notes), whole.hexdigest(), n_broken)
+    return Parts(tuple(parts), tuple(notes), whole.hexdigest())
 
 
 def _try_to_divide(part: FilePart) -> list[FilePart] | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 import threading
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
     from neuralviz.store.database import Rows
 
-FIRST_LOOK = 1000  # numbers
-LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
+LARGEST_WHOLE = 2**53  # from there on, float64 does not hold all integers; they are names
 STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 ColumnKind = Literal["text", "number"]
 KEYS_AT_ONCE = 1 << 22  # counted in one pass
@@ -92,12 +92,9 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     """Encode a column of labels, as `CorpusStore.label_codes` returns it."""
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
-        different, codes = np.unique(numbers, return_inverse=True)
-        names = [cell_text(value) for value in different.tolist()]
-        if len(different) and different[-1] != different[-1]:  # NaN comes last
-            codes[codes == len(different) - 1] = -1
-            names.pop()
-        return codes.astype(np.int32), tuple(names)
+        codes, is_filled = np.full(len(numbers), -1, np.int32), ~np.isnan(numbers)
+        different, codes[is_filled] = np.unique(numbers[is_filled], return_inverse=True)
+        return codes, tuple(map(cell_text, different.tolist()))
     stripped = compute.utf8_trim_whitespace(values)
     encoded = compute.if_else(compute.equal(stripped, ""), None, stripped).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
@@ -106,11 +103,8 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def are_whole(numbers: np.ndarray) -> bool:
     """Whether all finite numbers are whole."""
-    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones usually decide
-        finite = sample[np.isfinite(sample)]
-        if not (np.rint(finite) == finite).all():
-            return False
-    return True
+    finite = numbers[np.isfinite(numbers)]
+    return bool((np.rint(finite) == finite).all())
 
 
 def label_columns(read: ReadTexts) -> tuple[Column, ...]:
@@ -128,13 +122,8 @@ def is_number(value: str) -> bool:
     """Whether a cell is a finite number; ``007`` is not."""
     if not _NUMBER.fullmatch(value):
         return False
-    digits = value.lstrip("+-")
-    if digits.isdigit():
-        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
-    try:
-        return bool(np.isfinite(float(value)))
-    except ValueError:
-        return False
+    number = abs(float(value))
+    return math.isfinite(number) and (number < LARGEST_WHOLE or not value.strip("+-").isdigit())
 
 
 @dataclass(frozen=True)
