@@ -41,10 +41,9 @@ from pyarrow import parquet
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.corpus import texts_of
-from neuralviz.cluster.adding import add_on_cluster, find_layout
+from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.files import find_parts
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import missing_losses
 from neuralviz.reading.texts import ReadTexts

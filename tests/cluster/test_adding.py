@@ -14,9 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, find_layout
+from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.texts import read_folder
 from neuralviz.store.corpora import CorpusStore
