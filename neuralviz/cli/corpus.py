@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -244,11 +243,8 @@ def export(
         spec = find_spec(store, saved_corpus, method, option, model)
         kept = find_embedder(store, saved_corpus, spec)
         method_note = f", with embeddings by {unique_label(store, spec)}"
-    pieces = corpus_pieces(store, saved_corpus, kept)
-    first = next(pieces)
-    write_pieces(output, chain([first], pieces))
-    size = f"{many(saved_corpus.n_texts, 'row')} with {many(first.num_columns, 'column')}"
-    print_message(f"Wrote {size} to {output}{method_note}.")
+    write_pieces(output, corpus_pieces(store, saved_corpus, kept))
+    print_message(f"Wrote {many(saved_corpus.n_texts, 'text')} to {output}{method_note}.")
 
 
 @commands.command()

@@ -53,16 +53,7 @@ def embed(
     file: options.FileArgument,
     output: options.TableOutput,
     method: options.MethodOption = "neural",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="Set an option of the method, such as `--option layer_start=2`, or of one "
-            "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz methods` lists "
-            "all options.",
-        ),
-    ] = None,
+    option: Annotated[list[str] | None, options.declare_options()] = None,
     model: options.MethodsModel = None,
     column: options.ColumnOption = None,
     header: options.HeaderOption = None,
@@ -196,10 +187,11 @@ def _write(
 
 def _show(similarities: Sequence[Similarity]) -> None:
     names = [similarity.method for similarity in similarities]
-    spreads = [
-        [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]
-        for similarity in similarities
-    ]
+    spreads = []
+    for similarity in similarities:
+        values = similarity.of_pairs
+        statistics = (values.mean(), values.std(), values.min(), values.max())
+        spreads.append([similarity.method, *(number(value, ".3f") for value in statistics)])
     print_table(["cosine similarity", "mean", "sd", "lowest", "highest"], spreads)
     if len(names) > 1:
         print_line()
@@ -208,8 +200,3 @@ def _show(similarities: Sequence[Similarity]) -> None:
             for name, row in zip(names, rank_correlations(similarities), strict=True)
         ]
         print_table(["Spearman", *names], correlations)
-
-
-def _list_statistics(similarity: Similarity) -> list[float]:
-    values = similarity.of_pairs
-    return [values.mean(), values.std(), values.min(), values.max()]

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
@@ -108,15 +109,9 @@ class FilePart:
                 return [self]
             file.seek(0)
             sizes = read_group_sizes(self.name, file)
-        together: list[list[int]] = []
-        n_bytes = 0
-        for group, size in enumerate(sizes):
-            n_bytes += size
-            if not together or n_bytes > BYTES:
-                together.append([])
-                n_bytes = size
-            together[-1].append(group)
-        return [replace(self, groups=tuple(groups)) for groups in together]
+        part_of_group = np.cumsum([0, *sizes])[:-1] // BYTES
+        groups = [np.flatnonzero(part_of_group == part) for part in np.unique(part_of_group)]
+        return [replace(self, groups=tuple(numbers.tolist())) for numbers in groups]
 
 
 @dataclass(frozen=True)
@@ -151,8 +146,6 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
                 parts_by_path[key] = part
                 state = repr((info.path, info.size, info.mtime_ns))
                 whole.update(state.encode("utf-8", "surrogatepass"))
-    if not parts_by_path:
-        raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
     found_parts = list(parts_by_path.values())
     if len({part.name for part in found_parts}) < len(found_parts):  # from several folders
         found_parts = [replace(part, name=tidy(part.path)) for part in found_parts]
@@ -163,10 +156,8 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
                 notes.append(divided)
             else:
                 parts += divided
-                if not divided:
-                    notes.append("Skipped a Parquet file without rows.")
     if not parts:
-        raise TextError(" ".join(notes[:5]))
+        raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
     return Parts(tuple(parts), tuple(notes), whole.hexdigest())
 
 

@@ -203,7 +203,7 @@ def _plan_missing(
         if mask.any():
             rows = start + offset + np.arange(len(mask))
             different = DifferentTexts(store.texts(corpus, rows))
-            first = different.first_places(np.arange(len(different)))
+            first = different.first_rows
             batches += [rows[first[b]] for b in different.batches(mask[first], BATCH_SIZE)]
     return batches
 

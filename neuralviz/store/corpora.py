@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -358,14 +357,13 @@ class CorpusStore:
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
         """Count the distinct texts, one range of keys at a time to bound memory."""
-        passes = min(256, -(-n_texts // KEYS_AT_ONCE))
-        edges = sorted({round(256 * step / max(passes, 1)) for step in range(passes + 1)})
+        width = max(1, 256 * KEYS_AT_ONCE // max(n_texts, 1))  # of a range of first bytes
         n = 0
-        for low, high in pairwise(edges):
+        for low in range(0, 256, width):
             within: list[np.ndarray] = [np.zeros(0, "S16")]
             for keys in self.key_batches(corpus):
                 first = keys.view(np.uint8).reshape(-1, keys.itemsize)[:, 0]
-                within.append(keys[(first >= low) & (first < high)])
+                within.append(keys[(first >= low) & (first < low + width)])
             n += len(np.unique(np.concatenate(within)))
         return n
 
