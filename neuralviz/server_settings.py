@@ -9,19 +9,8 @@ from typing import Any
 from neuralviz.errors import SettingsError
 
 PREFIX = "NEURALVIZ_"
-_YES = ("1", "true", "yes", "on")
-_NO = ("", "0", "false", "no", "off")
-_BOUNDS = {
-    "WORKERS": (0, 64),
-    "MAX_TEXTS": (1, 1_000_000),
-    "MAX_CHARACTERS": (1, 1_000_000_000),
-    "MAX_RUNS": (1, 1000),
-    "MAX_UPLOAD_MB": (1, 100_000),
-    "KEEP_DAYS": (1, 36_500),
-    "SPARE_MEMORY_MB": (0, 1_000_000),
-    "GRACE_SECONDS": (0, 3600),
-    "UNWATCHED_SECONDS": (0, 86_400),
-}
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True}
+_FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
@@ -44,9 +33,7 @@ class ServerSettings:
 
     def for_network(self) -> ServerSettings:
         """The settings of a server that others can reach: open, with limits where none were set."""
-        missing = {
-            name: limit for name, limit in OPEN_LIMITS.items() if getattr(self, name) is None
-        }
+        missing = {name: n for name, n in OPEN_LIMITS.items() if getattr(self, name) is None}
         return replace(self, open=True, **missing)  # type: ignore[arg-type]
 
 
@@ -69,27 +56,19 @@ def server_settings() -> ServerSettings:
     """Read the settings; `SettingsError` names a variable with an invalid value."""
     values: dict[str, Any] = {}
     for setting in fields(ServerSettings):
-        name = setting.name.upper()
-        text = os.environ.get(PREFIX + name, "").strip()
-        if text:
-            parse = _parse_number if name in _BOUNDS else _parse_flag
-            values[setting.name] = parse(name, text)
+        name = PREFIX + setting.name.upper()
+        text = os.environ.get(name, "").strip()
+        if not text:
+            continue
+        if setting.type == "bool":
+            if text.lower() not in _FLAGS:
+                raise SettingsError(f"{name} must be 1 or 0, not “{text[:40]}”.")
+            values[setting.name] = _FLAGS[text.lower()]
+        else:
+            lowest = 1 if setting.name.startswith(("max_", "keep_")) else 0
+            if not (text.isascii() and text.isdecimal() and int(text) >= lowest):
+                raise SettingsError(
+                    f"{name} must be a whole number, at least {lowest}, not “{text[:40]}”."
+                )
+            values[setting.name] = int(text)
     return ServerSettings(**(DEMO_LIMITS | values if values.get("demo") else values))
-
-
-def _parse_number(name: str, text: str) -> int:
-    lowest, highest = _BOUNDS[name]
-    if not (text.isascii() and text.isdecimal() and lowest <= int(text) <= highest):
-        raise SettingsError(
-            f"{PREFIX}{name} must be a whole number from {lowest:,} to {highest:,}, "
-            f"not “{text[:40]}”."
-        )
-    return int(text)
-
-
-def _parse_flag(name: str, text: str) -> bool:
-    if text.lower() in _YES:
-        return True
-    if text.lower() in _NO:
-        return False
-    raise SettingsError(f"{PREFIX}{name} must be 1 or 0, not “{text[:40]}”.")

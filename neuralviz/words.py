@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
@@ -14,16 +14,14 @@ _NAMED_LINES = 5  # at most
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
-def free_name(
-    name: str, used_names: Iterable[str], mark: str = "", *, fold: Callable[[str], str] = str
-) -> str:
-    """``name``, else a free ``name (2)`` or ``name (mark)``, …; compared after ``fold``."""
-    unavailable = {fold(used_name) for used_name in used_names}
+def free_name(name: str, used_names: Iterable[str], mark: str = "") -> str:
+    """``name``, else a free ``name (2)`` or ``name (mark)``, …"""
+    unavailable = set(used_names)
     marks = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
     numbers = map(str, itertools.count(2))
     bracketed = (f"{name} ({inner})" for inner in (marks if mark else numbers))
     candidates = itertools.chain([name], bracketed)
-    return next(free for free in candidates if fold(free) not in unavailable)
+    return next(free for free in candidates if free not in unavailable)
 
 
 def many(n: int, noun: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -34,13 +33,6 @@ REFUSED = 2
 INTERRUPTED = 130
 FOLDED_EVERY = 0.2  # seconds between two looks at a task's result, at least
 FOLDING_SHARE = 20  # times the duration of such a look, as large results are copied
-_REFUSAL = "Input should be "
-_WISHES = {
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
-}
 _OPTIONS = {  # options by the advice in notes and errors
     r"choose (?:line|row) (\d+) as the header": r"--header \1",
     r"choose no header": "--no-header",
@@ -58,12 +50,12 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _print_precision_warnings():
+                return super().invoke(ctx)
         except typer.BadParameter as error:
-            sentence = _describe_bad_value(error)
-            if sentence is None:
+            if error.param is None:
                 raise
-            print_message(sentence)
+            print_message(f"{error.param.opts[0]}: {error.message}.")
             raise typer.Exit(REFUSED) from error
         except NeuralvizError as error:
             print_message(str(error))
@@ -94,14 +86,21 @@ def _flags_without_types(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _describe_bad_value(error: typer.BadParameter) -> str | None:
-    """A sentence on a value that pydantic refuses; None for other errors."""
-    if error.param is None or not error.message.startswith(_REFUSAL):
-        return None
-    wish = error.message.removeprefix(_REFUSAL).split(",")[0]
-    for pydantic_phrase, plain_phrase in _WISHES.items():
-        wish = wish.replace(pydantic_phrase, plain_phrase)
-    return f"{error.param.opts[0]} must be {wish}."
+@contextmanager
+def _print_precision_warnings() -> Iterator[None]:
+    """Print the first warning of emulated precision as a sentence."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, PrecisionWarning):
+                print_message(str(message))
+            else:
+                show(message, category, *place)
+
+        warnings.simplefilter("once", PrecisionWarning)
+        warnings.showwarning = print_warning  # type: ignore[assignment]
+        yield
 
 
 # --- Ctrl-C --------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
     result, events, stopped = task.start(), list[E](), False
     next_fold = 0.0
     bar = nullcontext(watch) if watch else _bar(task.progress)
-    with print_precision_warnings(), stop_on_interrupt() as should_stop, bar as show:
+    with stop_on_interrupt() as should_stop, bar as show:
 
         def fold() -> None:
             nonlocal result, next_fold
@@ -172,7 +171,7 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
 
 def run_work(work: Callable[..., R], describe: Callable[[E], Progress]) -> R | None:
     """Run ``work`` (``on_progress``, ``should_stop``) with a bar; None if it was stopped."""
-    with print_precision_warnings(), stop_on_interrupt() as should_stop, _bar(describe) as report:
+    with stop_on_interrupt() as should_stop, _bar(describe) as report:
         try:
             return work(on_progress=report, should_stop=should_stop)
         except (KeyboardInterrupt, Stopped):
@@ -203,24 +202,6 @@ def progress_bars() -> Iterator[Bars]:
     console = stderr()
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         yield bars
-
-
-@contextmanager
-def print_precision_warnings() -> Iterator[None]:
-    """Print the first warning of emulated precision as a sentence; pass on other warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PrecisionWarning)
-        yield
-    precision_warnings = [
-        warning for warning in caught if issubclass(warning.category, PrecisionWarning)
-    ]
-    for warning in precision_warnings[:1]:
-        print_message(str(warning.message))
-    for warning in caught:
-        if warning not in precision_warnings:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 @contextmanager
@@ -282,13 +263,11 @@ def stop(sentence: str) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-def is_confirmed(question: str) -> bool:
-    typer.echo(printable(question), nl=False, err=True)
-    answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
-    if not answer:
-        typer.echo(err=True)
-        raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
-    return answer.strip().lower() in ("y", "yes")
+def confirm_deleting(question: str) -> None:
+    """Ask; end the command unless the answer is yes."""
+    if not typer.confirm(printable(question), err=True):
+        print_message("Nothing deleted.")
+        raise typer.Exit
 
 
 def make_folder(path: Path) -> None:

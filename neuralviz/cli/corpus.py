@@ -13,10 +13,9 @@ import typer
 from neuralviz.cli import options
 from neuralviz.cli.console import (
     Commands,
-    is_confirmed,
+    confirm_deleting,
     print_message,
     print_notes,
-    print_precision_warnings,
     print_table,
     run_work,
     stop,
@@ -31,6 +30,7 @@ from neuralviz.embedders import (
 from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.jobs.task import Progress
+from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.models.shared import LOADERS
@@ -47,7 +47,6 @@ from neuralviz.store.importing import (
     imported_specs,
 )
 from neuralviz.store.writing import check_destination, write_pieces
-from neuralviz.training import example as textbooks
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     topics.NAME: topics.add_example,
-    textbooks.NAME: textbooks.add_textbooks,
+    TEXTBOOKS: add_textbooks,
 }
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
@@ -262,10 +261,8 @@ def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> No
     """Delete a saved corpus with its embeddings and maps."""
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
-    question = f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})? [y/N] "
-    if not yes and not is_confirmed(question):
-        print_message("Nothing deleted.")
-        return
+    if not yes:
+        confirm_deleting(f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})?")
     store.delete(saved_corpus)
     print_message(f"Deleted “{saved_corpus.name}”.")
 
@@ -454,5 +451,4 @@ def _embed_all(
 
 
 def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
-    with print_precision_warnings():
-        return [make_embedder(spec, LOADERS) for spec in specs]
+    return [make_embedder(spec, LOADERS) for spec in specs]

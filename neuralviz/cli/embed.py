@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, sp
 from neuralviz.errors import (
     LossWarning,
     NeuralvizError,
-    PrecisionWarning,
     SettingsError,
     TextError,
 )
@@ -145,10 +143,8 @@ def _embed_texts(
     specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
 ) -> Comparison:
     """Embed texts by each method until Ctrl-C is pressed; print what to know of the vectors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # the task reports it
-        for spec in specs:  # a model that cannot be loaded is named before anything is embedded
-            make_embedder(spec, LOADERS)
+    for spec in specs:  # a model that cannot be loaded is named before anything is embedded
+        make_embedder(spec, LOADERS)
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
     embedded, _ = run_task(task)
     for spec, result in zip(specs, embedded, strict=True):

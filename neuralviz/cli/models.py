@@ -11,11 +11,10 @@ import typer
 from huggingface_hub import errors, scan_cache_dir
 
 import neuralviz.models
-from neuralviz.cli.console import is_confirmed, print_message, printable, status
+from neuralviz.cli.console import confirm_deleting, print_message, printable, status
 from neuralviz.cli.options import YesOption
 from neuralviz.errors import ModelError
-from neuralviz.models.shared import shared_model
-from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
+from neuralviz.models.shared import delete_encoder, shared_model, trained_encoder, trained_encoders
 from neuralviz.training.similarity.kept import (
     delete_similarity_model,
     is_similarity_model,
@@ -82,10 +81,8 @@ def delete(
     is_encoder = trained_encoder(name) is not None
     is_similarity = not is_encoder and is_similarity_model(name)
     kind = "similarity model" if is_similarity else "encoder"
-    question = f"Delete the {kind} “{name}”? [y/N] "
-    if (is_encoder or is_similarity) and not yes and not is_confirmed(question):
-        print_message("Nothing deleted.")
-        return
+    if (is_encoder or is_similarity) and not yes:
+        confirm_deleting(f"Delete the {kind} “{name}”?")
     (delete_similarity_model if is_similarity else delete_encoder)(name)
     print_message(f"Deleted the {kind} “{name}”.")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from neuralviz.paths import app_folder
 from neuralviz.server_settings import server_settings
 
 commands = typer.Typer(add_completion=False)
@@ -50,7 +51,7 @@ def open_app(
     if demo:
         os.environ["NEURALVIZ_DEMO"] = "1"
     server_settings()  # reports a wrong setting before anything starts
-    command = [sys.executable, "-m", "neuralviz.ui.start"]
+    command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []
     os.execv(sys.executable, [*command, *context.args])

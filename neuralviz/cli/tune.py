@@ -16,7 +16,6 @@ from rich.text import Text
 
 from neuralviz.cli.console import (
     print_message,
-    print_precision_warnings,
     printable,
     run_task,
     stdout,
@@ -69,8 +68,7 @@ def tune(
     if settings.in_bf16:
         from neuralviz.micro_tuning.products import warn_of_imitated_bf16  # loads torch
 
-        with print_precision_warnings():
-            warn_of_imitated_bf16(language_model.device)
+        warn_of_imitated_bf16(language_model.device)
     (tokens,) = tokenize(language_model, [text])
     stdout().print(
         f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, "

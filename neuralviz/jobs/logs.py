@@ -58,8 +58,8 @@ def log_run(run: Run[Any]) -> None:
     }
     level, suffix = logging.INFO, ""
     if run.status == "failed":
-        reason = "an error" if run.may_succeed_again else "texts or settings were refused"
-        fields["reason"] = "the process ended" if run.was_cut_off else reason
+        is_error = run.may_succeed_again
+        fields["reason"] = "an error" if is_error else "texts or settings were refused"
         level, suffix = logging.WARNING, f": {fields['reason']}"
     values = (fields["task"], run.status, fields["seconds"], suffix)
     _log.log(level, "A run is over: %s, %s after %s s%s.", *values, extra={_FIELDS: fields})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import atexit
-import heapq
 import logging
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.jobs.results import keep_run, note_end, note_request
+from neuralviz.jobs.results import keep_run, note_run
 from neuralviz.jobs.task import Run
 from neuralviz.words import many
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from neuralviz.jobs.task import Lane
     from neuralviz.jobs.workers import Workers
 
-LATEST = 5  # tasks of a kind whose durations predict the next
-MOST_VARIED = 4.0  # times the shortest duration that the longest may be
-LOOK_SECONDS = 0.25  # shortest duration that counts
 CLOSE_SECONDS = 10.0  # for running work to end with the process
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
@@ -71,15 +67,13 @@ class RunQueue:
         self._running: dict[Run[Any], threading.Thread] = {}
         self._turns: Counter[str] = Counter()  # by owner, the number of the last start
         self._n_started = 0
-        self._seconds_taken: dict[type, deque[float]] = {}  # latest ones by kind of task
         self._is_closed = False
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(self, run: Run[R]) -> Run[R]:
         """Queue a run and return it; if it cannot be taken, it fails at once."""
-        if run.work:
-            note_request(run)
-        run.at_end += [keep_run, note_end, *self._listeners, self._leave]
+        note_run(run)
+        run.at_end += [keep_run, note_run, *self._listeners, self._leave]
         with self._lock:
             refusal = self._find_refusal(run.owner)
             if refusal is None:
@@ -93,18 +87,15 @@ class RunQueue:
         if self._is_closed:
             return BusyError(NOT_BEGUN)
         unfinished = self._unfinished()
-        if len(unfinished) >= MOST_UNFINISHED:
-            return BusyError("The server has too much to do. Try again in a minute.")
+        if len(unfinished) >= MOST_UNFINISHED or spare_memory() < self._spare_mb * MEGABYTE:
+            return BusyError(
+                "The server has too much to do or too little memory. Try again in a minute."
+            )
         n_unfinished = sum(run.owner == owner and not run.is_stopping for run in unfinished)
         if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
             return BusyError(
                 f"You already have {many(n_unfinished, 'unfinished run')}, the most that this "
                 "server allows. Stop one, or wait until one finishes."
-            )
-        if spare_memory() < self._spare_mb * MEGABYTE:
-            return BusyError(
-                "The server is short of memory, so it does not start anything new. Try again in "
-                "a minute."
             )
         return None
 
@@ -139,46 +130,28 @@ class RunQueue:
         return ahead.index(run) + 1 if run in ahead else 0
 
     def seconds_until_start(self, run: Run[Any]) -> float | None:
-        """Expected wait, from what other runs took; 0 once started, None if unknown."""
+        """Expected wait of the next run to start; None if others are before it, or if unknown."""
         lane = run.task.lane
         with self._lock:
-            ahead = self._in_order(lane)
+            is_next = self._in_order(lane)[:1] == [run]
             running = [active for active in self._running if active.task.lane == lane]
-        if run not in ahead:
-            return 0.0
-        free = [0.0] * self._limits[lane]  # a heap: the seconds until each place is free
-        for earlier in (*running, *ahead[: ahead.index(run)]):
-            seconds = self._seconds_left(earlier)  # which may take a moment
-            if seconds is None:
-                return None
-            heapq.heapreplace(free, free[0] + seconds)
-        return free[0]
-
-    def _seconds_left(self, run: Run[Any]) -> float | None:
-        """A run's own estimate, or one from other runs of its kind."""
-        if (remaining := run.seconds_left) is not None:
-            return remaining
-        durations = self._seconds_taken.get(type(run.task))
-        if not durations or max(durations) > MOST_VARIED * max(min(durations), LOOK_SECONDS):
-            return None
-        expected = sum(durations) / len(durations)
-        return None if expected < run.seconds else expected - run.seconds
+        remaining = [active.seconds_left for active in running] if is_next else []
+        return min((seconds for seconds in remaining if seconds is not None), default=None)
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
-        n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
-        turns = self._turns.copy()
+        """Waiting runs: each owner's next one, then each owner's second, and so on."""
         latest = {(run.owner, type(run.task)): n for n, run in enumerate(self._waiting)}
         waiting = [run for run in self._waiting if run.task.lane == lane]
-        owners = list(dict.fromkeys(run.owner for run in waiting))  # who came first
-        waiting.sort(key=lambda run: (owners.index(run.owner), -latest[run.owner, type(run.task)]))
-        order: list[Run[Any]] = []
-        while waiting:
-            run = min(waiting, key=lambda run: (n_before[run.owner], turns[run.owner]))
-            waiting.remove(run)
-            order.append(run)
+        waiting.sort(key=lambda run: -latest[run.owner, type(run.task)])
+        n_before = Counter(run.owner for run in self._running if run.task.lane == lane)
+        rounds: dict[Run[Any], int] = {}
+        for run in waiting:
+            rounds[run] = n_before[run.owner]
             n_before[run.owner] += 1
-            turns[run.owner] = self._n_started + len(order)
-        return order
+        owners = [run.owner for run in self._waiting]
+        return sorted(
+            waiting, key=lambda run: (rounds[run], self._turns[run.owner], owners.index(run.owner))
+        )
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
         """Stop all runs before Python ends, lest threads in torch crash it; whether all end."""
@@ -220,16 +193,10 @@ class RunQueue:
 
     def _work(self, run: Run[Any]) -> None:
         try:
-            if self._workers is None:
-                run.carry_out()
-            else:
-                self._workers.carry_out(run)
+            run.carry_out(self._workers)
         finally:
             with self._lock:
                 del self._running[run]
-                if run.status == "done":
-                    durations = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
-                    durations.append(run.seconds)
                 self._start_next()
 
     def _drop_abandoned(self) -> None:
@@ -245,13 +212,9 @@ class RunQueue:
 def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Free bytes of the machine, or of the container if that is less."""
     spare = psutil.virtual_memory().available
-    for limit, usage in (  # control groups, versions 2 and 1
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-            left = int((groups / limit).read_text()) - int((groups / usage).read_text())
-            spare = min(spare, max(left, 0))
+    with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+        limit = int((groups / "memory.max").read_text())
+        spare = min(spare, max(limit - int((groups / "memory.current").read_text()), 0))
     return spare
 
 

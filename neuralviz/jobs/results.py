@@ -7,43 +7,29 @@ import logging
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Run
-from neuralviz.lazy import NamedLocks
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 
 if TYPE_CHECKING:
-    from neuralviz.jobs.task import KeptTask
+    from neuralviz.jobs.task import KeptTask, Status
 
 R = TypeVar("R")
 
 MOST_BYTES = 1 << 27  # larger results are not kept
 COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
 _UNREADABLE = (ValueError, LookupError, TypeError, OSError, NeuralvizError)
-_writing = NamedLocks()  # view and key of what is being written
 _log = logging.getLogger(__name__)
 
-# not begun: failed before its turn, as the server ended or was too busy; cut off: its worker ended;
-# requested: its end was never noted.
-RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "requested"]
-
-# Why a run has no result to show.
-REASONS: dict[RunStatus, str] = {
-    "done": "The result of this run is no longer saved. Press “Run again” to compute it again.",
-    "stopped": "This run was stopped. Press “Run again” to start it again.",
-    "failed": "This run failed. Press “Run again” to try once more.",
-    "cut off": (
-        "The process that did this work ended suddenly; the machine may be out of memory. Press "
-        "“Run again” to start it again, with fewer or shorter texts if it ends again."
-    ),
-    "not begun": "This run did not begin. Press “Run again” to start it.",
-    "requested": (
-        "The server ended in the middle of this run, or another one is still carrying it out. "
-        "Reload the page later, or press “Run again” to start it again."
-    ),
+# What became of a run that has no result to show.
+WHAT_HAPPENED: dict[Status, str] = {
+    "queued": "did not finish, or another server is still carrying it out",
+    "done": "is no longer saved",
+    "stopped": "was stopped",
+    "failed": "failed",
 }
 
 # --- results -------------------------------------------------------------------------------------
@@ -57,21 +43,17 @@ def keep_run(run: Run[Any]) -> None:
     if is_shared(run.view) and not is_whole:
         return
     metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
-    key = result_key(run.task)
-    with _writing.hold((run.view, hash(key))):
-        try:
-            content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
-            if len(content) <= MOST_BYTES and _has_corpus(run.view):
-                keep_result(run.view, key, content)
-        except _UNREADABLE as error:
-            _log.warning("A result could not be kept: %s", error)
+    try:
+        content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
+        if len(content) <= MOST_BYTES and _has_corpus(run.view):
+            keep_result(run.view, result_key(run.task), content)
+    except _UNREADABLE as error:
+        _log.warning("A result could not be kept: %s", error)
 
 
 def reopen_run(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     """A finished run with the kept result of a task, if there is one."""
-    key = result_key(task)
-    with _writing.hold((view, hash(key))):  # a run that has just ended may be writing it
-        content = find_result(view, key)
+    content = find_result(view, result_key(task))
     if content is None:
         return None
     head, _, packed = content.partition(b"\n")
@@ -115,31 +97,20 @@ def _has_corpus(view: str) -> bool:
 # --- how runs ended ------------------------------------------------------------------------------
 
 
-def note_request(run: Run[Any]) -> None:
-    _note(run, "requested")
-
-
-def note_end(run: Run[Any]) -> None:
-    """Record how a run with a `work` ended, but not why: that may quote a text."""
+def note_run(run: Run[Any]) -> None:
+    """Record the status of a run with a `work`, but not why it failed: that may quote a text."""
     if not run.work:
         return
-    status: Any = run.status
-    if status == "failed" and not run.started:
-        status = "not begun"
-    _note(run, "cut off" if run.was_cut_off else status)
-
-
-def _note(run: Run[Any], status: RunStatus) -> None:
     try:
-        keep_result(run.id, run.work, status.encode(), prunes=False)
+        keep_result(run.id, run.work, run.status.encode(), prunes=False)
     except OSError as error:
         _warn_once(str(error))
 
 
-def find_status(run_id: str, work: str) -> RunStatus | None:
-    """What became of a run that is not active here; None if unknown."""
+def find_status(run_id: str, work: str) -> Status | None:
+    """The last status of a run that is not active here; None if unknown."""
     status: Any = (find_result(run_id, work) or b"").decode("utf-8", "replace")
-    return status if status in REASONS else None
+    return status if status in WHAT_HAPPENED else None
 
 
 @cache

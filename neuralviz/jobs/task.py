@@ -24,6 +24,7 @@ from neuralviz.errors import (
 if TYPE_CHECKING:
     from neuralviz.arrays import RecordFormat
     from neuralviz.errors import ShouldStop
+    from neuralviz.jobs.workers import Workers
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -121,8 +122,7 @@ class KeptTask(Task[E, R]):
 class Run(Generic[R]):
     """A task that is queued, active or over, with its result so far; any thread may use `stop`.
 
-    Whatever carries it out calls `begin`, `add`, `should_stop` and `end`, or only `carry_out`. The
-    thread that ends it then calls the functions in ``at_end``, in order.
+    The thread that ends it then calls the functions in ``at_end``, in order.
     """
 
     def __init__(
@@ -141,7 +141,6 @@ class Run(Generic[R]):
         self.status: Status = "queued"
         self.error: str | None = None  # why it failed, in a sentence
         self.may_succeed_again = True  # with the same texts and settings
-        self.was_cut_off = False  # its process ended midway
         self.started: float | None = None  # seconds since the epoch
         self.finished: float | None = None  # seconds since the epoch
         self.is_reopened = False  # its result was kept from an earlier visit
@@ -300,17 +299,20 @@ class Run(Generic[R]):
             self._end("stopped")
         elif isinstance(failure, NeuralvizError):
             self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
-            self.was_cut_off = isinstance(failure, WorkerEndedError)
             self._end("failed", str(failure))
         else:
             _log.error("A run failed: %s.", type(self.task).__name__, exc_info=failure)
             self._end("failed", describe_unexpected(failure))
 
-    def carry_out(self) -> None:
+    def carry_out(self, workers: Workers | None = None) -> None:
+        """Do the work, in this process or by ``workers``, unless it was stopped before."""
         if not self.begin():
             return
         try:
-            self.task.carry_out(self.add, self.should_stop)
+            if workers is None:
+                self.task.carry_out(self.add, self.should_stop)
+            else:
+                workers.carry_out(self.task, self.add, self.should_stop)
         except BaseException as error:  # even panics of extensions: no reader may wait for ever
             self.end(error)
         else:

@@ -1,4 +1,8 @@
-"""Runs in processes of their own, so that none can crash the server."""
+"""Tasks in processes of their own, so that none can crash the server.
+
+The server sends pickled tasks to a worker's standard input, and receives events and ends from its
+standard output.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +19,34 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError, WorkerEndedError
+from neuralviz.errors import (
+    NeuralvizError,
+    SettingsError,
+    Stopped,
+    TextError,
+    WorkerEndedError,
+    describe_unexpected,
+)
+from neuralviz.jobs.logs import log_as_json
 from neuralviz.jobs.task import LatestTask
 from neuralviz.models.shared import shared_model
 from neuralviz.native_libraries import count_cores
+from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Run, Task
+    from neuralviz.jobs.task import Task
 
     Inbox = queue.SimpleQueue[tuple[str, Any]]
 
 LOOK_EVERY = 0.25  # seconds between two looks whether a run should stop
 END_SECONDS = 5.0  # for a worker to leave
 ANSWER_SECONDS = 2.0  # for a worker to say that it is there
+NICENESS = 5  # pages take precedence over work
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
@@ -89,16 +103,19 @@ class Workers:
             for place in range(len(self._processes)):
                 self._open_process(place)
 
-    def carry_out(self, run: Run[Any]) -> None:
-        """Have a worker do a run's task; returns when the run is over."""
-        if not run.begin():
-            return
+    def carry_out(
+        self, task: Task[Any, Any], add: Callable[[Any], None], should_stop: ShouldStop
+    ) -> None:
+        """Have a worker do a task, as `Task.carry_out`; `NeuralvizError` where it fails."""
+        with self._lock:
+            loads = [process.n_tasks if process else 0 for process in self._processes]
+            process = self._open_process(loads.index(min(loads)))
+            process.n_tasks += 1
         try:
-            with self._take_process() as process:
-                failure = process.carry_out(run)
-            run.end(failure)
-        except BaseException as error:  # no reader may wait for ever
-            run.end(error)
+            process.carry_out(task, add, should_stop)
+        finally:
+            with self._lock:
+                process.n_tasks -= 1
 
     def processes(self) -> list[int]:
         return [process.popen.pid for process in self._list_alive()]
@@ -132,18 +149,6 @@ class Workers:
     def _list_alive(self) -> list[_Process]:
         return [process for process in self._processes if process is not None and process.is_alive]
 
-    @contextmanager
-    def _take_process(self) -> Iterator[_Process]:
-        with self._lock:
-            loads = [process.n_runs if process else 0 for process in self._processes]
-            process = self._open_process(loads.index(min(loads)))
-            process.n_runs += 1
-        try:
-            yield process
-        finally:
-            with self._lock:
-                process.n_runs -= 1
-
     def _open_process(self, place: int) -> _Process:
         """The process at a place, started if necessary; `Stopped` once closed."""
         process = self._processes[place]
@@ -161,7 +166,7 @@ class _Process:
 
     def __init__(self, threads: int) -> None:
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "neuralviz.jobs.worker"],
+            [sys.executable, "-m", "neuralviz.jobs.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=1 << 16,
@@ -169,28 +174,32 @@ class _Process:
             start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
         )
         self.is_alive = True
-        self.n_runs = 0
+        self.n_tasks = 0
         self._is_ending = False
         self._sending = threading.Lock()
         self._inboxes: dict[int, Inbox] = {}
         self._numbers = itertools.count(1)
         threading.Thread(target=self._listen, name="neuralviz-worker", daemon=True).start()
 
-    def carry_out(self, run: Run[Any]) -> NeuralvizError | None:
-        """Have a run's task done, passing events to the run; the failure, if any."""
-        was_told = False
+    def carry_out(
+        self, task: Task[Any, Any], add: Callable[[Any], None], should_stop: ShouldStop
+    ) -> None:
+        is_told = False
         inbox: Inbox = queue.SimpleQueue()
-        with self.ask(run.task, inbox) as number:
+        with self.ask(task, inbox) as number:
             while self.is_alive or not inbox.empty():
-                if not was_told and run.should_stop():
-                    was_told = True
+                if not is_told and should_stop():
+                    is_told = True
                     self.send("stop", number)
                 with suppress(queue.Empty):
                     kind, value = inbox.get(timeout=LOOK_EVERY)
-                    if kind == "end":
-                        return _make_error(value)
-                    run.add(value)
-        return WorkerEndedError()
+                    if kind == "event":
+                        add(value)
+                    elif value is None:
+                        return
+                    else:
+                        raise value
+        raise WorkerEndedError
 
     @contextmanager
     def ask(self, task: Task[Any, Any], inbox: Inbox) -> Iterator[int]:
@@ -236,13 +245,12 @@ class _Process:
                 inbox = self._inboxes.get(number)
                 if inbox is not None:
                     inbox.put((kind, value))
-        except (EOFError, OSError):
-            pass  # it has ended
-        except Exception as error:  # it has ended within a message, or no more can be read
-            if not isinstance(error, pickle.UnpicklingError):
-                _log.exception("A worker said what cannot be read.")
-            self.popen.kill()
+        except (EOFError, OSError, pickle.UnpicklingError):
+            pass  # it has ended, maybe within a message
+        except Exception:
+            _log.exception("A worker said what cannot be read.")
         finally:
+            self.popen.kill()
             self.is_alive = False
             code = self.popen.wait()
             if not self._is_ending:
@@ -252,8 +260,71 @@ class _Process:
                 _log.error("A worker ended suddenly: %s.", reason)
 
 
-def _make_error(failure: tuple[str, bool] | None) -> NeuralvizError | None:
-    if failure is None:
-        return None
-    sentence, is_input = failure
-    return TextError(sentence) if is_input else NeuralvizError(sentence)
+# --- in the worker -------------------------------------------------------------------------------
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when it ends
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    if server_settings().json_logs:
+        log_as_json()
+    messages, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # so that packages neither read messages nor print among them
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    try:
+        _Worker(output).serve(messages)
+    except (EOFError, OSError):
+        pass  # the server is gone
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # threads inside torch would crash a normal exit
+
+
+class _Worker:
+    """Active tasks, by the server's number for them."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._output = output
+        self._sending = threading.Lock()
+        self._stop_asked: dict[int, threading.Event] = {}
+
+    def serve(self, messages: BinaryIO) -> None:
+        """Handle messages; EOFError or OSError when the input ends."""
+        while True:
+            kind, number, task = pickle.load(messages)  # noqa: S301 - of the server
+            if kind == "run":
+                self._stop_asked[number] = threading.Event()
+                threading.Thread(target=self._carry_out, args=(number, task), daemon=True).start()
+            elif (stop_event := self._stop_asked.get(number)) is not None:  # it may have ended
+                stop_event.set()
+
+    def _carry_out(self, number: int, task: Task[Any, Any]) -> None:
+        """Carry out a task; send its events, then None or an error."""
+        should_stop = self._stop_asked[number].is_set
+        failure: NeuralvizError | None = None
+        try:
+            task.carry_out(lambda event: self._send("event", number, event), should_stop)
+        except Stopped:
+            pass
+        except NeuralvizError as error:
+            is_input = isinstance(error, TextError | SettingsError)
+            failure = TextError(str(error)) if is_input else NeuralvizError(str(error))
+        except BaseException as error:  # even panics of extensions: no reader may wait for ever
+            _log.error("A run failed: %s.", type(task).__name__, exc_info=error)
+            failure = NeuralvizError(describe_unexpected(error))
+        del self._stop_asked[number]
+        self._send("end", number, failure)
+
+    def _send(self, kind: str, number: int, value: Any) -> None:
+        message = pickle.dumps((kind, number, value))
+        with self._sending, suppress(OSError):  # the server is gone
+            self._output.write(message)
+            self._output.flush()
+
+
+if __name__ == "__main__":
+    main()

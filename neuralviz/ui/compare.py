@@ -161,7 +161,7 @@ def show() -> None:
         start="Loading the models and embedding the first texts …",
         describe_stopped=describe_stopped,
     )
-    show_current_run(RUNS, run, task, "Compare", draw, sentences, can_start=can_start)
+    show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
 
 def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
@@ -565,7 +565,7 @@ def _show_neural_pairs(view: View) -> None:
             runs,
             run,
             partial(_show_words, place, embedded.method, (a, b)),
-            sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
+            sentences=RunSentences(start="Computing word shares …", done=""),
             patience=PATIENCE,
         )
 

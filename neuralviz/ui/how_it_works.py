@@ -90,7 +90,7 @@ def show() -> None:
         sentences = RunSentences(
             start="The model is training on the texts …",
             error_advice="Showing the last valid texts." if last is not None else "",
-            describe_done=lambda _: "",
+            done="",
         )
         is_first_visit = last is None and is_served()  # it reads the sentence at once
         show_run_panel(

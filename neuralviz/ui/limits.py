@@ -9,16 +9,11 @@ from itertools import accumulate
 
 from streamlit import config, runtime
 
-from neuralviz.errors import NeuralvizError
 from neuralviz.server_settings import PREFIX, ServerSettings, server_settings
 from neuralviz.words import many
 
 _is_serving = False
 _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
-
-
-class TooMuchError(NeuralvizError):
-    """The input exceeds a limit of this server."""
 
 
 def is_served() -> bool:
@@ -78,12 +73,6 @@ def character_limit(n_fields: int = 1) -> int | None:
     """The most characters in each of ``n_fields`` text fields; None without a limit."""
     limit = effective_settings().max_characters
     return None if limit is None else limit // n_fields
-
-
-def check_within_limits(texts: Sequence[str]) -> None:
-    """Raise a TooMuchError for texts that exceed a limit; its message states the limit."""
-    if n_within_limits(texts) < len(texts):
-        raise TooMuchError(describe_limits())
 
 
 def describe_limits() -> str:

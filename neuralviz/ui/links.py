@@ -44,27 +44,20 @@ class View:
     choices: tuple[tuple[str, str], ...] = ()  # how the file was read, such as the texts' column
 
 
-def save_view(view: View, view_id: str | None = None) -> str:
-    """Save a view under an id, random unless given, and return it; old views are deleted."""
-    view_id = view_id or secrets.token_urlsafe(9)
-    if not _VIEW_ID.fullmatch(view_id):
-        raise ValueError(f"{view_id} is not a valid view ID")
+def save_view(view: View) -> str:
+    """Save a view and return its id, which nobody can guess; old views are deleted."""
+    identity = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
+    digest = hashlib.blake2b(json.dumps(identity).encode(), key=_secret(), digest_size=9)
+    view_id = urlsafe_b64encode(digest.digest()).decode()
     folder = home() / "views"
     record: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
-    content = view.file.content if view.file is not None else None
-    if view.file is not None and isinstance(content, bytes) and len(content) <= LARGEST_FILE:
-        record["file"] = view.file.name
-        write_bytes_beside(folder / f"{view_id}.file", content)
+    file = view.file
+    if file is not None and isinstance(file.content, bytes) and len(file.content) <= LARGEST_FILE:
+        record["file"] = file.name
+        write_bytes_beside(folder / f"{view_id}.file", file.content)
     write_bytes_beside(folder / f"{view_id}.json", json.dumps(record).encode())
     prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
-
-
-def save_once(view: View) -> str:
-    """Save a view under an id computed from it and a secret, so that nobody can guess it."""
-    content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
-    digest = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
-    return save_view(view, urlsafe_b64encode(digest.digest()).decode())
 
 
 def _secret() -> bytes:
@@ -122,13 +115,12 @@ def set_query_params(values: Mapping[str, str]) -> None:
         held.update(values)
 
 
-def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
+def put_in_address(key: str, view: View) -> None:
     """Save a page's inputs and name them in the address."""
-    # only inputs that change with every edit are overwritten, and never those of a link
     kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
     if kept != view:
         try:
-            view_id = save_view(view, view_id if overwrite else None)
+            view_id = save_view(view)
         except OSError:
             st.toast("The texts could not be saved, so the link does not include them.")
             return

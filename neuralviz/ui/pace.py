@@ -6,9 +6,9 @@ import atexit
 import logging
 import math
 import pkgutil
+import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -19,14 +19,12 @@ from weakref import WeakSet
 import streamlit as st
 
 from neuralviz import ui
-from neuralviz.errors import ShouldStop, never
 from neuralviz.jobs import Run, run_queue
 
 SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
 NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean
-LOOK_EVERY = 0.1  # seconds between two checks for news, at least
+LOOK_EVERY = 0.1  # seconds between two checks, at least
 LOOKS = 20  # checks for news between two drawings, where the time is long
-WITHOUT_NEWS = 2.0  # seconds until a redraw without news: the place in the queue changes
 DRAWN_AT_ONCE = 2
 SLOT_SECONDS = 10.0  # until a page is drawn without a slot
 CALM_SECONDS = 2.0  # since the last drawing: by then the browser has it, too
@@ -57,15 +55,13 @@ class DrawingTracker:
                 self._n_drawn -= 1
                 self._last_end = time.monotonic()
 
-    def wait(self, should_stop: ShouldStop = never) -> None:
+    def wait(self) -> None:
         """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""
         end = time.monotonic() + LONGEST_CALM
-        while (clock := time.monotonic()) < end and not should_stop():
-            with self._lock:
-                rest = CALM_SECONDS - (0 if self._n_drawn else clock - self._last_end)
-            if rest <= 0:
+        while (now := time.monotonic()) < end:
+            if not self._n_drawn and now - self._last_end >= CALM_SECONDS:
                 return
-            time.sleep(min(rest, LOOK_EVERY))
+            time.sleep(LOOK_EVERY)
 
 
 CALM = DrawingTracker()
@@ -129,19 +125,12 @@ def draw_live() -> Iterator[None]:
 def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     """Return when a live run needs a redraw; at once if there are few runs."""
     # until then the drawing of ``n_events`` reaches the browser: an early redraw would discard it
-    began = time.monotonic()
-    while (pace := run_queue().n_unfinished() * _mean_seconds / SHARE) > interval:
-        if _is_due(run, n_events, time.monotonic() - began, pace):
+    seconds = run_queue().n_unfinished() * _mean_seconds / SHARE
+    due = time.monotonic() + seconds
+    while seconds > interval and time.monotonic() < due:
+        if run.is_over or run.is_stopping or (run.n_events and not n_events):  # the first news
             return
-        pause(max(LOOK_EVERY, pace / LOOKS))
-
-
-def _is_due(run: Run[Any], n_events: int, passed: float, pace: float) -> bool:
-    if run.is_over or run.is_stopping:
-        return True
-    if run.n_events and not n_events:
-        return True  # the first news
-    return passed >= pace and (run.n_events != n_events or passed >= WITHOUT_NEWS)
+        pause(max(LOOK_EVERY, seconds / LOOKS))
 
 
 # --- in the background ---------------------------------------------------------------------------
@@ -152,45 +141,35 @@ class Warming:
 
     def __init__(self) -> None:
         self._asked: WeakSet[Callable[[], object]] = WeakSet()
-        self._waiting: deque[Callable[[], object]] = deque()
+        self._waiting: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._is_ending = threading.Event()
         self._thread: threading.Thread | None = None
-        atexit.register(self.end)
+        self._working = threading.Lock()
+        # a thread inside torch crashes a process that ends
+        atexit.register(self._working.acquire, timeout=END_SECONDS)
 
-    def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
-        """Call a function in the background, once a process; ``first``: before those that wait."""
+    def call_soon(self, work: Callable[[], object]) -> None:
+        """Call a function in the background, once a process."""
         with self._lock:
-            if work in self._asked or self._is_ending.is_set():
+            if work in self._asked:
                 return
             self._asked.add(work)
-            (self._waiting.appendleft if first else self._waiting.append)(work)
+            self._waiting.put(work)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="warming", daemon=True)
                 self._thread.start()
 
-    def end(self) -> None:
-        """Wait for work under way: a thread inside torch crashes a process that ends."""
-        self._is_ending.set()
-        with self._lock:
-            thread = self._thread
-        if thread is not None:
-            thread.join(END_SECONDS)
-
     def _run(self) -> None:
-        self._is_ending.wait(AFTER)
+        time.sleep(AFTER)
         while True:
-            CALM.wait(self._is_ending.is_set)
-            with self._lock:
-                if self._is_ending.is_set() or not self._waiting:
-                    self._thread = None
-                    return
-                work = self._waiting.popleft()
-            try:
-                work()
-            except BaseException:  # also of native code; the next function is still called
-                if threading.main_thread().is_alive():  # imports fail once Python has begun to end
-                    _log.exception("Could not prepare in the background")
+            work = self._waiting.get()
+            CALM.wait()
+            with self._working:
+                try:
+                    work()
+                except BaseException:  # also of native code; the next function is still called
+                    if threading.main_thread().is_alive():  # else imports fail
+                        _log.exception("Could not prepare in the background")
 
 
 WARMING = Warming()

@@ -17,8 +17,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
-from neuralviz.jobs import results as run_results
-from neuralviz.jobs.results import REASONS, RunStatus, reopen_run, result_key
+from neuralviz.jobs.results import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params
@@ -130,11 +129,6 @@ def is_of_others(run: Run[Any]) -> bool:
     return run.owner != session_id()
 
 
-def find_status(work: str) -> RunStatus | None:
-    """The status of the run that the address names, if it did this work."""
-    return run_results.find_status(st.query_params.get(RUN, ""), work)
-
-
 def _start(task: Task[Any, R], view: str, work: str) -> Run[R]:
     session = session_id()
     if view and isinstance(task, KeptTask):
@@ -159,11 +153,11 @@ def _find_in_address(task: KeptTask[Any, R], view: str) -> Run[R] | None:
     run = _join(partial(eq, task), run_id) or reopen_run(task, view)
     if run is not None:
         return run
-    status = run_results.find_status(run_id, result_key(task))
+    status = find_status(run_id, result_key(task))
     if status is None:
         return None
     run = Run(task, view=view)
-    run.end(NeuralvizError(REASONS[status]))
+    run.end(NeuralvizError(f"This run {WHAT_HAPPENED[status]}. Press “Run again” to start it."))
     return run
 
 
@@ -191,7 +185,7 @@ class RunSentences:
     start: str = "Starting …"  # until the first counts come
     error_advice: str = ""  # follows an error; the panel then draws even a run without a result
     describe_stopped: Callable[[Any], str] | None = None  # of the result
-    describe_done: Callable[[Any], str] | None = None  # of the result; nothing is shown if empty
+    done: str | None = None  # nothing is shown if empty
 
 
 def show_run_panel(
@@ -206,7 +200,7 @@ def show_run_panel(
     with let_others_draw():
         live = not run.wait(patience)
     panel = _Panel(runs, run, show, sentences or RunSentences())
-    st.session_state[panel.page_draws_key] = True
+    st.session_state[panel.key("page-draws")] = True  # which nothing may interrupt
     with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
             st.fragment(panel.draw_live, run_every=LIVE_SECONDS)()
@@ -221,12 +215,7 @@ class _Panel:
     show: Callable[[Any, bool], None]
     sentences: RunSentences
 
-    @property
-    def page_draws_key(self) -> str:
-        """Key of a flag: the whole page is being drawn, which nothing may interrupt."""
-        return self._key("page-draws")
-
-    def _key(self, name: str) -> str:
+    def key(self, name: str) -> str:
         return f"{self.runs.kind}-{name}-{self.run.id}"
 
     def draw_live(self) -> None:
@@ -248,13 +237,13 @@ class _Panel:
 
     def _is_drawn_alone(self) -> bool:
         """Whether only the panel is drawn; runs the page if the run was started again."""
-        is_drawn_alone = not st.session_state.pop(self.page_draws_key, False)
+        is_drawn_alone = not st.session_state.pop(self.key("page-draws"), False)
         if is_drawn_alone and (self.runs.find(self.run.task) or self.run) is not self.run:
             st.rerun()
         return is_drawn_alone
 
     def _draw(self, *, live: bool) -> None:
-        with st.container(key=self._key("state")):
+        with st.container(key=self.key("state")):
             self._show_state()
         if not self.run.has_nothing or self.sentences.error_advice:  # figures would be empty
             self.show(self.run.result, live)
@@ -266,8 +255,8 @@ class _Panel:
             if run.may_succeed_again:
                 self._offer_restart()
         elif status == "done":
-            describe = self.sentences.describe_done
-            if text := describe(run.result) if describe else _describe_done(run):
+            done = self.sentences.done
+            if text := _describe_done(run) if done is None else done:
                 with _row():
                     st.caption(plain(text))
                     st.html(_AS_HIGH_AS_A_BUTTON, width="content")
@@ -280,7 +269,7 @@ class _Panel:
         else:
             with _row():
                 st.progress(*self._describe_progress(status))
-                key = self._key("stop")
+                key = self.key("stop")
                 st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
     def _describe_progress(self, status: str) -> tuple[float, str]:
@@ -295,7 +284,7 @@ class _Panel:
         return progress.share, plain(text + describe_time_left(self.run))
 
     def _offer_restart(self) -> None:
-        key = self._key("again")  # it calls: the page may run before the button is drawn
+        key = self.key("again")  # it calls: the page may run before the button is drawn
         st.button("Run again", icon=":material/replay:", key=key, on_click=self._restart)
 
     def _restart(self) -> None:
@@ -331,10 +320,8 @@ def describe_time(run: Run[Any]) -> str:
 
 def _describe_done(run: Run[Any]) -> str:
     progress = run.progress
-    duration = f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
-    if not progress.unit:
-        return describe_time(run) or f"Done in {duration}."
-    return f"{progress.total:,.0f} {progress.unit} in {duration}. {describe_time(run)}".rstrip()
+    counted = f"{progress.total:,.0f} {progress.unit}" if progress.unit else "Done"
+    return f"{counted} in {run.seconds:.1f} s. {describe_time(run)}".rstrip()
 
 
 def _describe_stopped(run: Run[Any]) -> str:
@@ -387,15 +374,15 @@ def show_current_run(
     sentences: RunSentences | None = None,
     *,
     recorded: Run[R] | None = None,  # comes with neuralviz
-    can_start: bool = True,
 ) -> None:
     """Show the run that `find_current_run` found in its panel."""
     sentences, is_old = sentences or RunSentences(), run.task != task
     if is_old:
-        invitation = f" Press **{button}** to see yours." if can_start else ""
-        st.caption(f"The results below are of other data or settings.{invitation}")
+        st.caption(
+            f"The results below are of other data or settings. Press **{button}** to see yours."
+        )
     if run is recorded:
-        invitation = "" if is_old else f" Press “{button}” to see it live."
-        sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")
+        done = f"Recorded run. Press “{button}” to see it live."
+        sentences = replace(sentences, done=done)
     with dim_old_results(runs.kind, is_old):
         show_run_panel(runs, run, draw, sentences=sentences)

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from types import FrameType
@@ -35,8 +35,6 @@ from neuralviz.ui.choices import BROWSER
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM, WARMING
-
-Handler = Callable[[int, FrameType | None], Any]
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +63,6 @@ class Server:
         self.metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
-        self._why_not_kept = ""
         if self._workers is None:
             WARMING.call_soon(load_bundled)
         else:
@@ -78,11 +75,8 @@ class Server:
         """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
-        reason = why_not_writable(home())
-        if reason and reason != self._why_not_kept:
-            _log.error("%s", reason)
-        self._why_not_kept = reason
-        if reason:
+        if reason := why_not_writable(home()):
+            _log_once(reason)
             return "The server cannot write to its data folder."
         if self._workers is None:
             return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
@@ -91,6 +85,11 @@ class Server:
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
+
+
+@cache
+def _log_once(reason: str) -> None:
+    _log.error("%s", reason)
 
 
 def _start_workers(workers: Workers) -> None:
@@ -108,7 +107,7 @@ def _server() -> Server:
 
 def routes() -> list[Route]:
     return [
-        Route("/livez", _answer_live),
+        Route("/livez", lambda _request: PlainTextResponse("ok")),
         Route("/readyz", _answer_ready),
         Route("/metrics", _answer_metrics),
     ]
@@ -128,10 +127,6 @@ async def lifespan(_app: App) -> AsyncIterator[None]:
     await run_in_threadpool(server.end, at_once=signal.SIGTERM not in received)
 
 
-def _answer_live(_request: Request) -> Response:
-    return PlainTextResponse("ok")
-
-
 def _answer_ready(_request: Request) -> Response:
     why_not = _server().why_not_ready()
     return PlainTextResponse(why_not or "ok", status_code=503 if why_not else 200)
@@ -146,25 +141,24 @@ def _heed_signals(server: Server) -> set[int]:
     # uvicorn raises a signal again once it has ended, which then looks like an abort
     received: set[int] = set()
 
-    def heed(number: int, before: Handler) -> Handler:
+    def heed(number: int) -> None:
+        before: Any = signal.getsignal(number)
         web_server: Any = getattr(before, "__self__", None)
 
         def handle(number: int, frame: FrameType | None) -> None:
-            server.is_ending = True
-            if received or not hasattr(web_server, "should_exit"):
-                received.add(number)
-                before(number, frame)
-                return
+            server.is_ending, is_first = True, not received
             received.add(number)
-            web_server.config.timeout_graceful_shutdown = CONNECTION_SECONDS
-            web_server.should_exit = True
+            if is_first and hasattr(web_server, "should_exit"):
+                web_server.config.timeout_graceful_shutdown = CONNECTION_SECONDS
+                web_server.should_exit = True
+            else:
+                before(number, frame)
 
-        return handle
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before = signal.getsignal(number)
         if callable(before):
-            signal.signal(number, heed(number, before))
+            signal.signal(number, handle)
+
+    heed(signal.SIGINT)
+    heed(signal.SIGTERM)
     return received
 
 
@@ -189,6 +183,8 @@ class BrowserCookie(BaseHTTPMiddleware):
 
 def check_settings() -> None:
     """End the process with a sentence where a setting is invalid, before anything is served."""
+    if sys.argv[1:]:  # as Streamlit leaves them: what is no option of it
+        raise SystemExit(f"neuralviz app does not know what “{sys.argv[1]}” means.")
     try:
         settings = begin_serving()
     except SettingsError as error:

@@ -254,4 +254,4 @@ def _show_examples(page: str, examples: Mapping[str, Mapping[str, str]], keys: l
 def _keep_texts(page: str, keys: list[str]) -> None:
     """Save the fields' texts and put their id into the address."""
     texts = tuple(st.session_state.get(key, "") for key in keys)
-    put_in_address(page, View(texts), overwrite=True)
+    put_in_address(page, View(texts))

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from neuralviz.errors import WorkerEndedError
-from neuralviz.jobs.results import REASONS
+from neuralviz.jobs.results import WHAT_HAPPENED
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled, tune
 
@@ -177,7 +177,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         os.kill(worker, signal.SIGKILL)
         expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
         page.reload()
-        expect(page.get_by_text(REASONS["cut off"])).to_be_visible()
+        expect(page.get_by_text(f"This run {WHAT_HAPPENED['failed']}.")).to_be_visible()
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
         assert server.workers() != [worker]
@@ -186,7 +186,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         server.kill()
         server.start()
         page.goto(link)
-        expect(page.get_by_text(REASONS["requested"])).to_be_visible()
+        expect(page.get_by_text(WHAT_HAPPENED["queued"])).to_be_visible()
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
         assert page.url != link

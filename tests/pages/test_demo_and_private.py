@@ -18,9 +18,8 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui import corpora, limits
-from neuralviz.ui.evaluation import choose
-from neuralviz.ui.limits import check_within_limits, effective_settings, n_within_limits, row_limit
+from neuralviz.ui import choices, evaluation
+from neuralviz.ui.limits import describe_limits, effective_settings, n_within_limits, row_limit
 from tests.support.pages import page_at
 
 ROOT = Path(__file__).parents[2]
@@ -46,8 +45,8 @@ def private(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def come_as(monkeypatch: pytest.MonkeyPatch, cookie: str) -> None:
-    cookies = {corpora.BROWSER: cookie}
-    monkeypatch.setattr(corpora, "st", SimpleNamespace(context=SimpleNamespace(cookies=cookies)))
+    cookies = {choices.BROWSER: cookie}
+    monkeypatch.setattr(choices, "st", SimpleNamespace(context=SimpleNamespace(cookies=cookies)))
 
 
 def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +57,7 @@ def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     many = (["a"] * 4, ["12345", "12345", ""], ["12345", "123456"], ["x" * 11])
     assert [n_within_limits(texts) for texts in many] == [3, 3, 1, 0]
     assert row_limit(1000, texts_in_row=2) == 1
-    check_within_limits(["a", "b"])
-    with pytest.raises(limits.TooMuchError, match="up to 3 texts and 10 characters at once"):
-        check_within_limits(["a"] * 4)
+    assert describe_limits() == "This server takes up to 3 texts and 10 characters at once."
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_where_an_uploaded_file_goes(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui.evaluation.choose import choose_upload
+        from neuralviz.ui.evaluation import choose_upload
         from neuralviz.ui.frozen_features import choose_scored_pairs
         from neuralviz.ui.layers import pairs
         from neuralviz.ui.texts import ask_texts
@@ -127,19 +124,19 @@ def test_no_page_of_a_demo_takes_a_path_or_a_model_or_saves(name: str) -> None:
 def test_a_browser_sees_its_own_corpora_and_everybodys(monkeypatch: pytest.MonkeyPatch) -> None:
     everybodys = CorpusStore().add("everybody's", TEXTS)
     come_as(monkeypatch, "one browser")
-    mine = corpora.corpus_store().add("notes", TEXTS)
-    assert corpora.may_change(mine)
-    assert not corpora.may_change(everybodys)
+    mine = choices.corpus_store().add("notes", TEXTS)
+    assert choices.may_change(mine)
+    assert not choices.may_change(everybodys)
     come_as(monkeypatch, "another browser")
-    theirs = corpora.corpus_store().add("notes", TEXTS)
-    assert [one.id for one in corpora.corpus_store().corpora()] == [theirs.id, everybodys.id]
+    theirs = choices.corpus_store().add("notes", TEXTS)
+    assert [one.id for one in choices.corpus_store().corpora()] == [theirs.id, everybodys.id]
     assert theirs.name == mine.name == "notes"
-    assert not corpora.may_change(mine)
+    assert not choices.may_change(mine)
     with pytest.raises(StoreError):
-        corpora.corpus_store().corpus(mine.id)
+        choices.corpus_store().corpus(mine.id)
     assert "browser" not in mine.owner  # the cookie cannot be told from it
     come_as(monkeypatch, "one browser")
-    corpora.corpus_store().delete(mine)
+    choices.corpus_store().delete(mine)
     assert {one.id for one in CorpusStore().corpora()} == {theirs.id, everybodys.id}
     assert CorpusStore().texts(theirs) == list(TEXTS.texts)
 
@@ -149,14 +146,14 @@ def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     come_as(monkeypatch, "one browser")
-    store = corpora.corpus_store()
+    store = choices.corpus_store()
     data = read_data(Source("pairs.csv", PAIRS.encode()))
     corpus = store.add("notes", ReadTexts(data.texts))
     vectors = np.eye(len(data.texts), dtype=np.float32)
     import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
     for browser, is_offered in (("one browser", True), ("another browser", False)):
         come_as(monkeypatch, browser)
-        assert ("file: mine.npy" in choose.find_imported(data)) == is_offered
+        assert ("file: mine.npy" in evaluation.find_imported(data)) == is_offered
 
 
 @pytest.mark.usefixtures("private")

@@ -128,7 +128,7 @@ class Server:
     def workers(self) -> list[int]:
         """Ids of its worker processes."""
         children = psutil.Process(self._process.pid).children(recursive=True)
-        return [one.pid for one in children if "neuralviz.jobs.worker" in one.cmdline()]
+        return [one.pid for one in children if "neuralviz.jobs.workers" in one.cmdline()]
 
     def kill(self) -> None:
         """End it at once, as a crash does."""

@@ -19,6 +19,7 @@ from neuralviz import cli
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.jobs.comparing import memory_vectors
+from neuralviz.paths import app_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +81,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(run, ending: str)
         (["texts.txt", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["texts.csv", "-o", "texts.csv"], "output file is the input file"),
         (["texts.txt", "-o", "out.csv", "--method", "magic"], "Unknown method “magic”"),
-        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "No such folder: ./nowhere"),
+        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "no folder “./nowhere”"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),
         (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a layer (1-D"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),
@@ -257,9 +258,10 @@ def test_the_app_is_started_from_anywhere(run, monkeypatch):
     monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
     result = run("app", "--port", "8600", "--server.headless=true")
     assert result.exit_code == 0, result.stderr
-    ((_, _, module, *options),) = started
-    assert module == "neuralviz.ui.start"
-    assert options == [
+    ((_, *words),) = started
+    assert words[:3] == ["-m", "streamlit", "run"]
+    assert words[3:] == [
+        str(app_folder() / "app.py"),
         "--server.address=localhost", "--server.port=8600", "--server.headless=true"
     ]  # fmt: skip
 
@@ -279,13 +281,16 @@ def test_every_command_has_a_line_and_a_help(run):
     ("words", "sentence"),
     [
         ("tune a --epochs ten", "“epochs” must be a whole number from 1 to 1000, not “ten”.\n"),
-        ("train table chunks c --labels a --epochs ten", "--epochs must be a whole number.\n"),
-        ("project a -o b.html --perplexity slow", "--perplexity must be a number.\n"),
-        ("embed a.txt -o b.csv --limit 0", "--limit must be at least 1.\n"),
-        ("app --port 99999", "--port must be at most 65535.\n"),
+        (
+            "train table chunks c --labels a --epochs ten",
+            "--epochs: Input should be a valid integer",
+        ),
+        ("project a -o b.html --perplexity slow", "--perplexity: Input should be a valid number"),
+        ("embed a.txt -o b.csv --limit 0", "--limit: Input should be greater than or equal to 1"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_in_a_sentence(run, words: str, sentence: str):
     result = run(*words.split())
     assert result.exit_code == 2
-    assert result.stderr.removeprefix("The option ") == sentence
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1

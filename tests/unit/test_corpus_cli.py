@@ -183,8 +183,8 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(run):
 def test_a_corpus_is_deleted_only_when_someone_says_yes(run):
     done(run("corpus", "add", "lines.txt", "--name", "mine 🙂"))
     nobody = run("corpus", "delete", "mine 🙂")
-    assert nobody.exit_code == 2
-    assert "no answer. Use --yes to delete without asking" in nobody.stderr
+    assert nobody.exit_code == 1
+    assert "Aborted" in nobody.stderr
     assert "Nothing deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]

@@ -63,17 +63,6 @@ class Gate(Listed):
 
 
 @dataclass(frozen=True)
-class Slow(Listed):
-    """Takes so many seconds."""
-
-    seconds: float = 0.0
-
-    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-        time.sleep(self.seconds)
-        yield "ended"
-
-
-@dataclass(frozen=True)
 class Failing(Listed):
     error: Exception = field(default_factory=ValueError)
 
@@ -354,7 +343,7 @@ def test_nothing_new_begins_without_memory(monkeypatch) -> None:
     refused = submit(RunQueue(spare_mb=500), Listed("large"))
     taken = submit(RunQueue(spare_mb=499), Listed("large"))
     assert refused.status == "failed"
-    assert refused.error.startswith("The server is short of memory")
+    assert refused.error.endswith("too little memory. Try again in a minute.")
     assert taken.wait(5)
     assert taken.status == "done"
 
@@ -385,7 +374,7 @@ def test_owners_take_turns() -> None:
     names = ("ann", "ann", "ann", "ben", "ben", "eve")
     runs = [submit(queue, Counting(n), owner=name) for n, name in enumerate(names)]
     # ann has one under way; ben and eve have had none, and ben came first
-    assert [queue.place_in_queue(run) for run in runs] == [3, 5, 6, 1, 4, 2]
+    assert [queue.place_in_queue(run) for run in runs] == [4, 5, 6, 1, 3, 2]
     gate.open.set()
     assert all(run.wait(10) for run in (first, *runs))
     begun = sorted(runs, key=lambda run: run.started or 0)
@@ -402,17 +391,13 @@ def test_what_an_owner_looks_at_goes_before_what_they_have_left() -> None:
     assert all(run.wait(10) for run in runs)
 
 
-def test_the_wait_is_estimated_from_what_others_took() -> None:
-    queue = RunQueue(max_running=1)
-    slow = submit(queue, Slow(seconds=0.2))
-    assert slow.wait(5)
-    gate = Gate()
+def test_the_next_run_waits_as_long_as_one_under_way_still_takes(monkeypatch) -> None:
+    queue, gate = RunQueue(max_running=1), Gate()
     submit(queue, gate)
-    assert gate.begun.wait(5)
-    waiting = [submit(queue, Slow(seconds=0.2 + n / 1000)) for n in range(3)]
-    assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
+    first, second = (submit(queue, Listed(name)) for name in ("first", "second"))
+    assert queue.seconds_until_start(first) is None  # a gate does not say how far it is
+    monkeypatch.setattr(Run, "seconds_left", 12.0)
+    assert queue.seconds_until_start(first) == 12
+    assert queue.seconds_until_start(second) is None
     gate.open.set()
-    assert waiting[0].wait(5)
-    assert 0 < queue.seconds_until_start(waiting[2]) <= 1.2
-    assert all(run.wait(5) for run in waiting)
-    assert queue.seconds_until_start(waiting[2]) == 0
+    assert second.wait(5)

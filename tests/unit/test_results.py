@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from huggingface_hub import constants
 
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
-from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, WorkerEndedError
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError
 from neuralviz.evaluation.data import labelled_data
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.jobs import RunQueue
@@ -68,8 +67,6 @@ class Count(KeptTask[int, int]):
             raise Stopped
         if self.ends == "failed":
             raise TextError(self.text)
-        if self.ends == "cut off":
-            raise WorkerEndedError
         while self.ends == "waits" and not _may_end.wait(0.01):
             if should_stop():
                 raise Stopped
@@ -245,22 +242,6 @@ def test_other_weights_or_versions_of_what_computes_have_no_kept_results(
     assert reopen_run(task, VIEW) is None
 
 
-def test_a_result_that_is_being_written_is_waited_for() -> None:
-    """A link that is followed while the result of the run is written finds it."""
-    is_packing = threading.Event()
-
-    class Slow(Count):
-        def pack(self, result: int) -> bytes:
-            is_packing.set()
-            time.sleep(0.2)
-            return super().pack(result)
-
-    submit(RunQueue(), Slow(7), view=VIEW)
-    assert is_packing.wait(10)
-    again = reopen_run(Count(7), VIEW)
-    assert again.result == 7
-
-
 def test_what_came_of_a_deleted_corpus_is_not_kept(home: Path) -> None:
     store = CorpusStore()
     corpus = store.add("some", ReadTexts(("one", "two")))
@@ -283,13 +264,11 @@ def test_a_deleted_corpus_is_not_evaluated() -> None:
     assert CorpusStore().vectors.embedders() == ()
 
 
-@pytest.mark.parametrize("status", ["done", "stopped", "failed", "cut off", "not begun"])
+@pytest.mark.parametrize("status", ["done", "stopped", "failed"])
 def test_how_a_run_ended_is_known_by_its_id_and_its_work(status: str, home: Path) -> None:
     queue = RunQueue()
-    if status == "not begun":
-        submit(queue, Count(1, "waits"))
     run = submit(queue, Count(2, status), work=SECRET)
-    queue.close(grace=0 if status == "not begun" else 10)
+    queue.close(grace=10)
     assert find_status(run.id, SECRET) == status
     assert find_status(run.id, "another text") is None
     for path in home.rglob("*"):
@@ -329,7 +308,7 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those() -> None:
         task = Count(number, "done" if number < 4 else "waits")
         kept = reopen_run(task, VIEW)
         assert (kept is not None) == (number < 4)
-        assert find_status(run_id, task.cache_key()) == ("done" if number < 4 else "requested")
+        assert find_status(run_id, task.cache_key()) == ("done" if number < 4 else "queued")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")

@@ -35,7 +35,7 @@ from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, 
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.files import why_not_writable
-from neuralviz.training.kept import hold_training
+from neuralviz.training.record import hold_training
 from neuralviz.ui import server
 from neuralviz.ui.limits import effective_settings
 from tests.support.tasks import submit
@@ -93,9 +93,9 @@ def test_each_variable_is_read(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("MAX_RUNS", "0", "NEURALVIZ_MAX_RUNS must be a whole number from 1 to 1,000, not “0”."),
-        ("WORKERS", "two", "NEURALVIZ_WORKERS must be a whole number from 0 to 64, not “two”."),
-        ("WORKERS", "²", "NEURALVIZ_WORKERS must be a whole number from 0 to 64, not “²”."),
+        ("MAX_RUNS", "0", "NEURALVIZ_MAX_RUNS must be a whole number, at least 1, not “0”."),
+        ("WORKERS", "two", "NEURALVIZ_WORKERS must be a whole number, at least 0, not “two”."),
+        ("WORKERS", "²", "NEURALVIZ_WORKERS must be a whole number, at least 0, not “²”."),
         ("DEMO", "maybe", "NEURALVIZ_DEMO must be 1 or 0, not “maybe”."),
     ],
 )
@@ -135,13 +135,6 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
     assert spare_memory(tmp_path) == 4000
     (tmp_path / "memory.current").write_text("6000\n")
     assert spare_memory(tmp_path) == 0
-
-
-def test_memory_is_that_of_a_container_of_control_groups_of_version_1(tmp_path: Path) -> None:
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("5000\n")
-    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000\n")
-    assert spare_memory(tmp_path) == 4000
 
 
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
@@ -279,7 +272,6 @@ def test_a_server_is_not_ready_while_it_cannot_save(monkeypatch, tmp_path: Path,
         (NO_FOLDER, "The server cannot write to its data folder.", 1),
         (NO_FOLDER, "The server cannot write to its data folder.", 1),  # said once
         (tmp_path, "", 1),
-        (NO_FOLDER, "The server cannot write to its data folder.", 2),
     ):
         monkeypatch.setenv("NEURALVIZ_HOME", str(folder))
         assert served.why_not_ready() == why_not

@@ -30,12 +30,12 @@ def workers() -> Iterator[Workers]:
 
 def carry_out(workers: Workers, task: Any) -> Run[Any]:
     run: Run[Any] = Run(task)
-    workers.carry_out(run)
+    run.carry_out(workers)
     return run
 
 
 def begin(workers: Workers, run: Run[Any]) -> threading.Thread:
-    thread = threading.Thread(target=workers.carry_out, args=(run,))
+    thread = threading.Thread(target=run.carry_out, args=(workers,))
     thread.start()
     return thread
 
@@ -116,7 +116,7 @@ def test_a_stopped_run_whose_worker_ends_is_stopped(caplog) -> None:
     run.stop()
     os.kill(process, signal.SIGKILL)
     thread.join(10)
-    assert (run.status, run.error, run.was_cut_off) == ("stopped", None, False)
+    assert (run.status, run.error) == ("stopped", None)
     assert run.result == (process, 0)
     workers.close()
 

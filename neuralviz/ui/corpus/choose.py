@@ -33,7 +33,12 @@ from neuralviz.ui.choices import (
     may_change,
 )
 from neuralviz.ui.figures import download
-from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
+from neuralviz.ui.limits import (
+    describe_destination,
+    describe_limits,
+    effective_settings,
+    n_within_limits,
+)
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
@@ -143,7 +148,8 @@ def _show_add_dialog() -> None:
 
 def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
     """Save a corpus; delete it again if the vectors do not match its texts."""
-    check_within_limits(read.texts)
+    if n_within_limits(read.texts) < len(read.texts):
+        raise NeuralvizError(describe_limits())
     read_of_file = read_vectors(vectors) if vectors else None
     corpus = corpus_store().add(name, read)
     if read_of_file is not None:

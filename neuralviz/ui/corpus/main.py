@@ -16,18 +16,18 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
+from neuralviz.jobs.results import find_status
+from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
 from neuralviz.maps.opened import OpenMap
 from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings, warm_up
-from neuralviz.models.shared import LOADERS, held_model
-from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
-from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
 from neuralviz.ui.corpus.lists import describe_neighbourhoods, show_accuracy, show_lists
@@ -43,10 +43,11 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
+from neuralviz.ui.links import RUN
 from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
+from neuralviz.ui.runs import RunSentences, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
@@ -81,7 +82,7 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
     if is_served():
-        WARMING.call_soon(warm_up, first=True)  # after what the page itself reads
+        WARMING.call_soon(warm_up)  # after what the page itself reads
 
 
 def _show_corpus(corpus: Corpus) -> None:
@@ -315,8 +316,8 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             RUNS.start(task, again=True, work=_name_work(corpus))
             st.rerun()
     if run is None:
-        status = find_status(_name_work(corpus)) if missing else None
-        if status not in (None, "done"):
+        status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
+        if missing and status not in (None, "done"):
             st.info(
                 "Work on this corpus ended early, or another server is still at it. The embeddings "
                 "that were finished are saved. Press the button above to make the rest."

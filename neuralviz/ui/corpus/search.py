@@ -290,7 +290,7 @@ def _show_work(
     sentences = RunSentences(
         doing,
         describe_stopped=(lambda _: stopped) if stopped else None,
-        describe_done=lambda _: "",
+        done="",
     )
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
     return run.result

@@ -93,7 +93,7 @@ def show() -> None:
     sentences = RunSentences(
         start="Running the model …",
         error_advice="Showing the last valid text." if _find_last() is not None else "",
-        describe_done=lambda _: "",
+        done="",
     )
     with output:
         show_run_panel(RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
