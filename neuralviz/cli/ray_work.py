@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.cli.console import print_message, print_notes, progress_bars, status
+from neuralviz.cluster import LOCAL
 from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
-from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.connecting import Cluster, connected
-from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
+from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster
+from neuralviz.cluster.embedding import place_on_cluster as place_on_cluster
 from neuralviz.reading.texts import shorten_list
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
-
-__all__ = [
-    "RayEmbedding",
-    "add_with_ray",
-    "index_corpus",
-    "inspect_files",
-    "open_cluster",
-    "place_on_cluster",
-]
 
 MAX_NAMED = 5  # skipped texts named in a message
 

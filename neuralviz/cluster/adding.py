@@ -22,9 +22,8 @@ import ray.data
 from pyarrow import compute
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from ray.data import DataContext
-from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import describe_loss, iterate_rows, open_store
+from neuralviz.cluster.connecting import iterate_rows, open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.columns import guess_column, match_names
@@ -54,7 +53,6 @@ ROWS_OF_PIECE = 1 << 17  # at most
 BYTES_OF_PIECE = 1 << 28  # about: of rows that are as long as the longest of the first ones
 LOOKED_AT = 20  # files whose first rows say which columns there are
 _MOST_NOTES = 20
-_NOTES = ".note"  # files in which a part's notes wait for the end
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -312,7 +310,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
 def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iterator[pa.Table]:
     """The blocks of a part; notes go to a file."""
     part: FilePart = row["part"][0]
-    notes_file = run_folder / f"{row['number'][0]:09}{_NOTES}"
+    notes_file = run_folder / f"{row['number'][0]:09}.json"
     notes: list[str] = []
     try:
         for block in part.blocks():
@@ -389,7 +387,10 @@ def add_on_cluster(
     with shared_folder(database) as run_folder, ExitStack() as failure:
         failure.callback(shutil.rmtree, database.place(table), ignore_errors=True)
         pieces = _write(store, corpus, parts, layout, limit, report, run_folder)
-        notes = _collect_notes(parts, run_folder)
+        files = sorted(run_folder.glob("*.json"))
+        read_notes = (json.loads(path.read_text("utf-8")) for path in files)
+        different = list(dict.fromkeys(chain(parts.notes, *read_notes)))
+        notes = tuple(shorten_list(different, _MOST_NOTES))
         n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
@@ -430,20 +431,12 @@ def _write(
         if limit is not None:
             texts = texts.limit(limit)
         written = texts.map_batches(write, batch_size=layout.rows_of_piece, batch_format="pyarrow")
-        for row in iterate_rows(written):
+        for row in iterate_rows(written, "Nothing was saved."):
             pieces.append(json.loads(row["written"]))
             report(sum(piece["n"] for piece in pieces))
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
     finally:
         order.preserve_order = before
     return pieces
-
-
-def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
-    files = sorted(run_folder.glob(f"*{_NOTES}"))
-    notes = chain(parts.notes, *(json.loads(path.read_text("utf-8")) for path in files))
-    return tuple(shorten_list(list(dict.fromkeys(notes)), _MOST_NOTES))
 
 
 def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:

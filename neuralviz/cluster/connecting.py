@@ -28,7 +28,7 @@ from ray._private import worker as ray_worker
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.addresses import LOCAL, is_address
+from neuralviz.cluster import LOCAL, is_address
 from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
@@ -67,8 +67,8 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     return store
 
 
-def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
-    """A dataset's small rows as they are made, until the generator is closed."""
+def iterate_rows(dataset: ray.data.Dataset, advice: str = RESUMES) -> Generator[dict[str, Any]]:
+    """A dataset's small rows as they are made, until closed; NeuralvizError where Ray stops."""
     # read in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
     results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
@@ -87,6 +87,8 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     try:
         thread.start()
         while (result := results.get()) is not None:
+            if isinstance(result, RayError):
+                raise NeuralvizError(_describe_loss(result, advice)) from result
             if isinstance(result, BaseException):
                 raise result
             yield result
@@ -96,7 +98,7 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
             thread.join(ROWS_PATIENCE)
 
 
-def describe_loss(error: RayError, advice: str = RESUMES) -> str:
+def _describe_loss(error: RayError, advice: str) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
@@ -145,7 +147,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
-        context.raise_original_map_exception = True  # so that `describe_loss` finds it
+        context.raise_original_map_exception = True  # so that `_describe_loss` finds it
         for name in ("ray", "ray.data"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         yield _resources()

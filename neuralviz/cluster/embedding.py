@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray.data
 from ray.data import ActorPoolStrategy
-from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import (
     RESUMES,
-    describe_loss,
     iterate_rows,
     open_store,
     this_machine,
@@ -234,8 +232,6 @@ def _commit_in_time(
                     waiting.clear()  # not before: what interrupts a commit is followed by another
                     last = time.monotonic()
                 yield row["result"]
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error)) from error
     finally:
         if waiting:
             commit(waiting)
@@ -250,14 +246,11 @@ def place_on_cluster(
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
         lambda row: {"placed": place(row["item"])}, num_cpus=1
     )
-    try:
-        with closing(iterate_rows(placed)) as rows:
-            for row in rows:
-                yield row["placed"]
-                if should_stop():
-                    raise Stopped
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error, "Make the map again.")) from error
+    with closing(iterate_rows(placed, "Make the map again.")) as rows:
+        for row in rows:
+            yield row["placed"]
+            if should_stop():
+                raise Stopped
 
 
 # --- on the machines -----------------------------------------------------------------------------

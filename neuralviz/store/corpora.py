@@ -30,7 +30,7 @@ from neuralviz.store.database import (
     key_in,
     read_rows,
 )
-from neuralviz.store.files import corpus_view, folder_error, forget_results
+from neuralviz.store.files import corpus_view, forget_results
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 
@@ -288,16 +288,15 @@ class CorpusStore:
 
     def delete(self, corpus: Corpus) -> None:
         """Delete a corpus, its maps and results, and vectors that no other corpus uses."""
-        mine, registry = np.unique(self.keys(corpus)), self.database.registry
-        self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
-        self.database.write(lambda: self.database.drop(texts_table(corpus)))
-        self.database.forget("maps", corpus=corpus.id)
-        try:
+        mine = np.unique(self.keys(corpus))
+
+        def delete() -> None:
+            self.database.registry("corpora").delete(f"id = '{corpus.id}'")
+            self.database.drop(texts_table(corpus))
             forget_results(corpus_view(corpus.id))
-        except OSError as error:
-            raise StoreError(
-                f"The results of “{corpus.name}” could not be deleted: {error}."
-            ) from error
+
+        self.database.write(delete)
+        self.database.forget("maps", corpus=corpus.id)
         remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
         self.vectors.forget(
             np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
@@ -417,8 +416,5 @@ def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus
         if mark.exists():
             return None
         corpus = add()
-        try:
-            mark.touch()
-        except OSError as error:
-            raise folder_error(f"Could not write {mark}: {error.strerror or error}.") from error
+        store.database.write(mark.touch)
     return corpus

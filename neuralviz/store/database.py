@@ -102,10 +102,14 @@ class Database:
         if not forgotten:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in values.items())
-        self.write(lambda: self.registry(registry).delete(condition))
-        for content in (json.loads(row["about"]) for row in forgotten):
-            for name in ("table", "fit"):
-                self.write(partial(self.drop, content[name]))
+
+        def delete() -> None:
+            self.registry(registry).delete(condition)
+            for content in (json.loads(row["about"]) for row in forgotten):
+                self.drop(content["table"])
+                self.drop(content["fit"])
+
+        self.write(delete)
 
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:

@@ -235,7 +235,8 @@ class EmbeddingWork:
         left_out: dict[int, str] | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Store and yield indices, [text, dim] vectors and [text, 2] losses of each batch."""
-        for block in _group_blocks(batches):
+        n = max(1, BLOCK // max(map(len, batches), default=1))  # batches of a block
+        for block in (batches[start : start + n] for start in range(0, len(batches), n)):
             for part in self._parts:
                 part.open(different, np.concatenate(block), should_stop, left_out)
             for batch in block:
@@ -253,18 +254,6 @@ class EmbeddingWork:
                 if len(self._parts) > 1:
                     self._whole.add(different.keys[indices], combined, loss)
                 yield indices, combined, loss
-
-
-def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Group batches into blocks that are tokenised together."""
-    block: list[np.ndarray] = []
-    for batch in batches:
-        if block and sum(map(len, block)) + len(batch) > BLOCK:
-            yield block
-            block = []
-        block.append(batch)
-    if block:
-        yield block
 
 
 @dataclass(frozen=True, eq=False)
