@@ -110,9 +110,10 @@ def add(
     specs = _read_specs(method, option, model)
     line = options.header_line(header, no_header)
     store = open_store()
+    file = Path(path[0])
+    if paragraphs and (ray is not None or (Source.from_path(file).is_table and not file.is_dir())):
+        raise NeuralvizError("Use --paragraphs only with plain text, which --ray does not read.")
     if ray is not None:
-        if paragraphs:
-            raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         requested_name = name or _name_from_paths(path)
         work = options.ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
@@ -124,9 +125,6 @@ def add(
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
-    file = Path(path[0])
-    if paragraphs and Source.from_path(file).is_table and not file.is_dir():
-        raise NeuralvizError(f"{file.name} is a table. Use --paragraphs only with plain text.")
     if id_column is not None and file.is_dir():
         raise NeuralvizError(
             "--id-column works with a single table only. Tables in a folder use their own "

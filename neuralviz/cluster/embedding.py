@@ -208,7 +208,7 @@ def _plan_missing(
 def _make_units(
     batches: Sequence[np.ndarray], n: int, keys: np.ndarray, start: int
 ) -> list[tuple[np.ndarray, list[int], bytes]]:
-    """Arguments of `EmbedUnits.embed`, of ``n`` batches each; ``keys`` are a round's."""
+    """Items for `EmbedUnits`, of ``n`` batches each; ``keys`` are a round's."""
     units = []
     for first in range(0, len(batches), n):
         group = batches[first : first + n]

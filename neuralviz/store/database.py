@@ -59,10 +59,7 @@ class Database:
         return self._connect().open_table(table)
 
     def create(
-        self,
-        table: str,
-        rows: pa.Table | None = None,
-        schema: pa.Schema | None = None,
+        self, table: str, rows: pa.Table | None = None, schema: pa.Schema | None = None
     ) -> None:
         """Create a table within `write`; without rows, only if it does not exist."""
         self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
