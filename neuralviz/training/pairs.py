@@ -97,15 +97,12 @@ class PairSource:
         chunks = chunks_of(self.texts[text], self.settings)
         return Pair(text, chunks[anchor], chunks[positive])
 
-    def preview(self, n: int = 10) -> list[Pair]:
-        return [self.pair(*row) for row in self.epoch(0)[:n]]
-
     def skipped_in_words(self) -> str:
         """How many texts are too short, and what would help; empty if none."""
         if not len(self.skipped):
             return ""
         sentence = (
-            f"Left out, as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
+            f"Left out as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
             f"pair needs {self._needed()}."
         )
         is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)
