@@ -21,7 +21,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.results import Cell, Event, Progress
 from neuralviz.micro_tuning import loop
-from neuralviz.micro_tuning.learning import learn, learn_by_epoch
+from neuralviz.micro_tuning.loop import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings
 from neuralviz.models import LanguageModel, tokenize
 
