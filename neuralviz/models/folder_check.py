@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from neuralviz.errors import ModelError
@@ -38,6 +41,7 @@ _SAVE_ENCODER = (
     "Use an encoder, or save the encoder inside it with "
     "`AutoModel.from_pretrained(…).save_pretrained(…)`."
 )
+_TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 _ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
              "pytorch_adapter.bin")  # fmt: skip
 _OTHER_FORMATS = (
@@ -204,13 +208,22 @@ def _check_kind(files: ModelFiles) -> None:
     names = [*files.architectures, *(module.path for module in files.modules), *files.config]
     found = kind
     if kind == "SentenceTransformer":
-        found = next(filter(_OTHER_KINDS.search, names), "")
+        found = next(filter(_OTHER_KINDS.search, names), "") or _find_token_projection(files)
     if found:
         raise files.error(
             f"gives no dense vector of a text ({_tail(found)}): it is a cross-encoder, a "
             "classifier, a sparse or multi-vector encoder, or the like. "
             f"{_SAVE_ENCODER}"
         )
+
+
+def _find_token_projection(files: ModelFiles) -> str:
+    """The module that changes the vectors of tokens, which nothing pools; else empty."""
+    names = {module.name for module in files.modules}
+    outputs = [module.files.read("sentence_bert_config.json") for module in files.modules]
+    if any(output.get("module_output_name") == "sentence_embedding" for output in outputs):
+        return ""
+    return "Dense" if "Dense" in names and not names & {"Pooling", "CLIPModel", *_TABLES} else ""
 
 
 def _tail(path: str) -> str:
@@ -256,17 +269,40 @@ def _list_custom_classes(auto_map: Any, saved: Sequence[str] = ()) -> list[str]:
 
 
 def _list_unknown_classes(files: ModelFiles) -> list[str]:
-    """Saved classes that `transformers` lacks, as far as it has the model's type."""
+    """Saved classes that `transformers` lacks; `ModelError` for one of another model type."""
+    kind = str(files.config.get("model_type"))
     with quiet_transformers() as transformers:
-        if str(files.config.get("model_type")) not in transformers.CONFIG_MAPPING:
+        if kind not in transformers.CONFIG_MAPPING:
             return []
         classes = {name.lower() for name in transformers.__all__}  # dir() takes 0.4 s
-    # SimCSE's classes are an encoder and a head for training, which is not read
-    plain = {
-        name: re.sub("ForCL$", "Model", re.sub("^(TF|Flax)", "", name))
-        for name in files.architectures
-    }
-    return [name for name, known in plain.items() if known.lower() not in classes]
+        # SimCSE's classes are an encoder and a head for training, which is not read
+        plain = {
+            name: re.sub("ForCL$", "Model", re.sub("^(TF|Flax)", "", name))
+            for name in files.architectures
+        }
+        families = _list_families(transformers.CONFIG_MAPPING[kind])
+        families |= {twin for twins in _TWINS if twins & families for twin in twins}
+        registers = vars(transformers.models.auto.modeling_auto)
+        known = {
+            name
+            for register, names in registers.items()
+            if register.endswith("_MAPPING_NAMES")
+            for name in np.atleast_1d(names.get(kind, ())).tolist()
+        }
+        for name, saved in plain.items():
+            others = _list_families(getattr(transformers, saved, None)) - families
+            if others and saved not in known:
+                raise files.error(
+                    f"contradicts itself in config.json: the model_type is “{kind}”, the class "
+                    f"{name[:60]}. Correct the one that is wrong."
+                )
+    return [name for name, saved in plain.items() if saved.lower() not in classes]
+
+
+def _list_families(kind: Any) -> set[str]:
+    """The package of a class of `transformers`, as a set; empty for what is in none."""
+    path = str(getattr(kind, "__module__", "")).split(".")
+    return set(path[2:3]) - {"auto"} if path[:2] == ["transformers", "models"] else set()
 
 
 def _check_tokenizer(files: ModelFiles) -> None:
@@ -339,7 +375,8 @@ def _check_adapter(files: ModelFiles) -> None:
 
 def _check_weights(files: ModelFiles, *, is_loaded: bool) -> None:
     paths = sorted(files.folder.glob("*.safetensors"))
-    if method := _find_quantisation(files, [_list_tensors(files, path) for path in paths]):
+    tensors = {path.name: _list_tensors(files, path) for path in paths}
+    if method := _find_quantisation(files, tensors.values()):
         raise files.error(
             f"has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
             "weights in float32, float16 or bfloat16 that they were made from."
@@ -348,6 +385,14 @@ def _check_weights(files: ModelFiles, *, is_loaded: bool) -> None:
     other_names = [path.name for path in files.folder.iterdir() if path.suffix in _OTHER_FORMATS]
     if not paths and (has_model or {*other_names} - {"training_args.bin"}):
         raise describe_missing_weights(files.model_id, other_names)
+    index = files.read("model.safetensors.index.json").get("weight_map")
+    if "model.safetensors" not in tensors and isinstance(index, dict):
+        shards = [tensors.get(name, {}) for name in {*map(str, index.values())}]
+        if repeated := [name for name, n in Counter(chain(*shards)).items() if n > 1]:
+            raise files.error(
+                f"has the weights {repeated[0][:120]} in two files, of which transformers takes "
+                "the last. Save the model again with `save_pretrained`."
+            )
 
 
 def _list_tensors(files: ModelFiles, path: Path) -> dict[str, tuple[str, int]]:

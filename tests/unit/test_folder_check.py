@@ -138,13 +138,16 @@ def use_old_layout(folder: Path) -> Path:
 
 
 def spoil_shards(folder: Path, kind: str) -> None:
-    _, second, index = split_weights(folder)
+    first, second, index = split_weights(folder)
     if kind == "no index":
         index.unlink()
     if kind == "one is missing":
         second.unlink()
     if kind == "one is cut off":
         second.write_bytes(second.read_bytes()[:-50])
+    if kind == "a tensor is in both":  # the library reads the last, whatever the index says
+        both = load_file(second) | dict(list(load_file(first).items())[:1])
+        save_file(both, second, metadata={"format": "pt"})
 
 
 def draw_words(folder: Path) -> None:
@@ -204,6 +207,9 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
                    "needs custom code (mine.Pooling)", EVERY),
     "a class that there is not": ("plain dense", partial(configure, architectures=["NewForCL"]),
                                   "`transformers` does not have (NewForCL)", EVERY),
+    "a class of another family": (
+        "plain", partial(configure, architectures=["RobertaModel"]),
+        "the model_type is “bert”, the class RobertaModel", TEXT),
     # files that cannot be read
     **{f"endless brackets in {file}": ("dense", partial(write, file=file, content="[" * 100_000),
                                        f"Could not read the {file} of ", EVERY)
@@ -267,7 +273,8 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Any], str, tuple[Callable, ...]]]
     **{f"shards: {kind}": ("dense", partial(spoil_shards, kind=kind), sentence, EVERY)
        for kind, sentence in (
            ("no index", "Could not load"), ("one is missing", "Could not load"),
-           ("one is cut off", "a damaged file, model-00002-of-00002.safetensors"))},
+           ("one is cut off", "a damaged file, model-00002-of-00002.safetensors"),
+           ("a tensor is in both", "in two files, of which transformers takes the last"))},
     "weights that are missing": ("dense", drop_weight,
                                  "is missing weights, for example encoder.layer.1", LIBRARY),
     # weights without a place
@@ -356,6 +363,11 @@ def test_encoders_of_other_kinds(kind: str, bases: dict[str, Path], tmp_path: Pa
     else:
         configure(tmp_path, "config_sentence_transformers.json", model_type=None)
     sentences |= {refusal(load, tmp_path) for load in EVERY}
+    if kind == "MultiVectorEncoder":  # nothing but its modules tells that nothing pools
+        modules = json.loads((tmp_path / "modules.json").read_text())[:2]
+        modules[1]["type"] = "sentence_transformers.models.Dense"
+        write(tmp_path, "modules.json", json.dumps(modules))
+        sentences.add(refusal(load_text_model, tmp_path))
     assert all(NO_VECTOR in sentence for sentence in sentences)
 
 
