@@ -55,8 +55,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
         if not result.epochs_reached:  # on a long text that takes seconds
             if find_held("masked", self.model.id) is None:
                 return Progress(doing="Loading the model …")
-            first = f"the first of {epochs:,} epochs" if epochs > 1 else "the epoch"
-            return Progress(doing=f"Computing {first} …")
+            return Progress(doing="Computing the first epoch …")
         doing = f"Epoch {result.epochs_reached:,} of {epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,9 @@ def show() -> None:
 
     sentences = RunSentences(
         start="Loading the models and embedding the first texts …",
-        describe_stopped=describe_stopped,
+        describe_stopped=lambda comparison: (
+            f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
+        ),
     )
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
@@ -193,11 +195,6 @@ def _find_comparison(
         return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
-def describe_stopped(comparison: Comparison) -> str:
-    """A sentence on which methods a stopped comparison has not finished."""
-    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
-
-
 # --- the comparison ------------------------------------------------------------------------------
 
 
@@ -211,12 +208,8 @@ class Panel:
     labels: Mapping[str, tuple[str, ...]]  # by column; empty for other texts than the widgets'
 
     @property
-    def task(self) -> Compare:
-        return cast("Compare", self.run.task)
-
-    @property
     def texts(self) -> tuple[str, ...]:
-        return self.task.texts
+        return self.run.task.texts
 
     @cached_property
     def results(self) -> list[Similarity]:
@@ -253,7 +246,7 @@ class Panel:
     @property
     def provenance(self) -> About:
         title = f"Cosine similarity of {many(len(self.texts), 'text')}"
-        return About(title, {"methods": "; ".join(full_method_labels(self.task.specs))})
+        return About(title, {"methods": "; ".join(full_method_labels(self.run.task.specs))})
 
 
 def _show_comparison(panel: Panel, live: bool) -> None:
@@ -474,14 +467,16 @@ def _show_neural_pairs(panel: Panel) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
     names = short_labels([embedded.method for embedded in panel.comparison])
-    for place, (spec, embedded) in enumerate(zip(panel.task.specs, panel.comparison, strict=True)):
+    for place, (spec, embedded) in enumerate(
+        zip(panel.run.task.specs, panel.comparison, strict=True)
+    ):
         vectors = embedded.vectors
         if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
-        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.task.models))
+        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
         st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,

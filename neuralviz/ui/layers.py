@@ -6,7 +6,7 @@ import html
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -776,10 +776,6 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     )
 
 
-def _get_task(run: Run[RunRecord]) -> TuneBlocks:
-    return cast("TuneBlocks", run.task)
-
-
 def _describe_tuning(task: TuneBlocks) -> About:
     settings = task.settings
     return About(
@@ -803,7 +799,7 @@ def _show_marks(
         st.warning(plain(warning))
     if live or epoch is None:
         epoch = record.epochs_reached
-    layers, per_value = _get_task(run).layers, measure == "per value"
+    layers, per_value = run.task.layers, measure == "per value"
     changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
     shown = changes[changes["epoch"] == epoch]
     headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
@@ -818,7 +814,7 @@ def _show_marks(
             figure,
             "change-by-block-and-kind-of-layer",
             changes,
-            _describe_tuning(_get_task(run)),
+            _describe_tuning(run.task),
             key=f"{BLOCKS_KEY}-grid-{run.id}",
             height=max(300, 130 + 30 * len(kinds)),
         )

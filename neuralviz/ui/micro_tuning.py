@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -31,7 +30,7 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, parse_blueprints
-from neuralviz.micro_tuning.events import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, read_record
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     TuningSettings,
@@ -203,11 +202,6 @@ def _restore_earlier(task: TuneTexts) -> None:
         pass  # not written by this page
     del st.query_params[EARLIER]
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
-
-
-def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
-    values = asdict(settings)
-    return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
@@ -385,8 +379,9 @@ def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
     if len(chosen) == 2 and _can_be_overlaid(*chosen):
         earlier, run = chosen
         if earlier.view:
-            changes = _write_changes(earlier.result.settings, run.result.settings)
-            st.query_params[EARLIER] = changes
+            before, values = asdict(earlier.result.settings), asdict(run.result.settings)
+            changes = {k: v for k, v in before.items() if v != values[k]}
+            st.query_params[EARLIER] = json.dumps(changes)
         return [(run, earlier)]
     st.query_params.pop(EARLIER, None)
     return [(run, None) for run in chosen or runs[-1:]]
@@ -415,7 +410,7 @@ def _describe_difference(
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
     """The run of the first example with default settings, from ``scripts/record_run.py``."""
-    return load_record(sample_data() / "recorded_run.npz")
+    return read_record((sample_data() / "recorded_run.npz").read_bytes())
 
 
 def _show_recorded(text: int) -> None:
@@ -463,7 +458,9 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    sentences = RunSentences(describe_stopped=_describe_stopped)
+    sentences = RunSentences(
+        describe_stopped=lambda record: f"Stopped. {headlines.describe_progress(record)}".rstrip()
+    )
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
         show_run_panel(RUNS, earlier, lambda *_: None, sentences=sentences)
@@ -474,12 +471,6 @@ def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) ->
 
     show_run_panel(RUNS, run, draw, sentences=sentences)
     st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
-
-
-def _describe_stopped(record: RunRecord) -> str:
-    if not record.epochs_reached:
-        return "Stopped before the first step."
-    return f"Stopped. {headlines.describe_progress(record)}".rstrip()
 
 
 def _show_record(
@@ -547,13 +538,9 @@ def pick_text(record: RunRecord) -> int:
         "Look at text",
         range(len(record.texts)),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"look-at-{digest_texts(record)}",
+        key=f"look-at-{hash(record.texts)}",
         persist_state="session",
     )
-
-
-def digest_texts(record: RunRecord) -> str:
-    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
@@ -776,7 +763,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
                 max_chars=character_limit(),
-                key=f"sentence-{digest_texts(record)}-{text}",
+                key=f"sentence-{hash(record.texts)}-{text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
@@ -818,7 +805,7 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
             "Add the delta of",
             list(names),
             format_func=names.__getitem__,
-            key=f"other-delta-{digest_texts(record)}-{text}",
+            key=f"other-delta-{hash(record.texts)}-{text}",
             persist_state="session",
         )
         if second != NO_OTHER:
