@@ -379,6 +379,7 @@ def _list_pairs(panel: Panel) -> None:
         lambda row: choose_pair(int(differences.first[row]), int(differences.second[row])),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
+            **{name: st.column_config.TextColumn(width=130) for name in TEXT_COLUMNS},
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit

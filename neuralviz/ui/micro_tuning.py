@@ -495,7 +495,8 @@ def _show_record(
         _draw(make, (record, text, earlier), f"{key}-loss", "loss")
     if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
         make = partial(plots.delta_norm_figure, record, text, earlier, numbers)
-        _draw(make, (record, text, earlier), f"{key}-norm", "delta norm")
+        with slide(f"{key}-norms"):
+            _draw(make, (record, text, earlier), f"{key}-norm", "delta norm")
         _show_neurons(record, key, text)
 
 
