@@ -21,7 +21,6 @@ from neuralviz.models.shared import LOADERS
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -89,11 +88,10 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}
         total = sum(n_texts[data] for data, _ in places - failed)
         n_done = round(sum(n_texts[p[0]] * shares[p] for p in shares.keys() - failed))
-        unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         step = _describe_step(doing, results) if doing is not None else ""
         begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
-        doing_in_words = f"{n_done:,} of {total:,} {unit}{step}"
-        return Progress(n_done, total, unit, doing_in_words, is_last=begun >= places)
+        text = f"{n_done:,} of {total:,} embeddings{step}"
+        return Progress(n_done, total, text, is_last=begun >= places)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
@@ -119,14 +117,11 @@ def _embedded_shares(event: EvaluationProgress) -> dict[tuple[int, int], float]:
 def _describe_step(doing: EvaluationProgress, results: Results) -> str:
     """The current step in words, after the counts; empty when all is done."""
     if doing.row is None:
-        return "" if doing.data in results.compared else ", now comparing errors"
+        return "" if doing.data in results.compared else ", comparing errors"
     if (doing.data, doing.row) in results.cells:
         return ""
-    companions = ""
-    if doing.at_once:
-        companions = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
     preposition = " by" if doing.doing == "embedding" else ""
-    return f", now {doing.doing}{preposition} {results.rows[doing.row].label}{companions}"
+    return f", {doing.doing}{preposition} {results.rows[doing.row].label}"
 
 
 # --- sample data ----------------------------------------------------------------------------------
@@ -185,8 +180,7 @@ def example_plan() -> EvaluationPlan:
 
 def recorded_results() -> tuple[Results, ...]:
     """Results of ``scripts/record_evaluation.py`` by example; empty without its file."""
-    path = sample_data() / RECORDED
-    if not path.is_file():
+    results = RESULTS_FORMAT.read(sample_data() / RECORDED)
+    if results is None:
         return ()
-    results = RESULTS_FORMAT.unpack(path.read_bytes())
     return tuple(results.of_data(number) for number in range(len(results.data)))

@@ -45,9 +45,8 @@ _log = logging.getLogger(__name__)
 class Progress:
     """How far a run is."""
 
-    n_done: float = 0.0  # in ``unit``
+    n_done: float = 0.0
     total: float = 0.0  # 0 while unknown
-    unit: str = ""  # such as "texts"
     doing: str = ""  # the current step, with counts; empty before the first
     is_last: bool = True  # whether the last part has begun, so that its pace predicts the end
 

@@ -96,7 +96,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         with ExitStack() as stack:
             runs = {}
             for number, settings in enumerate(self.settings):
-                folder = self.folder(number)
                 run = training.train(
                     model,
                     texts,
@@ -104,7 +103,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                     watch=watch,
                     watch_every=self.watch_every,
                     watch_before=False,
-                    folder=folder,
+                    folder=self.folder(number),
                     should_stop=should_stop,
                 )
                 runs[number] = stack.enter_context(closing(run))
@@ -139,14 +138,14 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
         n_done = sum(lesson.step for lesson in result)
         steps = sum(lesson.steps for lesson in result)
-        if not steps:
-            return Progress(doing="Reading the corpus …")
-        if all(lesson.step for lesson in result) and not all(lesson.snapshots for lesson in result):
-            return Progress(n_done, steps, doing=LOOKS_FIRST, is_last=False)
-        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
-        if all(lesson.is_over for lesson in result):
-            doing = "Drawing the maps …"
         looked = all(lesson.snapshots for lesson in result)  # a look takes longer than many steps
+        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
+        if not steps:
+            doing = "Reading the corpus …"
+        elif all(lesson.step for lesson in result) and not looked:
+            doing = LOOKS_FIRST
+        elif all(lesson.is_over for lesson in result):
+            doing = "Drawing the maps …"
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int, *, makes_room: bool = True) -> Path:
@@ -215,8 +214,7 @@ def first_label(corpus: Corpus) -> str:
 
 def recorded_lessons() -> tuple[Lesson, ...]:
     """Result of ``scripts/record_training.py``; empty without its file."""
-    path = sample_data() / RECORDED
-    return LESSONS_FORMAT.unpack(path.read_bytes()) if path.is_file() else ()
+    return LESSONS_FORMAT.read(sample_data() / RECORDED) or ()
 
 
 # --- tables of trainings -------------------------------------------------------------------------

@@ -36,7 +36,6 @@ from neuralviz.jobs.comparing import (
     Comparison,
     FollowPair,
     WordShares,
-    describe_missing,
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
@@ -159,7 +158,6 @@ def show() -> None:
 
     sentences = RunSentences(
         start="Loading the models and embedding the first texts …",
-        describe_stopped=describe_stopped,
     )
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
@@ -211,11 +209,6 @@ def _find_comparison(
     of_runs = {run.task.texts for run in RUNS.list_runs()}
     st.session_state[LABELS] = {texts: labels[texts] for texts in of_runs & labels.keys()}
     return run
-
-
-def describe_stopped(comparison: Comparison) -> str:
-    """A sentence on which methods a stopped comparison has not finished."""
-    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
 
 
 # --- the comparison ------------------------------------------------------------------------------

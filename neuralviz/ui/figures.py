@@ -135,9 +135,8 @@ def draw_live_figure(
                 height=0,
             )
 
-    def hand_over(event: str, handle: Callable[[Any], None] | None) -> None:
-        if handle is not None:
-            handle(st.session_state[key][event])
+    def hand_over(event: str, handle: Callable[[Any], None] | None) -> Callable[[], None]:
+        return lambda: handle(st.session_state[key][event]) if handle is not None else None
 
     def hand_over_areas(sent: list[dict[str, list[float]]]) -> None:
         if handlers.areas is not None:
@@ -151,11 +150,11 @@ def draw_live_figure(
         key=key,
         data=json.dumps(spec).encode() + b"\n" + drawn.content,
         height=height,
-        on_click_change=lambda: hand_over("click", handlers.click),
-        on_select_change=lambda: hand_over("select", handlers.select),
-        on_hover_change=lambda: hand_over("hover", handlers.hover),
-        on_areas_change=lambda: hand_over("areas", hand_over_areas),
-        on_window_change=lambda: hand_over("window", hand_over_window),
+        on_click_change=hand_over("click", handlers.click),
+        on_select_change=hand_over("select", handlers.select),
+        on_hover_change=hand_over("hover", handlers.hover),
+        on_areas_change=hand_over("areas", hand_over_areas),
+        on_window_change=hand_over("window", hand_over_window),
     )
 
 

@@ -61,7 +61,6 @@ View: TypeAlias = "Callable[[Walkthrough], None]"
 
 class Step(NamedTuple):
     show: View
-    show_more: View | None  # on a second slide
     title: str
     sentence: str
     formula: str
@@ -113,9 +112,9 @@ def _show_step(
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)
-    if walk is not None and step.show_more is not None:
+    if walk is not None and step.show in MORE:
         with slide("step-more"):
-            step.show_more(walk)
+            MORE[step.show](walk)
     with st.expander("The formula", icon=":material/function:"):
         st.markdown(step.formula)
         st.caption(f"Neural Embeddings for Text, {step.source}")
@@ -136,14 +135,8 @@ def _show_navigation() -> int:
         )
     move = partial(buttons.button, on_click=_move)
     move("Back", "stage-back", args=(-1,), shortcut="Left", disabled=number == 1)
-    move(
-        "Next",
-        "stage-next",
-        args=(1,),
-        type="primary",
-        shortcut="Right",
-        disabled=number == len(STEPS),
-    )
+    is_last = number == len(STEPS)
+    move("Next", "stage-next", args=(1,), type="primary", shortcut="Right", disabled=is_last)
     return number
 
 
@@ -324,16 +317,17 @@ def _show_product(walk: Walkthrough) -> None:
     _draw(figure, "cosine-similarity")
 
 
-_VIEWS: tuple[tuple[View, View | None], ...] = (
-    (_show_text, None),
-    (_show_tokens, None),
-    (_show_inputs, None),
-    (_show_loss, _show_losses),
-    (_show_weights, _show_first_step),
-    (_show_delta, None),
-    (_show_concatenated, None),
-    (_show_embedding, None),
-    (_show_product, None),
+_VIEWS: tuple[View, ...] = (
+    _show_text,
+    _show_tokens,
+    _show_inputs,
+    _show_loss,
+    _show_weights,
+    _show_delta,
+    _show_concatenated,
+    _show_embedding,
+    _show_product,
 )
+MORE: dict[View, View] = {_show_loss: _show_losses, _show_weights: _show_first_step}  # 2nd slides
 _TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
-STEPS = [Step(*view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]
+STEPS = [Step(view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]

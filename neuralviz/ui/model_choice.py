@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
+_AGREED = "models-to-load"  # session state: models that the user agreed to load
 NOTHING = "none"
 MODEL_HELP = "You can also enter a Hugging Face Hub ID or a folder."
 JOINED = ("neural+mean", "neural+sbert-wk")
@@ -128,14 +129,14 @@ def load_model_or_stop(model_id: str, load: Callable[[str], M]) -> M:
 
 def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     """Load a page's model; None where the page says why not, or offers to load it."""
-    # an address can name any model: only neuralviz's own are loaded without being asked for
     was_available = _is_available(model_id)
-    if not _is_wanted(model_id):
+    if not may_load(model_id):
         return None
     try:
         with let_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
             model = load(model_id)
     except NeuralvizError as error:
+        st.session_state[_AGREED].discard(model_id)
         show_error(error)
         return None
     if not was_available:
@@ -144,27 +145,15 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
 
 
 def may_load(model_id: str) -> bool:
-    """Whether the page may load the model; else it asks the user, once a session."""
-    agreed: set[str] = st.session_state.setdefault("models-to-load", set())
-    if model_id not in agreed:
-        if not _is_wanted(model_id):
-            return False
-        agreed.add(model_id)
-    return True
-
-
-def _is_available(model_id: str) -> bool:
-    return is_at_hand(model_id) or is_loaded(model_id)
-
-
-def _is_wanted(model_id: str) -> bool:
-    """Whether a model is available, or its *Load* was pressed just now."""
+    """Whether the page may load the model; else it says why not, or asks once a session."""
+    # an address can name any model: only neuralviz's own are loaded without being asked for
     try:
         check_may_load(model_id)
     except NeuralvizError as error:
         show_error(error)
         return False
-    if _is_available(model_id):
+    agreed: set[str] = st.session_state.setdefault(_AGREED, set())
+    if model_id in agreed or _is_available(model_id):
         return True
     offer = st.empty()
     sentence = (
@@ -174,8 +163,13 @@ def _is_wanted(model_id: str) -> bool:
     offer.info(plain(sentence))
     pressed = st.button("Load", icon=":material/download:")
     if pressed:
+        agreed.add(model_id)
         offer.empty()  # else the reason of a failure would stand below it, out of sight
     return pressed
+
+
+def _is_available(model_id: str) -> bool:
+    return is_at_hand(model_id) or is_loaded(model_id)
 
 
 def _freeze_loaded() -> None:

@@ -63,7 +63,7 @@ _NUMBERS: dict[str, tuple[Any, str]] = {
     "seed": (1, "The same seed gives the same map."),
 }
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_SENTENCES = RunSentences(describe_stopped=lambda _: "Stopped. Finished embeddings are saved.")
+_SENTENCES = RunSentences(stopped="Finished embeddings are saved.")
 _OUTDATED = " (the model has changed since the saved map was made)"
 
 

@@ -283,15 +283,9 @@ def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float
 # --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def _show_work(
-    runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE, stopped: str = ""
-) -> R | None:
+def _show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
     """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
-    sentences = RunSentences(
-        doing,
-        describe_stopped=(lambda _: stopped) if stopped else None,
-        done="",
-    )
+    sentences = RunSentences(doing, stopped="", done="")
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
     return run.result
 
@@ -358,7 +352,7 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
+    found = _show_work(runs, run, doing)
     if found is None or found.neighbours is None:
         return None
     return open_map.near(row, K, found.neighbours.near)

@@ -315,23 +315,16 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        show_run_panel(RUNS, earlier, lambda *_: None, sentences=sentences)
+        show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
         if record.started_texts:
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
-    show_run_panel(RUNS, run, draw, sentences=sentences)
+    show_run_panel(RUNS, run, draw)
     st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
-
-
-def _describe_stopped(record: RunRecord) -> str:
-    if not record.epochs_reached:
-        return "Stopped before the first step."
-    return f"Stopped. {headlines.describe_progress(record)}".rstrip()
 
 
 def _show_record(

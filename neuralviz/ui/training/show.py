@@ -84,7 +84,7 @@ def show() -> None:
         sentences = RunSentences(
             start="Loading the encoder and making the first pairs …",
             error_advice=_describe_resumption(run),
-            describe_stopped=_describe_stopped,
+            stopped="“Run again” goes on from there.",
         )
         draw = partial(_show_training, run, is_recorded=run is recorded)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
@@ -116,14 +116,6 @@ def _describe_resumption(run: Run[Lessons]) -> str:
         if kept
     )
     return f"“Run again” goes on from what was saved: {steps}." if steps else ""
-
-
-def _describe_stopped(lessons: Lessons) -> str:
-    steps = " and ".join(
-        f"{lesson.settings.pairs} after {lesson.step:,} of {lesson.steps:,} steps"
-        for lesson in lessons
-    )
-    return f"Stopped: {steps}. “Run again” goes on from there."
 
 
 def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_recorded: bool) -> None:
@@ -377,8 +369,8 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     view = corpus_view(chosen.corpus)
     run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
-        stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
-        sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
+        stopped = "Finished rows are saved; “Run again” goes on from there."
+        sentences = RunSentences(start="Loading the encoder …", stopped=stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
 
