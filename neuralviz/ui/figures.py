@@ -182,25 +182,19 @@ def show_figure(
     *,
     key: str = "",  # of the figure on the page; ``name`` if empty
     height: int = 0,  # px; by default that of the figure, else 420
-    alt: str = "",
-    handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    columns: LargePoints | None = None,  # with these, ``page`` is required
-    window: tuple[float, ...] | None = None,
+    **live: Any,  # see `draw_live_figure`; with ``columns``, ``page`` is required
 ) -> None:
-    """Draw a live figure with its downloads below it; see `draw_live_figure`."""
+    """Draw a live figure with its downloads below it."""
     named, key = file_name(name, provenance), key or name
     draw_live_figure(
         figure,
         key=key,
         height=height or figure.layout.height or 420,
-        handlers=handlers,
-        alt=alt,
         name=named,
         footer=provenance.line,
-        columns=columns,
-        window=window,
+        **live,
     )
     with open_downloads(key):
         make_page = page or (lambda: standalone_html(figure, provenance))
