@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
@@ -22,6 +22,7 @@ from neuralviz.reading.pairs import (
     UNIT,
     Kind,
     Scale,
+    check_fewest,
     number_pairs,
     repeats_in_words,
 )
@@ -177,15 +178,12 @@ class ScoredData(DataSet):
         n_similar, n_dissimilar = int(self.is_similar.sum()), int(self.is_dissimilar.sum())
         if measure == "correlations":
             return why_undefined(np.arange(len(self.scores)), self.scores)
-        if measure == "triplets" and n_similar < 2:
+        has_few = {"triplets": n_similar < 2, "pairs": not (n_similar and n_dissimilar)}
+        if has_few.get(measure):
             return (
-                f"{_scoring(n_similar)} {number(self.similar)} or more; triplets need at least "
-                "two. Lower the threshold for similar pairs."
-            )
-        if measure == "pairs" and not (n_similar and n_dissimilar):
-            return (
-                f"{_scoring(n_similar)} {number(self.similar)} or more, {_scoring(n_dissimilar)} "
-                f"{number(self.dissimilar)} or less; both kinds are needed. Change the thresholds."
+                f"Too few pairs are similar ({n_similar:,} score {number(self.similar)} or more) "
+                f"or dissimilar ({n_dissimilar:,} score {number(self.dissimilar)} or less). Change "
+                "the thresholds."
             )
         return ""
 
@@ -278,11 +276,7 @@ def scored_data(
 ) -> ScoredData:
     """Make scored pairs; TextError for fewer than three, SettingsError for wrong thresholds."""
     scores = np.asarray(scores, dtype=np.float64)
-    if len(scores) < FEWEST_PAIRS:
-        raise TextError(
-            f"{name} has only {many(len(scores), 'pair')} with two texts and a score; at "
-            f"least {FEWEST_PAIRS} are needed.{with_notes(notes)}"
-        )
+    check_fewest(name, len(scores), "pair", "two texts and a score", FEWEST_PAIRS, notes)
     texts, places = distinct([*first, *second])
     n = len(scores)
     bounds = thresholds.of_scores(scores)
@@ -300,14 +294,10 @@ def grouped_data(
     notes: tuple[str, ...] = (),
 ) -> GroupedData:
     """Make groups from columns; TextError for fewer than three texts."""
-    if len(texts) < 3:
-        raise TextError(
-            f"{name} has only {many(len(texts), 'text')} with a group; a triplet needs three."
-            f"{with_notes(notes)}"
-        )
+    check_fewest(name, len(texts), "text", "a group", 3, notes)
     different, places = distinct(texts)
     anchor = None if anchors is None else np.array(anchors, dtype=bool)
-    return GroupedData(name, different, places, Grouping(_codes(groups), anchor), notes=notes)
+    return GroupedData(name, different, places, Grouping(distinct(groups)[1], anchor), notes=notes)
 
 
 def labelled_data(
@@ -316,11 +306,7 @@ def labelled_data(
     """Make labelled texts, each pair once, ``""`` for unlabelled; TextError for fewer than two."""
     labelled = [(text, label) for text, label in zip(texts, labels, strict=True) if label]
     once = list(dict.fromkeys(labelled))
-    if len(once) < 2:
-        raise TextError(
-            (f"{name} has only {many(len(once), 'text')} with a label; at least two are needed.")
-            + with_notes(notes)
-        )
+    check_fewest(name, len(once), "text", "a label", 2, notes)
     if n_equal := len(labelled) - len(once):
         notes += (f"Skipped {many(n_equal, 'row')}: duplicate text and label.",)
     different, places = distinct([text for text, _ in once])
@@ -332,18 +318,6 @@ def distinct(texts: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     places: dict[str, int] = {}
     row_places = [places.setdefault(text, len(places)) for text in texts]
     return tuple(places), np.array(row_places, dtype=np.int64)
-
-
-def _codes(names: Sequence[str]) -> np.ndarray:
-    return distinct(names)[1]
-
-
-def _scoring(n: int) -> str:
-    return f"{many(n, 'pair')} score{'s' * (n == 1)}"
-
-
-def with_notes(notes: Sequence[str]) -> str:
-    return "".join(f" {note}" for note in notes)
 
 
 def _contents(values: Iterable[object]) -> list[str]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,17 @@ from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
-from neuralviz.reading.arrow_tables import STATE, is_saved_data_set, read_saved_columns
+from neuralviz.reading.arrow_tables import (
+    STATE,
+    find_split,
+    is_saved_data_set,
+    read_rows,
+    read_saved,
+)
+from neuralviz.reading.columns import parse_nested
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import Table, cell_text
+from neuralviz.reading.table import Table, cell_text, join_tables
+from neuralviz.reading.tables import limit_rows
 
 PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
@@ -35,8 +43,6 @@ HUB_DATA = {
     "asset": HubData("facebook/asset", "simplification", "test"),
     "summeval": HubData("mteb/summeval", None, "test"),
 }
-
-Columns = Mapping[str, Sequence[Any]]
 
 
 def load_hub_data(
@@ -59,31 +65,27 @@ def load_hub_data(
             benchmark = repo.lower()
         repo, config, split = known.repo, config or known.config or "", split or known.split
     split = split or "test"
-    columns = _columns(repo, config, split, max_rows)
-    n_rows = max(map(len, columns.values()), default=0)
-    notes: tuple[str, ...] = ()
-    if n_rows > max_rows:
-        columns = {column: values[:max_rows] for column, values in columns.items()}
-        notes, benchmark = (f"Limited to the first {max_rows:,} rows of {repo}.",), ""
+    table = _read_rows(repo, config, split, max_rows + 1)
+    if len(table) > max_rows:
+        benchmark = ""
+    table = limit_rows(repo, table, max_rows)
     label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
-    data: DataSet | None = _of_lists(label, columns)
+    data: DataSet | None = _group_lists(label, table)
     if data is None:
         roles = dict(roles or {})
-        scores = [column for column in _SCORES if column in columns]
-        if {"sentence1", "sentence2"} <= columns.keys() and scores:
+        scores = [column for column in _SCORES if column in table.columns]
+        if {"sentence1", "sentence2"} <= set(table.columns) and scores:
             roles.setdefault("score", scores[0])
-        data = make_data(label, _as_table(columns), roles, thresholds=thresholds)
-    return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
+        data = make_data(label, table, roles, thresholds=thresholds)
+    return replace(data, benchmark=benchmark or data.benchmark)
 
 
-def _columns(repo: str, config: str, split: str, max_rows: int) -> Columns:
-    """Values by column, a few more rows than ``max_rows`` if there are."""
-    folder = Path(repo)
-    if is_saved_data_set(folder):
-        return read_saved_columns(repo, folder, config or split, max_rows)
-    rows = _load(repo, config, split)
-    rows = rows.select(range(min(len(rows), max_rows + 1)))
-    return {column: rows[column] for column in rows.column_names}
+def _read_rows(repo: str, config: str, split: str, n_wanted: int) -> Table:
+    if is_saved_data_set(Path(repo)):
+        folder = find_split(repo, Path(repo), config or split)
+        return join_tables(repo, read_saved(repo, folder, n_wanted))
+    rows = _load(repo, config, split).with_format("arrow")[:n_wanted]
+    return join_tables(repo, read_rows(repo, rows))
 
 
 def _load(repo: str, config: str, split: str) -> Any:
@@ -126,30 +128,19 @@ def _ask_for(repo: str) -> None:
         ) from answer
 
 
-# --- formats -------------------------------------------------------------------------------------
-
-
-def _as_table(columns: Columns) -> Table:
-    values = [[cell_text(value) for value in column] for column in columns.values()]
-    n_rows = len(values[0]) if values else 0
-    return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")
-
-
-def _of_lists(name: str, columns: Columns) -> GroupedData | None:
+def _group_lists(name: str, table: Table) -> GroupedData | None:
     """Rows of a text and a list of texts, each row a group; None for other columns."""
-    list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
-    if list_columns is None:
+    titles = next((pair for pair in _LISTS if set(pair) <= set(table.columns)), None)
+    if titles is None:
         return None
-    first, rest = list_columns
     texts, groups, anchors = [], [], []
-    for number, (single, listed) in enumerate(zip(columns[first], columns[rest], strict=True)):
-        for place, text in enumerate([single, *(listed or ())]):
-            readable = tidy(cell_text(text))
-            if readable:
+    for number, (single, listed) in enumerate(zip(*map(table.column, titles), strict=True)):
+        for place, text in enumerate([single, *(parse_nested(listed) or ())]):
+            if readable := tidy(cell_text(text)):
                 texts.append(readable)
                 groups.append(str(number))
                 anchors.append(place == 0)
-    return grouped_data(name, texts, groups, None if first == "original" else anchors)
+    return grouped_data(name, texts, groups, None if titles[0] == "original" else anchors)
 
 
 _LISTS = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import (
     BY_RANGE,
     ParaphraseData,
@@ -18,16 +18,16 @@ from neuralviz.evaluation.data import (
     grouped_data,
     labelled_data,
     scored_data,
-    with_notes,
 )
 from neuralviz.maps.map_points import TEXTS_A_LABEL
-from neuralviz.reading.columns import TEXT_COLUMNS
+from neuralviz.reading.columns import guess_column, rate_texts
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import (
-    OPTIONAL,
     ROLES,
+    check_fewest,
     find_role_columns,
     find_roles,
+    list_missing,
     usable_rows,
 )
 from neuralviz.reading.source import Source
@@ -114,14 +114,7 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
         (columns["value"], columns["fixed1"], columns["fixed2"]),
     )
     original, generated, varies = rows.texts
-    if len(original) < 2:
-        raise TextError(
-            (
-                f"{name} has only {many(len(original), 'text')} generated from an original; at "
-                "least two are needed."
-            )
-            + with_notes(rows.notes)
-        )
+    check_fewest(name, len(original), "text", "an original and three values", 2, rows.notes)
     texts, places = distinct([*original, *generated])
     n = len(original)
     return ParaphraseData(
@@ -135,86 +128,46 @@ _COUNTED = re.compile(r"(?:^|[\W_]|q)(?:id|idx|index|year)\d*$", re.I)  # names 
 SCORE_WORDS = ("score", "rating", "similar", "relat", "gold", "stars")
 
 
-def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
-    """The likeliest kind of data, and the columns found for its roles."""
-    # names count first; else two columns of texts and one of numbers are scored pairs, a column of
-    # texts and one of repeated values labelled texts
-    likely: tuple[Kind, ...] = (_by_name(table.columns), "pairs", "labels")
-    named = find_role_columns(likely[0], table.columns)
-    if not _lacking(likely[0], named):
-        return likely[0], named
-    for kind in likely[1:]:
-        columns = guess_columns(kind, table)
-        if not _lacking(kind, columns):
-            return kind, columns
-    return likely[0], named
+def guess_kind(table: Table, kinds: Collection[Kind] = ROLES) -> Kind:
+    """The kind of data whose columns have usual names, else look like pairs or labelled texts."""
+    offered = [kind for kind in ROLES if kind in kinds]
+    named = {kind: find_role_columns(kind, table.columns) for kind in offered}
+    for kind in offered:
+        if not list_missing(kind, named[kind]):
+            return kind
+    for kind in offered:
+        if kind in ("pairs", "labels") and not list_missing(kind, guess_columns(kind, table)):
+            return kind
+    return max(offered, key=lambda kind: (len(named[kind]), kind != "paraphrases"))
 
 
 def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
     """The columns found for a kind's roles, by name or else by content."""
     named = find_role_columns(kind, table.columns)
-    if not _lacking(kind, named):
+    if not list_missing(kind, named):
         return named
     table = table.first(LOOKED_AT)
-    texts, by_role = _texts(table), {}
+    texts = [title for title in table.columns if rate_texts(table.column(title)) > 1]
+    guessed: dict[str, str] = {}
     if kind == "pairs":
-        by_role = dict(zip(("text1", "text2"), texts, strict=False))
-        numbers = [
-            name
-            for name in table.columns
-            if not _COUNTED.search(name) and _is_score(name, table.column(name))
-        ]
-        likely = [name for name in numbers if any(word in name.lower() for word in SCORE_WORDS)]
-        if numbers:
-            by_role["score"] = (likely or numbers)[-1]
+        guessed = dict(zip(("text1", "text2"), texts, strict=False))
+        scores = [title for title in table.columns if _is_score(title, table.column(title))]
+        likely = [title for title in scores if any(word in title.lower() for word in SCORE_WORDS)]
+        if scores:
+            guessed["score"] = (likely or scores)[-1]
     elif kind in ("labels", "groups") and texts:
-        by_role["text"] = _choose_text(table, texts)
-        labels = [name for name in table.columns if _is_label(table.column(name))]
-        likely = [name for name in labels if name != by_role["text"]]
-        if likely:
-            by_role[kind.removesuffix("s")] = likely[0]
-    free = {role: name for role, name in by_role.items() if name not in named.values()}
+        guessed["text"] = text = guess_column("The table", table)
+        labels = [title for title in table.columns if _is_label(table.column(title))]
+        if others := [title for title in labels if title != text]:
+            guessed[kind.removesuffix("s")] = others[0]
+    free = {role: title for role, title in guessed.items() if title not in named.values()}
     return free | named
-
-
-def _by_name(columns: Sequence[str]) -> Kind:
-
-    def fits(kind: Kind) -> tuple[bool, int]:
-        needed = [role for role in ROLES[kind] if role not in OPTIONAL]
-        return len(needed) <= len(columns), len(find_role_columns(kind, columns))
-
-    return max(("pairs", "groups", "labels", "paraphrases"), key=fits)
-
-
-def _lacking(kind: Kind, columns: dict[str, str]) -> bool:
-    return any(role not in columns for role in ROLES[kind] if role not in OPTIONAL)
-
-
-def _texts(table: Table) -> list[str]:
-    """Columns of mostly distinct cells with several words, in order."""
-    names = []
-    for name in table.columns:
-        filled = [value for value in table.column(name) if value.strip()]
-        n_words = sum(len(value.split()) for value in filled)
-        if filled and n_words > 1.5 * len(filled) and 2 * len(set(filled)) >= len(filled):
-            names.append(name)
-    return names
-
-
-def _choose_text(table: Table, titles: Sequence[str]) -> str:
-    """The longest of the columns, or one with a usual name and almost as long."""
-    lengths = {title: sum(map(len, table.column(title))) for title in titles}
-    longest = max(lengths.values())
-    named = [
-        title
-        for title in titles
-        if title.strip().lower() in TEXT_COLUMNS and 2 * lengths[title] >= longest
-    ]
-    return max(named or titles, key=lambda title: lengths[title])
 
 
 def _is_score(name: str, column: Sequence[str]) -> bool:
     """Whether these are numbers or missing, and not numbers of rows or classes."""
+    if _COUNTED.search(name):
+        return False
     filled = [value for value in column if value.strip()]
     finite = [value for value in parse_numbers(filled) if value is not None]
     if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:

@@ -67,6 +67,12 @@ class Columns:
         yield builder.finish("", self._notes)
 
 
+def read_rows(name: str, rows: pa.Table) -> Iterator[Table]:
+    columns = Columns(name, rows.schema)
+    batches = rows.select(columns.places).to_batches(_ROWS_AT_ONCE)
+    return columns.read_blocks(name, batches, None)
+
+
 @contextmanager
 def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
     """Raise `TextError` for Arrow's errors on a file's content; let system errors pass."""
@@ -297,23 +303,6 @@ def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator
     with check_damage(name):
         columns, batches = _open_saved(name, find_split(name, folder))
         yield from columns.read_blocks(name, batches, n_wanted)
-
-
-def read_saved_columns(
-    name: str, folder: Path, split: str | None, max_rows: int
-) -> dict[str, Sequence[Any]]:
-    """The values of a saved data set by column, at most one row over ``max_rows``."""
-    with check_damage(name):
-        columns, batches = _open_saved(name, find_split(name, folder, split))
-        values: dict[str, list[Any]] = {title: [] for title in columns.names}
-        n_rows = 0
-        for batch in batches:
-            for title, column in zip(columns.names, batch.columns, strict=True):
-                values[title] += column.to_pylist()
-            n_rows += len(batch)
-            if n_rows > max_rows:
-                break
-    return {title: column[: max_rows + 1] for title, column in values.items()}
 
 
 def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:

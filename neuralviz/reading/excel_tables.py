@@ -5,30 +5,30 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import timedelta
 from typing import IO, Any
 
 import openpyxl
-from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
-from openpyxl.utils.datetime import from_excel
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
-from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name
+from neuralviz.reading.columns import LOOKED_AT, find_header
 from neuralviz.reading.table import MAX_COLUMNS, Table, cell_text, column_names, name_columns
 from neuralviz.words import many, name_lines
 
 MAX_UNPACKED = 1 << 28  # bytes of all parts
 MAX_CHARACTERS = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
-_LONGEST, _LAST_DAY = timedelta(366), timedelta(2_900_000)  # times of day beyond are of a date
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
-_FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
-_NO_SIGNS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|general')  # of a format
+_UNSAVED = (
+    re.compile(  # a formula without a result; a result that is an empty text has the type str
+        rb'<(?:\w+:)?c (?![^<>]*t="str")[^<>]*r="[A-Z]+(\d+)"[^<>]*>\s*'
+        rb"<(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<]*</(?:\w+:)?f>)\s*"
+        rb"(?:<(?:\w+:)?v\s*(?:/>|></(?:\w+:)?v>))?\s*</(?:\w+:)?c>"
+    )
+)
 
 Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
 
@@ -41,27 +41,32 @@ def read_excel(
     rows: Rows = []
     errors: list[int] = []
     merged: list[int] = []
-    without: Mapping[int, Sequence[int]] = {}
+    unsaved: list[int] = []
     title = ""
     try:
         _check_size(name, file)
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        times = _read_hours_as_durations(workbook)
         for sheet in sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible"):
             title = sheet.title
-            rows, errors = _read_rows(name, sheet, limit, times)
+            rows, errors = _read_rows(name, sheet, limit)
             with zipfile.ZipFile(file) as archive:
                 content = archive.read(sheet._worksheet_path.lstrip("/"))
             merged = _fill_merged(set(_MERGED.findall(content)), rows)
-            without = _find_missing_results(file, title) if _FORMULA.search(content) else {}
-            if rows or without:
+            unsaved = list(map(int, _UNSAVED.findall(content)))
+            if rows or unsaved:
                 break
     except TextError:
         raise
     except Exception as error:  # whatever the parts of a broken workbook may run into
         raise TextError(f"{name} is damaged, or not an Excel workbook (.xlsx).") from error
-    table, first_column = _build_table(name, rows, header)
-    notes = table.notes + _formula_notes(name, without, table, first_column)
+    table = _build_table(name, rows, header)
+    notes = table.notes
+    if unsaved:
+        place = name_lines(list(dict.fromkeys(unsaved)), "row")
+        notes += (
+            f"No result is stored for {many(len(unsaved), 'formula')} of {name} ({place}). Open "
+            "the workbook in Excel or LibreOffice, save it, and use that file.",
+        )
     if merged:
         notes += (f"Filled merged cells with their value ({name_lines(merged, 'row')}).",)
     if errors:
@@ -82,16 +87,14 @@ def _check_size(name: str, file: IO[bytes]) -> None:
         )
 
 
-def _read_rows(
-    name: str, sheet: Any, limit: int | None, times: Collection[int]
-) -> tuple[Rows, list[int]]:
+def _read_rows(name: str, sheet: Any, limit: int | None) -> tuple[Rows, list[int]]:
     """The non-blank rows of a sheet, and the numbers of rows with errors."""
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
     sheet.reset_dimensions()  # what a sheet says of its size may be wrong
     for number, cells in enumerate(sheet.iter_rows(max_row=_LAST_ROW), 1):
-        row = [_cell_text(cell, times) if cell.value is not None else "" for cell in cells]
+        row = [_cell_text(cell) if cell.value is not None else "" for cell in cells]
         while row and not row[-1]:
             row.pop()
         if len(row) > MAX_COLUMNS:
@@ -112,12 +115,8 @@ def _read_rows(
     return rows, errors
 
 
-def _cell_text(cell: Any, times: Collection[int]) -> str:
-    """A cell as text; errors are empty, dates shown as ``times`` stay dates."""
-    value = cell.value
-    if isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY and cell._style_id in times:
-        value = from_excel(value / timedelta(1), cell.parent.parent.epoch)
-    text = cell_text(value)
+def _cell_text(cell: Any) -> str:
+    text = cell_text(cell.value)
     return "" if cell.data_type == "e" or text.isspace() else unescape(text)
 
 
@@ -139,31 +138,13 @@ def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
     return sorted(filled)
 
 
-def _read_hours_as_durations(workbook: Any) -> set[int]:
-    """Read cells formatted with hours or seconds but no date as durations."""
-    # openpyxl does so for ``[h]:mm`` alone, so its tables of formats are changed; returns the
-    # styles such as ``h:mm``, which a cell with a date may have too
-    times: set[int] = set()
-    for place, style in enumerate(workbook._cell_styles):
-        written = BUILTIN_FORMATS.get(style.numFmtId, "")
-        if style.numFmtId >= BUILTIN_FORMATS_MAX_SIZE:
-            written = workbook._number_formats[style.numFmtId - BUILTIN_FORMATS_MAX_SIZE]
-        signs = _NO_SIGNS.sub("", written.split(";")[0].lower())
-        if set(signs) & set("hs") and not set(signs) & set("dy") and "mmm" not in signs:
-            workbook._date_formats.add(place)
-            workbook._timedelta_formats.add(place)
-            if "[" not in signs:
-                times.add(place)
-    return times
-
-
-def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
+def _build_table(name: str, rows: Rows, header: int | None) -> Table:
     if header:
         rows = [(row_number, row) for row_number, row in rows if row_number >= header]
         if not rows or rows[0][0] != header:
             raise TextError(f"{name} has nothing in row {header:,} that could name its columns.")
     if not rows:
-        return Table((), (), (), unit="row"), 0
+        return Table((), (), (), unit="row")
     first_column = min(next(index for index, cell in enumerate(row) if cell) for _, row in rows)
     width = max(len(row) for _, row in rows) - first_column
     cells = [[*row[first_column:], *[""] * (width + first_column - len(row))] for _, row in rows]
@@ -175,42 +156,4 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
         start, number = header_row.place + 1, numbers[header_row.place]
         columns = column_names(cells[header_row.place])
     values = tuple([row[column] for row in cells[start:]] for column in range(width))
-    return Table(columns, values, numbers[start:], notes, "row", number), first_column
-
-
-def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
-    """The rows, from 1, whose formula has no stored result, by column, from 0."""
-    sheets = []
-    for data_only in (False, True):
-        workbook = openpyxl.load_workbook(
-            file, read_only=True, data_only=data_only, keep_links=False
-        )
-        sheets.append(workbook[title])
-        sheets[-1].reset_dimensions()
-    rows_by_column: dict[int, list[int]] = defaultdict(list)
-    for written, results in zip(
-        *(sheet.iter_rows(max_row=_LAST_ROW) for sheet in sheets), strict=True
-    ):
-        for cell, result in zip(written, results, strict=True):
-            if cell.data_type == "f" and result.value is None and result.data_type != "str":
-                rows_by_column[cell.column - 1].append(cell.row)
-    return rows_by_column
-
-
-def _formula_notes(
-    name: str, without: Mapping[int, Sequence[int]], table: Table, first_column: int
-) -> tuple[str, ...]:
-    notes: tuple[str, ...] = ()
-    for column, rows in without.items():
-        index = column - first_column
-        is_read = 0 <= index < len(table.columns)
-        title = table.columns[index] if is_read else f"column {column + 1}"
-        sentence = (
-            f"{many(len(rows), 'formula')} in the column “{title[:40]}” of {name} "
-            f"{'has' if len(rows) == 1 else 'have'} no stored result ({name_lines(rows, 'row')}). "
-            "Open the workbook in Excel or LibreOffice, save it, and use that file."
-        )
-        if not len(table) or (is_read and is_usual_name(title) and not any(table.values[index])):
-            raise TextError(sentence)
-        notes += (sentence,)
-    return notes
+    return Table(columns, values, numbers[start:], notes, "row", number)

@@ -13,7 +13,7 @@ from typing import IO
 from charset_normalizer import from_bytes
 
 from neuralviz.errors import TextError
-from neuralviz.words import name_lines
+from neuralviz.words import many, name_lines
 
 Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
@@ -49,16 +49,8 @@ _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_OTHER_KINDS = {  # what files of other kinds begin with
-    b"PK\x03\x04": "an Excel workbook or another zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Office document",
-    b"\x1f\x8b": "a compressed file",
-    b"%PDF": "a PDF",
-    b"PAR1": "a parquet file",
-    b"{\\rtf": "a document in Rich Text Format (RTF)",
-    b"\x80\x04\x95": "a Python pickle",
-    b"\x80\x05\x95": "a Python pickle",
-}
+_NO_TEXT = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"PAR1", b"{\\rtf")
+_PICKLE = (b"\x80\x04\x95", b"\x80\x05\x95")
 
 
 def tidy(field: str) -> str:
@@ -87,17 +79,15 @@ class TextLines:
         self._name, self._file = name, file
         file.seek(0)
         head = file.read(sample)
-        kind = next((kind for start, kind in _OTHER_KINDS.items() if head.startswith(start)), None)
-        if kind is not None:
-            raise TextError(
-                f"{name} looks like {kind}, not text. Correct its file extension, or save it "
-                "as plain text or CSV in UTF-8."
-            )
         is_cut = len(head) == sample
         self._encoding = _find_encoding(head, is_cut)
         text = head.decode(self._encoding, "replace")
-        if _count_control_share(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
-            raise TextError(f"{name} is not a text file. Save it as plain text or CSV in UTF-8.")
+        share = _count_control_share(_TERMINAL.sub("", text), but=_FEW_CONTROLS)
+        if share > _BINARY_SHARE or head.startswith(_NO_TEXT + _PICKLE):
+            raise TextError(
+                f"{name} is not a text file, but perhaps a document, workbook, archive or pickle. "
+                "Correct its file extension, or save it as plain text or CSV in UTF-8."
+            )
         if not is_cut and not text.strip("\ufeff \t\r\n"):
             raise TextError(f"{name} is empty.")
         self._strays: list[int] = []  # the line of every character that is not in the encoding
@@ -111,9 +101,8 @@ class TextLines:
         if self._strays:
             read_as = "read as Windows-1252" if encoding == "UTF-8" else "replaced by “\ufffd”"
             place = name_lines(list(dict.fromkeys(self._strays)))
-            n = len(self._strays)
-            subject = "1 character is" if n == 1 else f"{n:,} characters are"
-            notes.append(f"{subject} not valid {encoding}: {read_as} ({place}).")
+            characters = many(len(self._strays), "character")
+            notes.append(f"Not valid {encoding}: {characters}, {read_as} ({place}).")
         return tuple(notes)
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:
@@ -132,11 +121,8 @@ class TextLines:
 
     def read(self) -> str:
         with self._open_decoded() as lines:
-            text = lines.read()
-        if text.isascii():
-            return text
-        parts = enumerate(text.split("\n"), 1)
-        return "\n".join(self._mend_line(line, number) for number, line in parts)
+            parts = enumerate(lines.read().split("\n"), 1)
+            return "\n".join(self._mend_line(line, number) for number, line in parts)
 
     @contextmanager
     def _open_decoded(self) -> Iterator[io.TextIOWrapper]:

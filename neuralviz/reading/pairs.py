@@ -67,7 +67,7 @@ def find_roles(
         if not set(roles) <= set(ROLES[kind]):
             continue
         chosen = find_role_columns(kind, columns, roles)
-        missing = [role for role in ROLES[kind] if role not in (*optional, *chosen)]
+        missing = list_missing(kind, chosen, optional)
         if not missing:
             return kind, chosen
         lacking.append(joined(missing))
@@ -120,6 +120,13 @@ def find_role_columns(
         for role, names in ROLES[kind].items()
     }
     return {role: column for role, column in chosen.items() if column}
+
+
+def list_missing(
+    kind: Kind, chosen: Mapping[str, str | None], optional: Sequence[str] = OPTIONAL
+) -> list[str]:
+    """The roles of a kind that need a column and have none."""
+    return [role for role in ROLES[kind] if role not in optional and not chosen.get(role)]
 
 
 def _find_column(title: str, columns: Sequence[str]) -> str:
@@ -176,6 +183,15 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         numbers=tuple(column[places] for column in values),
         notes=notes,
     )
+
+
+def check_fewest(
+    name: str, n: int, noun: str, contents: str, fewest: int, notes: Sequence[str]
+) -> None:
+    """`TextError` for fewer than ``fewest`` texts or pairs with ``contents``; it has the notes."""
+    if n < fewest:
+        sentence = f"{name} has only {many(n, noun)} with {contents}; at least {fewest} are needed."
+        raise TextError(" ".join([sentence, *notes]))
 
 
 def _quote_names(columns: Sequence[str]) -> str:
@@ -357,13 +373,8 @@ def read_pairs(
     _, columns = find_roles(source.name, table.columns, roles or {}, ("pairs",), optional)
     sentences, score = (columns["text1"], columns["text2"]), columns.get("score")
     rows = usable_rows(table, sentences, (str(score),) if needs_scores else ())
-    fewest = FEWEST_PAIRS if needs_scores else 1
-    if len(rows.places) < fewest:
-        with_score = " and a score" if needs_scores else ""
-        raise TextError(
-            f"{source.name} has {many(len(rows.places), 'pair')} with two sentences{with_score}; "
-            f"it needs at least {fewest}. " + " ".join(rows.notes)
-        )
+    contents, fewest = ("two texts and a score", FEWEST_PAIRS) if needs_scores else ("two texts", 1)
+    check_fewest(source.name, len(rows.places), "pair", contents, fewest, rows.notes)
     if needs_scores:
         scores, notes = rows.numbers[0], repeats_in_words(number_pairs(*rows.texts))
     else:

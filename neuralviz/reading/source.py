@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO
 
@@ -19,54 +20,35 @@ TABLES = tuple(".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .xlsx".s
 WITHOUT_NAMES = (".csv", ".tsv", ".xlsx")  # in which a row may name the columns, or none
 HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
-_PAGE = (
-    "is a web page (HTML), not a file of texts: perhaps an error or sign-in page that was saved in "
-    "its place. If it is the right page, save its text as plain text."
+_POINTER = re.compile(
+    rb"# xet version |version https://(?:\S*xet\S*\s|git-lfs\.github\.com/spec/"
+    rb"|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)"
+    rb"|(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z"
+    rb"|(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ",  # of DVC
+    re.I,
 )
-_KINDS = {  # what a file begins with, and what it is then
-    rb"version https://\S*xet\S*\s|# xet version ": (
-        "is a pointer of Git-Xet, not the file itself. Download the file."
-    ),
-    rb"version https://(?:git-lfs\.github\.com/spec/|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)": (
-        "is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the file was "
-        "cloned, or download the file."
-    ),
-    rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z": (
-        "is a pointer of git-annex, not the file itself. Run `git annex get` first."
-    ),
-    rb"(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ": (
-        "is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the file beside "
-        "it."
-    ),
-    rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
-    rb"(?:<|\Z|.*</(?:html|body)>\Z)": _PAGE,
-    rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<": (
-        "is XML, which is not read. If it is a message of a server, download the file again; else "
-        "save its texts as CSV or plain text."
-    ),
-}
+_MARKUP = re.compile(
+    rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<"
+    rb"|(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
+    rb"(?:<|\Z|.*</(?:html|body)>\Z)",
+    re.I | re.S,
+)
 _BLOCK = re.compile(
     rb"<(table|div|p|h[1-6]|ul|ol|title|script|style|section|article|main|center|form|pre)\b[^<>]*+>",
     re.I,
 )
-_TAG = re.compile(rb"</?[a-z][^<>]*+>", re.I)
 _ROW = re.compile(rb">\"?[,;\t|][^<>]*+\Z")  # a line of a table whose texts are HTML
-_FEW_TAGS = 4
-_REFUSAL = re.compile(
-    r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"
-    r"(?:(?:(?:the )?(?:entry|repository|revision|page|file|object|resource) )?not found"
-    r"|(?:access|permission) denied|forbidden|unauthori[sz]ed|bad (?:gateway|request)"
-    r"|(?:internal )?server error|service unavailable|gateway time-?out|(?<=\d )gone"
-    r"|invalid (?:username or password|credentials(?: in authorization header)?)"
-    r"|too many requests|rate limit exceeded|(?<=\d))[.!]?",
-    re.I,
-)
+_STATUS = re.compile(r"(?:http )?(?:error )?([45]\d\d\b)?:?\s*(.*?)[.!]?", re.I)
+_REFUSALS = {
+    *(status.phrase.lower() for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST),
+    *("entry not found", "repository not found", "access denied", "permission denied", ""),
+    *("invalid username or password", "rate limit exceeded"),
+}
 _ERROR_KEYS = set("error errors detail documentation_url error_code errorCode".split())
 _ANSWER_KEYS = _ERROR_KEYS | set(
     """message status status_code statusCode code type title success reason path timestamp
     request_id requestId instance""".split()
 )
-_AGAIN = "Download the file again, or ask where it came from."
 
 
 @dataclass(frozen=True)
@@ -142,27 +124,48 @@ class Source:
 
 def check_is_content(name: str, head: bytes) -> None:
     """Refuse, by its first `HEAD` bytes, a pointer, a web page, XML or a server's message."""
-    start = head.lstrip(_BLANK).rstrip()
-    for pattern, sentence in _KINDS.items():
-        if re.match(pattern, start, re.I | re.S):
-            raise TextError(f"{name} {sentence}")
-    if not name.lower().endswith(".md") and _is_part_of_page(start, is_cut=len(head) >= HEAD):
-        raise TextError(f"{name} {_PAGE}")
-    if len(head) < HEAD:
-        _check_is_no_refusal(name, start.decode("utf-8", "replace"))
+    start, is_cut = head.lstrip(_BLANK).rstrip(), len(head) >= HEAD
+    if _POINTER.match(start):
+        raise TextError(
+            f"{name} is a pointer of Git LFS, Git-Xet, git-annex or DVC, not the file itself. "
+            "Download the file, or run `git lfs pull`, `git annex get` or `dvc pull`."
+        )
+    is_part = not name.lower().endswith(".md") and _is_part_of_page(start, is_cut)
+    if is_part or _MARKUP.match(start):
+        raise TextError(
+            f"{name} is a web page (HTML) or XML, not a file of texts: perhaps an error or sign-in "
+            "page. Download the file again, or save its texts as plain text or CSV."
+        )
+    text = start.decode("utf-8", "replace")
+    if not is_cut and _is_refusal(text):
+        excerpt = " ".join(text.split())[:100]
+        raise TextError(
+            f"{name} holds a server's message, not data: “{excerpt}”. Download the file again."
+        )
 
 
-def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
+def _is_part_of_page(start: bytes, is_cut: bool) -> bool:
     """Whether a file is HTML throughout, not a table of HTML texts."""
-    block = _BLOCK.match(start)
-    if block is None:
-        return False
     lines = start.splitlines()
-    if 2 * sum(map(bool, map(_ROW.search, lines))) >= len(lines):
+    n_rows = sum(map(bool, map(_ROW.search, lines)))
+    is_whole = is_cut or start.endswith(b">")
+    return bool(_BLOCK.match(start)) and is_whole and 2 * n_rows < len(lines)
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether a server wrote this in place of a file: a status, or JSON with an error."""
+    if not text.startswith("{"):
+        status = _STATUS.fullmatch(text)
+        if status is None or status[2].lower() not in _REFUSALS:
+            return False
+        return status[1] is not None or " " in status[2]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return False
-    if is_cut:
-        return len(_TAG.findall(start)) >= _FEW_TAGS
-    return start.endswith(b">") and b"</" + block[1].lower() in start.lower()
+    errors = [value[key] for key in _ERROR_KEYS & value.keys()]
+    errors += [error.get("message") for error in errors if isinstance(error, dict)]
+    return value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in errors)
 
 
 def is_json(first: str) -> bool:
@@ -175,19 +178,3 @@ def is_json(first: str) -> bool:
         return first in ("{", "[", "[{")
     items = value if isinstance(value, list) else [value]
     return any(isinstance(item, dict) for item in items)
-
-
-def _check_is_no_refusal(name: str, text: str) -> None:
-    message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
-    if text.startswith("{"):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return
-        errors = [value[key] for key in _ERROR_KEYS & value.keys()]
-        errors += [error.get("message") for error in errors if isinstance(error, dict)]
-        if value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in errors):
-            message = text
-    if message:
-        excerpt = " ".join(message.split())[:100]
-        raise TextError(f"{name} holds a server's message, not data: “{excerpt}”. {_AGAIN}")

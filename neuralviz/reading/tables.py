@@ -46,11 +46,11 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
             table = join_tables(name, read_saved(name, source.content, n_wanted))
         except OSError as error:
             raise TextError(f"Could not read {name}: {error.strerror or error}.") from error
-        return _limit_rows(name, table, max_rows)
+        return limit_rows(name, table, max_rows)
     with source.opened() as file:
         table = join_tables(name, _read_blocks(source, file, n_wanted))
     table = _drop_descriptions(name, _drop_repeated_headers(name, restore_cells(table)))
-    return _limit_rows(name, drop_vectors(table), max_rows)
+    return limit_rows(name, drop_vectors(table), max_rows)
 
 
 def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Iterable[Table]:
@@ -108,7 +108,7 @@ def _drop_descriptions(name: str, table: Table) -> Table:
     return _drop_rows(name, table, range(n), f"with descriptions of its columns: {description}")
 
 
-def _limit_rows(name: str, table: Table, max_rows: int | None) -> Table:
+def limit_rows(name: str, table: Table, max_rows: int | None) -> Table:
     if max_rows is None or len(table) <= max_rows:
         return table
     note = f"Limited to the first {many(max_rows, 'row')} of {name}."

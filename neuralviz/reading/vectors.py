@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from tokenize import TokenError
@@ -16,6 +15,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
 from neuralviz.reading.columns import match_names
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.source import HEAD
 from neuralviz.reading.table import MAX_CHARACTERS, cell_text
 from neuralviz.reading.texts import MAX_TEXTS
 
@@ -60,9 +60,8 @@ def read_vectors(source: Source) -> ReadVectors:
         )
     with source.opened() as file:
         if source.ending == ".npy":
-            return ReadVectors(
-                source.name, _check_vectors(source.name, _read_npy(source.name, file))
-            )
+            vectors = _check_vectors(source.name, _read_npy(source.name, file))
+            return ReadVectors(source.name, vectors)
         with check_damage(source.name, "a Parquet file"):
             return _read_parquet(source.name, file)
 
@@ -82,31 +81,21 @@ def has_vectors(source: Source) -> bool:
 
 
 def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
-    """Read the array, after checking what its header promises."""
-    damaged = f"{name} is damaged, or not a .npy file. Save the vectors with np.save."
-    try:
-        if np.lib.format.read_magic(file) == (1, 0):
-            shape, _, kind = np.lib.format.read_array_header_1_0(file)
-        else:
-            shape, _, kind = np.lib.format.read_array_header_2_0(file)
-        n_bytes = -file.tell() + file.seek(0, 2)
-        if kind.hasobject:
-            raise TextError(
-                f"{name} contains Python objects, which could run code and are not read. Save the "
-                "vectors as numbers: np.save(file, np.asarray(vectors, dtype=np.float32))."
-            )
-        if len(shape) != 2:
-            raise TextError(
-                f"{name} has the shape {shape}. It must have one row per text: [texts, values]."
-            )
-        _check_kind(name, kind)
-        _check_size(name, *shape)
-        if n_bytes != math.prod(shape) * kind.itemsize:
-            raise TextError(damaged)
-        file.seek(0)
-        array: np.ndarray = np.load(file, allow_pickle=False)
-    except (ValueError, TypeError, TokenError) as error:
-        raise TextError(damaged) from error
+    if file.seek(0, 2) > 8 * MOST_VALUES + HEAD:
+        raise TextError(f"{name} has more than {MOST_VALUES:,} values: split the file.")
+    file.seek(0)
+    try:  # memory for what its header promises is taken only as it is read
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, TypeError, TokenError, MemoryError, OverflowError) as error:
+        raise TextError(
+            f"{name} is damaged, or not a .npy file of numbers. Save the vectors with "
+            "np.save(file, np.asarray(vectors, dtype=np.float32))."
+        ) from error
+    if array.ndim != 2:
+        raise TextError(
+            f"{name} has the shape {array.shape}. It must have one row per text: [texts, values]."
+        )
+    _check_size(name, *array.shape)
     return array
 
 

@@ -47,10 +47,7 @@ def import_vectors(
     keys, name = store.keys(corpus), f"“{corpus.name}”"
     columns = _hash_columns(read, keys)
     match = _match_by_text(read, columns, keys, name)
-    if match is not None:
-        of_rows, matched = match
-        match = of_rows, matched + _describe_other_ids(read, store.ids(corpus), keys, of_rows)
-    elif read.columns:
+    if match is None and read.columns:
         match = _match_by_id(read, columns, keys, store.ids(corpus), name, in_order=in_order)
     if match is None and (read.is_array or in_order):
         if len(read.vectors) != len(keys):
@@ -95,8 +92,8 @@ def _keep_vectors(
     differ = np.zeros(len(different), dtype=bool)
     np.logical_or.at(differ, place, _find_differing(read.vectors, first[place]))
     if n_differ := int((differ & is_wanted).sum()):
-        with_several = "text has" if n_differ == 1 else "texts have"
-        matched += f" {n_differ:,} {with_several} several different vectors; the first is used."
+        several = f"{many(n_differ, 'text')} with several different vectors"
+        matched += f" Of {several}, the first is used."
     different, values = different[is_wanted], read.vectors[first[is_wanted]]
     digest = hashlib.sha256(different.tobytes() + values.tobytes()).hexdigest()[:ID_LENGTH]
     spec = imported_spec(read.name, digest)
@@ -179,17 +176,17 @@ def _match_by_id(
         if rows is None:
             continue
         of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
-        other_columns = {
-            column: row_keys for column, row_keys in columns.items() if column != title
-        }
         contradicting = [
             column
-            for column, row_keys in other_columns.items()
-            if _normalize(column) in text_columns or _are_elsewhere(row_keys, of_rows, keys)
+            for column, row_keys in columns.items()
+            if column != title
+            and (
+                _normalize(column) in text_columns
+                or _are_other_texts(row_keys[rows >= 0], of_rows[rows >= 0], keys)
+            )
         ]
         if not contradicting:
-            matched = f"Matched by the IDs in the column “{title[:40]}”."
-            return of_rows, matched + _describe_other_texts(of_rows, other_columns)
+            return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
         if not in_order:  # equal IDs prove nothing if the texts differ
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of {name}, but the "
@@ -199,45 +196,10 @@ def _match_by_id(
     return None
 
 
-def _describe_other_ids(
-    read: ReadVectors, ids: Sequence[str], keys: np.ndarray, of_rows: np.ndarray
-) -> str:
-    """A sentence on IDs that contradict the matched texts; empty if a column has the right ones."""
-    sentence = ""
-    for title in read.columns:
-        rows = _match_ids(ids, title, read.strings(title))
-        if rows is None:
-            continue
-        differ = (rows >= 0) & (keys[rows] != of_rows)
-        if not differ.any():
-            return ""
-        sentence = sentence or (
-            f" But the IDs in the column “{title[:40]}” are those of other texts in "
-            f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. "
-            "The texts count."
-        )
-    return sentence
-
-
-def _describe_other_texts(of_rows: np.ndarray, other_columns: Mapping[str, np.ndarray]) -> str:
-    """A sentence on texts that contradict the matched IDs; empty if none do."""
-    is_wanted = of_rows != np.zeros(1, of_rows.dtype)
-    for title, row_keys in other_columns.items():
-        differ = is_wanted & (row_keys != of_rows)
-        if differ.any() and (is_wanted & ~differ).any():  # it holds texts
-            return (
-                f" But the column “{title[:40]}” has another text than the corpus in "
-                f"{many(int(differ.sum()), 'row')}, first in row {differ.argmax() + 1:,}. The IDs "
-                "count."
-            )
-    return ""
-
-
-def _are_elsewhere(row_keys: np.ndarray, of_rows: np.ndarray, keys: np.ndarray) -> bool:
+def _are_other_texts(row_keys: np.ndarray, of_rows: np.ndarray, keys: np.ndarray) -> bool:
     """Whether a column has at least half of the texts, but not all in the matched rows."""
-    is_wanted = np.isin(row_keys, keys)
-    is_text_column = 2 * len(np.unique(row_keys[is_wanted])) >= len(np.unique(keys))
-    return is_text_column and bool((row_keys != of_rows)[is_wanted].any())
+    n_texts = len(np.intersect1d(row_keys, keys))
+    return 2 * n_texts >= len(np.unique(keys)) and bool((row_keys != of_rows).any())
 
 
 def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:

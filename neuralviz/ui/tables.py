@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.tables import guess_columns, guess_roles
-from neuralviz.reading.pairs import OPTIONAL, ROLES, Kind, ScoredPairs, find_roles, read_pairs
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.tables import guess_columns, guess_kind
+from neuralviz.reading.pairs import (
+    OPTIONAL,
+    ROLES,
+    Kind,
+    ScoredPairs,
+    find_role_columns,
+    list_missing,
+    read_pairs,
+)
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -134,16 +141,10 @@ def _choose_columns(
     columns = table.columns
     if not columns:
         return {}  # reading says why
-    kind, guessed = guess_roles(table)
-    is_named = False
-    with suppress(TextError):
-        kind, guessed = find_roles(name, columns, {})
-        is_named = True
-    if kind not in kinds:
-        kind = next(iter(kinds))
-        guessed, is_named = guess_columns(kind, table), False
-    is_clear = is_named or all(role in guessed or role in OPTIONAL for role in ROLES[kind])
-    if is_clear and not is_named:
+    kind = guess_kind(table, kinds)
+    guessed = guess_columns(kind, table)
+    is_clear = not list_missing(kind, guessed)
+    if is_clear and guessed != find_role_columns(kind, columns):
         guesses = ", ".join(
             f"{ROLE_NAMES[role].lower()}: {column}" for role, column in guessed.items()
         )
@@ -162,12 +163,12 @@ def _choose_columns(
                 key=of_kind,
                 persist_state="session",
             )
-        role_columns = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
+        guessed = guess_columns(kind, table)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:
             options = ("", *columns) if role in OPTIONAL else columns
-            column = role_columns.get(role, "")
+            column = guessed.get(role, "")
             of_role = f"{key}-role-{columns_digest}-{kind}-{role}"
             st.session_state.setdefault(of_role, column if column in options else None)
             roles[role] = row.selectbox(
@@ -179,12 +180,7 @@ def _choose_columns(
                 persist_state="session",
                 placeholder="Choose a column",
             )
-        missing = [
-            ROLE_NAMES[role]
-            for role, column in roles.items()
-            if not column and role not in OPTIONAL
-        ]
-        if missing:
+        if missing := [ROLE_NAMES[role] for role in list_missing(kind, roles)]:
             st.caption(f"Choose columns for these roles: {', '.join(missing)}.")
             return None
     return {role: column or "" for role, column in roles.items()}

@@ -245,7 +245,7 @@ def test_a_table_of_ones_own(
 
 
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:
-    lines = "".join(f"{i},A dog {i},A cat {9 - i},{i % 6}\n" for i in range(10))
+    lines = "".join(f"{i},A brown dog {i},A grey cat {9 - i},{i % 6}\n" for i in range(10))
     upload(page, "nr,question,answer,rating\n" + lines)
     assert "(first text: question, second text: answer, score: rating)" in said(page)
     find_labelled(page, "Score").set_value("nr").run()

@@ -26,7 +26,8 @@ from neuralviz.evaluation.published import TOTALS, find_published, read_publishe
 from neuralviz.evaluation.results import _words
 from neuralviz.evaluation.tables import (
     corpus_data,
-    guess_roles,
+    guess_columns,
+    guess_kind,
     make_data,
     read_data,
 )
@@ -103,7 +104,11 @@ def test_roles_name_columns() -> None:
         ("sentence1,sentence2,score\na,b,high\nc,d,low\ne,f,\n", TextError, "0 pairs"),
         ("text,group\na,1\n", TextError, "1 text with a group"),
         ("text,label\na,1\n", TextError, "1 text with a label"),
-        (PHRASES.splitlines()[0] + "\no,g,lexical,many,1,1\n", TextError, "0 texts generated"),
+        (
+            PHRASES.splitlines()[0] + "\no,g,lexical,many,1,1\n",
+            TextError,
+            "0 texts with an original",
+        ),
     ],
 )
 def test_what_cannot_be_measured_on(content: str, error, said: str) -> None:
@@ -343,6 +348,11 @@ def table_of(content: str) -> Table:
     return read_table(Source("own.csv", content.encode()))
 
 
+def guess_roles(table: Table) -> tuple[str, dict[str, str]]:
+    kind = guess_kind(table)
+    return kind, guess_columns(kind, table)
+
+
 LONG = ["The river rose.", "A dog barks.", "It rains again.", "We ate bread."]
 
 
@@ -356,8 +366,6 @@ LONG = ["The river rose.", "A dog barks.", "It rains again.", "We ate bread."]
         ("nr,review,stars", "{i},{text} {i},{x}", "labels", {"text": "review", "label": "stars"}),
         ("headline,body,section", "{text} {i},{text} is what happened {i},{label}", "labels",
          {"text": "body", "label": "section"}),
-        ("title,selftext,subreddit", "{text} {i},{text} {text} {text} {i},{label}", "labels",
-         {"text": "selftext", "label": "subreddit"}),
         ("summary,remark,section", "{text} {i},{text} It did. {i},{label}", "labels",
          {"text": "summary", "label": "section"}),
         ("text,group", "{text} {i},{label}", "groups", {"text": "text", "group": "group"}),

@@ -72,8 +72,8 @@ def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], say
         (b"one,two,score\nA,B,1\n", "text1 and text2. Its columns are: “one”, “two”, “score”"),
         (b"sentence1,sentence2\nA,B\n", "score. Its columns are: “sentence1”, “sentence2”"),
         (b"A sentence.\nAnother one.\n", "needs a column for text1"),
-        (b"sentence1,sentence2,score\n", "has 0 pairs with two sentences"),
-        (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has 2 pairs.*line 3"),
+        (b"sentence1,sentence2,score\n", "has only 0 pairs with two texts and a score"),
+        (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has only 2 pairs.*line 3"),
         (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', r"quotation mark \(line 3\)"),
     ],
 )

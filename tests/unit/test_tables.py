@@ -155,7 +155,7 @@ def test_stray_bytes_do_not_spoil_a_file_in_utf_8() -> None:
     content = f"id\ttext\n1\t{RUSSIAN}".encode() + b"2\tcaf\xe9\n"
     table = read_table(Source("t.tsv", content))
     assert table.column("text") == [RUSSIAN.rstrip("\n"), "café"]
-    assert table.notes == ("1 character is not valid UTF-8: read as Windows-1252 (line 3).",)
+    assert table.notes == ("Not valid UTF-8: 1 character, read as Windows-1252 (line 3).",)
 
 
 # --- JSON ----------------------------------------------------------------------------------------

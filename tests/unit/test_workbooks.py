@@ -229,11 +229,8 @@ def test_durations_and_dates_of_a_workbook() -> None:
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "[$-F400]h:mm:ss\\ AM/PM")),
-        *(
-            (code, "1900-01-01 06:00:00")
-            for code in ("yyyy-mm-dd;@", "d.m.yy h:mm", "[$-409]d/m/yy")
-        ),
+        ("[mm]:ss", "30:00:00"),
+        ("d.m.yy h:mm", "1900-01-01 06:00:00"),
         *((code, "1.25") for code in ("0%", '"hours" 0.0', "[Red]0.00", "0.00\\s", "General", "@")),
     ],
 )
@@ -247,13 +244,15 @@ def test_formulas_without_results_are_named() -> None:
     book = make_book(["text", "n"], ["One", "=LEN(A2)"], ["Two", 3])
     read = read_texts(save(book))
     assert (read.texts, read.labels["n"]) == (("One", "Two"), ("", "3"))
-    assert "1 formula in the column “n” of t.xlsx has no stored result (row 2)" in read.notes[0]
+    assert "No result is stored for 1 formula of t.xlsx (row 2). Open the" in read.notes[0]
     beyond = read_texts(save(make_book(["text"], ["a b c"], ["d e f", "=1+1"], ["g h"])))
     assert beyond.texts == ("a b c", "d e f", "g h")
-    assert "1 formula in the column “column 2” of t.xlsx has no stored" in " ".join(beyond.notes)
+    assert "for 1 formula of t.xlsx (row 3)" in " ".join(beyond.notes)
     book.active["A2"] = '=B2&" words"'
     book.active["A3"] = '=B3&" words"'
-    with pytest.raises(TextError, match=r"2 formulas in the column “text”.*Excel or LibreOffice"):
+    with pytest.raises(
+        TextError, match=r"no words in “text”.*for 3 formulas of t.xlsx \(rows 2, 3\)"
+    ):
         read_texts(save(book))
 
 
