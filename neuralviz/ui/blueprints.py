@@ -15,8 +15,8 @@ from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.choices import chosen_model_id, load_model_or_stop
 from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
 from neuralviz.ui.page import show_error, wide_columns
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_text_fields

@@ -50,7 +50,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
 from neuralviz.ui.figures import (
     Handlers,
     allow_swiping,
@@ -60,7 +60,6 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,

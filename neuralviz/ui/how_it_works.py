@@ -17,10 +17,9 @@ from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.micro_tuning import blueprint_grid
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import is_served
-from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import ASSETS, show_headline, slide
 from neuralviz.ui.texts import ask_text_fields

@@ -29,7 +29,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.training.example import NAME as TEXTBOOKS
-from neuralviz.ui.choices import choose_one, corpus_store
+from neuralviz.ui.choices import choose_method, choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
 from neuralviz.ui.corpus.lists import describe_neighbourhoods, show_accuracy, show_lists
 from neuralviz.ui.corpus.opened import open_maps
@@ -45,7 +45,6 @@ from neuralviz.ui.corpus.search import (
 from neuralviz.ui.corpus.show import list_colours, show_maps
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN
-from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import RunSentences, is_of_others, show_run_panel

@@ -19,8 +19,7 @@ from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.searching import SAMPLED, SampledNeighbours
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import REMEMBERED, choose_one
-from neuralviz.ui.model_choice import needs_asking
+from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms

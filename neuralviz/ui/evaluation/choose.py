@@ -34,16 +34,19 @@ from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
-from neuralviz.ui.corpus.opened import open_corpus
-from neuralviz.ui.limits import effective_settings, row_limit
-from neuralviz.ui.model_choice import (
+from neuralviz.ui.choices import (
+    BY_DIGEST,
     JOINED,
     MODEL_HELP,
+    choose_one,
+    choose_precision,
+    corpus_store,
     may_load,
     offline_models,
     trained_names,
 )
+from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage

@@ -21,11 +21,10 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.plots.layers import marks_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, chosen_model_id
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.layers.text import ask_text
 from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide

@@ -20,11 +20,10 @@ from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure
 from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, choose_text_model, may_load
 from neuralviz.ui.figures import list_worst, show_figure
 from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
-from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide

@@ -35,7 +35,7 @@ from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.ui.choices import REMEMBERED
+from neuralviz.ui.choices import REMEMBERED, choose_text_model, load_model_or_stop
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
@@ -43,7 +43,6 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
-from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide

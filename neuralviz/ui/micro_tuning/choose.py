@@ -20,8 +20,7 @@ from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import short_layer_names
-from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
-from neuralviz.ui.model_choice import load_model_or_none
+from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision, load_model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 

@@ -38,6 +38,7 @@ from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui import compare
+from neuralviz.ui.choices import chosen_model_id
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
@@ -55,7 +56,6 @@ from neuralviz.ui.micro_tuning.choose import (
     find_layers,
     list_presets,
 )
-from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
