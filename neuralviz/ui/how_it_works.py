@@ -19,7 +19,6 @@ from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.micro_tuning import blueprint_grid
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.limits import is_served
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import ASSETS, show_headline, slide
 from neuralviz.ui.texts import ask_text_fields
@@ -90,14 +89,8 @@ def show() -> None:
             error_advice="Showing the last valid texts." if last is not None else "",
             done="",
         )
-        is_first_visit = last is None and is_served()  # it reads the sentence at once
-        show_run_panel(
-            RUNS,
-            run,
-            partial(_show_step, STEPS[number - 1], number, last),
-            sentences=sentences,
-            patience=0.0 if is_first_visit else PATIENCE,
-        )
+        draw = partial(_show_step, STEPS[number - 1], number, last)
+        show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
 def _show_step(
