@@ -20,8 +20,7 @@ show_page_header(
     ),
     (
         "Each row is one masked input, each column a token. The strip below counts how often "
-        "each token is masked. A mix of blueprints masks every token several times, with "
-        "varying amounts of context. Inputs that would mask nothing are skipped."
+        "each token is masked. Inputs that would mask nothing are skipped."
     ),
     "Neural Embeddings for Text, section 2 and Appendix A (Figures 9 and 10)",
 )

@@ -21,10 +21,8 @@ show_page_header(
         "measures how wrong its predictions are; it falls as the model learns. The **norm of "
         "the delta** is how far a layer has changed. In the **heatmap**, each column is a neuron, "
         "sorted by its delta, and each row an epoch, the first at the bottom: orange values "
-        "increased, purple ones decreased. **What does it know now?** adds the delta to the "
-        "model's weights and lets it fill the blanks of any sentence. The **shares** show which "
-        "words shaped the delta: each step adds up contributions of the masked positions, so it "
-        "can be split by word."
+        "increased, purple ones decreased. The **shares** show which words shaped the delta: each "
+        "step adds up contributions of the masked positions, so it can be split by word."
     ),
     "Neural Embeddings for Text, section 2 (Equation 1) and Appendix A",
 )

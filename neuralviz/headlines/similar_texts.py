@@ -81,7 +81,9 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
     ranks = ", ".join(f"{round(s.ranks[pair]):,} by {s.method}" for s in (first, second))
-    return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair ranks {ranks}."
+    return (
+        f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {ranks}."
+    )
 
 
 def _describe_extremes(similarity: Similarity) -> str:
