@@ -22,12 +22,11 @@ _LOCK = "training.lock"
 _TABLES = "tables"
 
 
-def training_folder(name: str, *, makes_room: bool = True) -> Path:
-    """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
+def training_folder(name: str) -> Path:
+    """A training's checkpoint folder; old trainings are deleted first."""
     folder = _trainings()
-    if makes_room:
-        with suppress(OSError):  # none exist, or they belong to another user
-            prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    with suppress(OSError):  # none exist, or they belong to another user
+        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
 
 
