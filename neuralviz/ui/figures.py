@@ -71,32 +71,8 @@ class Handlers:
 NO_HANDLERS = Handlers()
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
-    content: bytes  # data and layout as JSON; megabytes for many points
-    digest: str  # of the content
-    uirevision: str | None
-    title: str | None
-
-    @classmethod
-    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
-        content = unstyled_json(figure).encode()
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
-
-
-def draw_once(
-    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
-) -> DrawnFigure:
-    """The figure of a ``key``, made again only when its dependencies have changed."""
-    kept = st.session_state.get(f"{key}-drawn")
-    if kept is None or kept[0] != dependencies:
-        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
-    return kept[1]
-
-
 def draw_live_figure(
-    figure: go.Figure | DrawnFigure,
+    figure: go.Figure,
     *,
     key: str,  # without two underscores in a row
     height: int = 360,  # px, kept from the first moment
@@ -111,15 +87,16 @@ def draw_live_figure(
 
     Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
     """
-    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
-    layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
+    content = unstyled_json(figure).encode()  # megabytes for many points
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    layout = {"autosize": True, "height": height, "uirevision": figure.layout.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{drawn.digest} {height} {columns.digest if columns else ''}",
+        "digest": f"{digest} {height} {columns.digest if columns else ''}",
         "columns": columns.digest if columns else None,
         "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
-        "alt": alt or drawn.title or key,
+        "alt": alt or figure.layout.title.text or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click is not None,
@@ -148,7 +125,7 @@ def draw_live_figure(
 
     _component(
         key=key,
-        data=json.dumps(spec).encode() + b"\n" + drawn.content,
+        data=json.dumps(spec).encode() + b"\n" + content,
         height=height,
         on_click_change=hand_over("click", handlers.click),
         on_select_change=hand_over("select", handlers.select),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -43,7 +43,6 @@ from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
     draw_live_figure,
-    draw_once,
     list_cells,
     open_downloads,
     show_figure,
@@ -339,14 +338,6 @@ def _show_record(
     if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
 
-    def draw_losses() -> go.Figure:
-        pale = None if earlier is None else earlier.loss_curve(text)
-        return plots.loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
-
-    def draw_norms() -> go.Figure:
-        pale = None if earlier is None else _select_norms(earlier, text)
-        return plots.delta_norm_figure(_select_norms(record, text), pale, numbers)
-
     with slide(f"{key}-learning", plain(headlines.describe_learning(record, text))):
         _show_stage_texts(record, key, text)
         if earlier is not None:
@@ -354,25 +345,22 @@ def _show_record(
         _show_warnings(record)
         with st.container(key=f"tune-figures-{key}"):
             loss_column, norm_column = st.columns(2)
-        dependencies = (record, text, earlier)
         with loss_column:
-            _draw(draw_losses, dependencies, f"{key}-loss", "micro-tuning loss", provenance)
+            pale = None if earlier is None else earlier.loss_curve(text)
+            curves = _select_curves(record, text)
+            figure = plots.loss_figure(curves, record.texts, text, pale, numbers)
+            _draw(figure, f"{key}-loss", "micro-tuning loss", provenance)
         with norm_column:
-            _draw(draw_norms, dependencies, f"{key}-norm", "micro-tuning delta norm", provenance)
+            before = None if earlier is None else _select_norms(earlier, text)
+            figure = plots.delta_norm_figure(_select_norms(record, text), before, numbers)
+            _draw(figure, f"{key}-norm", "micro-tuning delta norm", provenance)
     if record.epochs_done(text):
         _show_neurons(record, key, text, provenance)
 
 
-def _draw(
-    make: Callable[[], go.Figure],
-    dependencies: tuple[object, ...],
-    key: str,
-    name: str,
-    provenance: About,
-    height: int = HEIGHT,
-) -> None:
+def _draw(figure: go.Figure, key: str, name: str, provenance: About, height: int = HEIGHT) -> None:
     draw_live_figure(
-        draw_once(key, dependencies, make),
+        figure,
         key=key,
         height=height,
         name=file_name(name, provenance),
@@ -417,12 +405,9 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
             f"All {len(change):,} neurons", key=f"{key}-every"
         )
 
-    def draw_neurons() -> go.Figure:
-        layer_name = record.settings.layers[layer]
-        return plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
-
-    dependencies = (record, text, layer, with_all)
-    _draw(draw_neurons, dependencies, f"{key}-delta", "micro-tuning neurons", provenance, 340)
+    layer_name = record.settings.layers[layer]
+    figure = plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
+    _draw(figure, f"{key}-delta", "micro-tuning neurons", provenance, 340)
     strongest = record.strongest_neurons(layer, text)
     listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
     st.caption(f"Neurons that changed most: {', '.join(listed)}")
