@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.events import Event
-from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
+from neuralviz.evaluation.results import Progress as EvaluationProgress
 from neuralviz.evaluation.tables import read_data
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS
@@ -83,11 +82,10 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         if doing is None and not results.cells:
             return Progress()
         n_texts = [len(data.texts) for data in self.plan.data]
-        failed = {place for place, cell in results.cells.items() if cell.measured is None}
         places = {(data, row) for data in range(len(n_texts)) for row in range(len(self.plan.rows))}
-        shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}
-        total = sum(n_texts[data] for data, _ in places - failed)
-        n_done = round(sum(n_texts[p[0]] * shares[p] for p in shares.keys() - failed))
+        shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}  # failed ones are over
+        total = sum(n_texts[data] for data, _ in places)
+        n_done = round(sum(n_texts[data] * share for (data, _), share in shares.items()))
         step = _describe_step(doing, results) if doing is not None else ""
         begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
         text = f"{n_done:,} of {total:,} embeddings{step}"
@@ -120,8 +118,8 @@ def _describe_step(doing: EvaluationProgress, results: Results) -> str:
         return "" if doing.data in results.compared else ", comparing errors"
     if (doing.data, doing.row) in results.cells:
         return ""
-    preposition = " by" if doing.doing == "embedding" else ""
-    return f", {doing.doing}{preposition} {results.rows[doing.row].label}"
+    more = f" and {len(doing.at_once) - 1} more" if doing.at_once else ""
+    return f", {doing.doing} {results.rows[doing.row].label}{more}"
 
 
 # --- sample data ----------------------------------------------------------------------------------

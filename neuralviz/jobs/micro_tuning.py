@@ -19,7 +19,7 @@ from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blank
 from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
-from neuralviz.models.shared import ModelRef, is_held, shared_model
+from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.models.tokens import TokenizedText, tokenize
 from neuralviz.words import many
 
@@ -50,7 +50,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.epochs_reached:  # on a long text that takes seconds
-            is_loaded = is_held("masked", self.model.id)
+            is_loaded = find_held("masked", self.model.id) is not None
             return Progress(doing=f"{'Computing epoch 1' if is_loaded else 'Loading the model'} …")
         doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:

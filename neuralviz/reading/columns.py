@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from neuralviz.errors import TextError
@@ -52,11 +51,9 @@ _ALIKE = 0.8  # share of a column that decides its kind
 _TELLING = 200  # first characters of a cell by which its kind is known
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     place: int | None  # among the rows looked at; None where no row names them
     is_clear: bool = True  # whether the rows leave little doubt
-    is_chosen: bool = False  # by a person
 
     def notes(
         self,
@@ -68,12 +65,10 @@ class Header:
     ) -> tuple[str, ...]:
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
-        if self.place is None and self.is_chosen:
-            return (f"Read {place} of {name} as data: {cells}.",)
         if self.place is None:
             return (
-                f"No {unit} of {name} seems to name its columns, so {place} was read as data: "
-                f"{cells}. If it names the columns, choose {place} as the header.",
+                f"Read {place} of {name} as data: {cells}. If it names the columns, choose {place} "
+                "as the header.",
             )
         notes: tuple[str, ...] = ()
         if number > first:
@@ -81,8 +76,7 @@ class Header:
             notes = (f"Skipped {skipped} before the header of {name}, {place}: {cells}.",)
         if not self.is_clear:
             notes += (
-                f"It is not clear whether {place} of {name} names its columns. It was read as the "
-                f"header: {cells}. If it is data, choose no header.",
+                f"Read {place} of {name} as the header: {cells}. If it is data, choose no header.",
             )
         return notes
 
@@ -96,7 +90,7 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
     for the first row.
     """
     if chosen is not None:
-        return Header(0 if chosen else None, is_chosen=True)
+        return Header(0 if chosen else None)
     if not rows:
         return Header(None)
     widths = Counter(_n_filled(row) for row in rows)

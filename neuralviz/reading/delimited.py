@@ -10,7 +10,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, dropwhile, pairwise, takewhile
-from operator import ne
 from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
@@ -50,16 +49,12 @@ csv.field_size_limit(MAX_LINE)  # characters in which a closing quotation mark i
 class Dialect:
     separator: str  # between fields
     are_marks_text: bool = False  # where they do not enclose a field, as between tabs
-    skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
-
-    def split_line(self, line: str) -> list[str]:
-        fields = line.split(self.separator) if line else []
-        return [field.lstrip(" ") for field in fields] if self.skips_blanks else fields
 
     def split_quoted(self, lines: Iterator[str]) -> list[str] | None:
         """The fields of the first row; None if its quotation marks do not match."""
+        may_follow_blanks = self.separator in ",;|"
         rows = csv.reader(
-            lines, delimiter=self.separator, skipinitialspace=self.skips_blanks, strict=True
+            lines, delimiter=self.separator, skipinitialspace=may_follow_blanks, strict=True
         )
         try:
             return next(rows)
@@ -82,7 +77,7 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
     while line := again.popleft() if again else next(lines, None):
         number, text = line
         if '"' not in text:
-            yield Record(number, dialect.split_line(text), number + 1)
+            yield Record(number, text.split(dialect.separator) if text else [], number + 1)
             continue
         row_lines: list[str] = []
         fields = dialect.split_quoted(iter((text,)))
@@ -133,6 +128,7 @@ class _Division:
     dialect: Dialect  # with the separator
     records: Sequence[Record]  # that have a cell which is not blank
     rows: Sequence[Sequence[str]]  # their fields, empty ones at the end left out
+    is_spaced: bool  # whether a blank follows each separator, as in sentences
     header: Header  # the row that names the columns
 
     @property
@@ -189,10 +185,10 @@ class _Division:
         """How well the separator divides the rows; compare those that suit."""
         n_known = self.n_known if len(self.titles) > 1 else 0
         n_fields, n_rows = self.usual_width
-        later = self._later_cells
-        begins_blank = any(cell[0] == " " for cell in later)
+        later = [cell for row in self.rows for cell in row[1:] if cell]
         in_numbers = self.dialect.separator == "," and all(cell[0].isdigit() for cell in later)
-        return min(n_known, 2), n_rows / len(self.rows), not begins_blank, not in_numbers, n_fields
+        n_alike = n_rows / len(self.rows)
+        return min(n_known, 2), n_alike, not self.is_spaced, not in_numbers, n_fields
 
     @property
     def usual_width(self) -> tuple[int, int]:
@@ -201,15 +197,9 @@ class _Division:
         return max(widths.items(), key=lambda item: item[::-1])
 
     @property
-    def _later_cells(self) -> list[str]:
-        return [cell for row in self.rows for cell in row[1:] if cell]
-
-    @property
     def _is_prose(self) -> bool:
         """Whether blanks follow all separators, as in sentences, and no column is numeric."""
-        if self.dialect.separator == "\t":
-            return False
-        if not self.dialect.skips_blanks and any(cell[0] != " " for cell in self._later_cells):
+        if not self.is_spaced:
             return False
         columns = zip(*self.rows, strict=False)
         return not any(
@@ -318,11 +308,8 @@ def _skip_comments(sample: Sequence[Line], separators: str) -> list[Line]:
 
 
 def _divide(lines: Sequence[Line], separators: str, header: int | None = None) -> list[_Division]:
-    texts = [line for _, line in lines]
     divisions = (
-        _divide_rows(
-            lines, Dialect(separator, separator == "\t", _is_spaced(texts, separator)), header
-        )
+        _divide_rows(lines, Dialect(separator, separator == "\t"), header)
         for separator in separators
     )
     return [division for division in divisions if division is not None]
@@ -344,14 +331,12 @@ def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) ->
     rows = [strip_empty_end(record.fields or ()) for record in filled]
     if header is None and len(rows) == 1 and not is_sound:
         header = 1  # what is below it cannot be read
-    return _Division(dialect, filled, rows, find_header(rows, header))
+    is_spaced = separator != "\t" and _is_spaced([line for _, line in lines], separator)
+    return _Division(dialect, filled, rows, is_spaced, find_header(rows, header))
 
 
 def _is_spaced(lines: Sequence[str], separator: str) -> bool:
-    """Whether a blank follows each separator of the first rows, and a quotation mark a blank."""
-    if separator not in ",;|" or not any(f'{separator} "' in line for line in lines):
-        return False
-    bare = [_ENCLOSED.sub('""', line) for line in lines]
+    bare = [_ENCLOSED.sub('""', line).rstrip(f"{separator} ") for line in lines]
     return all(line.count(separator) == line.count(f"{separator} ") for line in bare)
 
 
@@ -440,15 +425,10 @@ def restore_cells(table: Table) -> Table:
     is_delimited = table.unit == "line" and table.header is not None
     if not is_delimited or table.columns[:2] != _WRITTEN:
         return table
-    restored = [list(map(restore_formula, cells)) for cells in (table.columns, *table.values)]
+    written = [list(cells) for cells in (table.columns, *table.values)]
+    restored = [[restore_formula(cell) for cell in cells] for cells in written]
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]
-    if any(None in cells for cells in restored):
+    if restored == written or any(None in cells for cells in restored):
         return table
-    n_changed = sum(sum(map(ne, *pair)) for pair in zip(values, table.values, strict=True))
-    notes = table.notes
-    if n_changed:
-        notes += (
-            f"Took away the apostrophe before {many(n_changed, 'cell')} that a spreadsheet would "
-            "run, as neuralviz writes them.",
-        )
-    return replace(table, columns=tuple(titles), values=tuple(values), notes=notes)
+    note = "Took away the apostrophes before cells that a spreadsheet would run."
+    return replace(table, columns=tuple(titles), values=tuple(values), notes=(*table.notes, note))

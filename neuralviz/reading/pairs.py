@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -92,10 +91,8 @@ def _check_roles(
             raise SettingsError(
                 f"Unknown role “{role[:40]}”. Choose from: {', '.join(role_names)}."
             )
-        if not title.strip():
-            if role in OPTIONAL:
-                continue
-            raise SettingsError(f"The role {role} needs a column.")
+        if role in OPTIONAL and not title.strip():
+            continue
         column = _find_column(title, columns)
         if column in assigned:
             raise SettingsError(f"The column “{column[:40]}” has two roles. Give it one.")
@@ -143,9 +140,6 @@ def _find_column(title: str, columns: Sequence[str]) -> str:
 
 # --- usable rows ---------------------------------------------------------------------------------
 
-_LIKE_NUMBER = re.compile(r"[-+\u2212]?[.,'\s]*\d[\d.,'\s]*+[%\uff05]?")
-_MOST_UNREAD = 0.1  # share of numbers that cannot be read, from which a column is refused
-
 
 @dataclass(frozen=True, eq=False)
 class UsableRows:
@@ -156,13 +150,13 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows without missing numbers and missing or long texts; `TextError` if ambiguous."""
+    """The rows without missing numbers and missing or long texts."""
     table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     tidied = [list(map(tidy, values)) for values, _ in flat]
     lengths = np.array([list(map(len, values)) for values in tidied])
     written = np.array([list(map(len, values)) for values, _ in flat])  # cut cells may end blank
-    values = np.array([_check_numbers(table, name) for name in numbers], dtype=np.float64)
+    values = np.array([parse_numbers(table.column(name)) for name in numbers], dtype=np.float64)
     lacks_text = (lengths == 0).any(axis=0)
     is_long = ~lacks_text & (written > MAX_CHARACTERS).any(axis=0)
     lacks_number = np.isnan(values.reshape(len(numbers), len(table))).any(axis=0)
@@ -196,27 +190,6 @@ def check_fewest(
 
 def _quote_names(columns: Sequence[str]) -> str:
     return " or ".join(f"“{column[:40]}”" for column in columns)
-
-
-def _check_numbers(table: Table, title: str) -> list[float | None]:
-    """The numbers of a column; `TextError` if, say, decimal signs are mixed."""
-    column = table.column(title)
-    numbers = parse_numbers(column)
-    unread = [
-        place
-        for place, (value, parsed) in enumerate(zip(column, numbers, strict=True))
-        if parsed is None and _LIKE_NUMBER.fullmatch(value.strip())
-    ]
-    n_numbers = len(numbers) - numbers.count(None) + len(unread)
-    if unread and len(unread) >= _MOST_UNREAD * n_numbers:
-        place = unread[0]
-        example = f"“{column[place].strip()[:40]}” ({table.unit} {table.lines[place]:,})"
-        raise TextError(
-            f"{len(unread):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” "
-            f"cannot be read, such as {example}. Write all with the same decimal sign, without "
-            "thousands separators, and all or none with %."
-        )
-    return numbers
 
 
 # --- scales of scores ----------------------------------------------------------------------------
@@ -375,10 +348,12 @@ def read_pairs(
     rows = usable_rows(table, sentences, (str(score),) if needs_scores else ())
     contents, fewest = ("two texts and a score", FEWEST_PAIRS) if needs_scores else ("two texts", 1)
     check_fewest(source.name, len(rows.places), "pair", contents, fewest, rows.notes)
-    if needs_scores:
-        scores, notes = rows.numbers[0], repeats_in_words(number_pairs(*rows.texts))
-    else:
-        scores, notes = _read_some_scores(table, score, rows.places)
+    notes = repeats_in_words(number_pairs(*rows.texts)) if needs_scores else ()
+    written = table.column(score) if score else [""] * len(table)
+    numbers = parse_numbers(written)
+    scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
+    if n_unread := sum(numbers[row] is None and written[row].strip() != "" for row in rows.places):
+        notes += (f"Could not read {many(n_unread, 'value')} of “{score}” as numbers.",)
     titles = {title.strip().lower(): title for title in match_names(table.columns, LABEL_COLUMNS)}
     labelled = blank_missing(table, titles.values())
     labels = {
@@ -387,20 +362,3 @@ def read_pairs(
     }
     first, second = rows.texts
     return ScoredPairs(first, second, scores, (*rows.notes, *notes), labels)
-
-
-def _read_some_scores(
-    table: Table, title: str | None, places: Sequence[int]
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """[row] scores of some rows, NaN if missing, and a note on those that are not numbers."""
-    if title is None:
-        return np.full(len(places), np.nan), ()
-    column = table.column(title)
-    numbers = parse_numbers(column)
-    scores = np.array([numbers[place] for place in places], dtype=float)  # None is NaN
-    unread = [column[place].strip() for place in places if numbers[place] is None]
-    unread = [value for value in unread if value]
-    if not unread:
-        return scores, ()
-    values = f"{many(len(unread), 'value')} of “{title[:40]}”"
-    return scores, (f"Could not read {values} as numbers, such as “{unread[0][:40]}”.",)

@@ -231,44 +231,34 @@ def split_texts(name: str, lines: Iterator[Line], mode: Mode) -> tuple[Iterator[
     ):
         note = f"{name} holds subtitles. Each is a text, without its number and times."
         return _take_cues(lines), note
-    if reason := filled and _find_kind(name, filled):
-        raise TextError(f"{name} {reason}")
+    if kind := filled and _find_kind(name, filled):
+        raise TextError(
+            f"{name} is not plain text, but {kind}. Give it the ending of what it is (.csv, .tsv, "
+            ".json, .jsonl), or save its texts as plain text or CSV."
+        )
     return lines if mode == "line" else _join_lines(lines, mode), ""
 
 
 def _find_kind(name: str, filled: Sequence[str]) -> str:
-    """What a “plain text” is instead, and what to do; empty if it is plain."""
+    """What a “plain text” is instead; empty if it is plain."""
     rows = [line for line in filled if not line.startswith("#")]
-    has_rows = len(rows) >= _FEWEST_LINES
-    is_indented = any(line[0] == "\t" for line in rows)
     n_tabs = {line.count("\t") for line in rows}
     if name.lower().endswith(".ipynb"):
-        return "is a notebook, which is not read. Save its texts as plain text or CSV."
-    if filled[0].startswith("window.YTD."):
-        return (
-            "is a file of a Twitter archive. Delete what stands before its first bracket, and "
-            "rename it to .json."
-        )
-    if is_json(filled[0].strip()):
-        return "holds JSON, not plain text. Rename it to .json, or .jsonl if a line is an object."
-    if has_rows and all(map(_TOKEN.fullmatch, rows)):
-        return "is a treebank or CoNLL data, a word a line. Save its sentences, one a line."
+        return "a notebook"
+    if is_json(filled[0].strip()) or filled[0].startswith("window.YTD."):  # of a Twitter archive
+        return "JSON"
     if len(filled) > 1 and all(line.startswith("__label__") for line in filled):
-        return "has a label before each text, as fastText has it. Save both as a table."
-    if has_rows and len(n_tabs) == 1 and 0 not in n_tabs and not is_indented:
-        return (
-            f"looks like a table: each line has {n_tabs.pop() + 1} fields between tabs. Rename it "
-            "to .tsv to read it as one."
-        )
+        return "texts behind labels, as fastText has them"
+    if len(rows) >= _FEWEST_LINES and all(map(_TOKEN.fullmatch, rows)):
+        return "a word a line, as a treebank or CoNLL data"
+    if len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and n_tabs != {0} and rows[0][0] != "\t":
+        return "a table with fields between tabs"
     for separator in ",;":
         titles = filled[0].split(separator)
         are_names = all(is_usual_name(title.strip(' "')) for title in titles)
         n_others = min((line.count(separator) for line in filled[1:]), default=0)
         if are_names and n_others >= len(titles) - 1 > 0:
-            return (
-                f"looks like a table with the columns {filled[0][:80]}. Rename it to .csv to read "
-                "it as one."
-            )
+            return f"a table with the columns {filled[0][:80]}"
     return ""
 
 
@@ -424,14 +414,14 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
 def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
     if file.name.startswith("."):
         return "hidden"
-    if is_folder:
-        return "link to a folder" if file.is_symlink() else ""
     try:
-        is_inside = not file.is_symlink() or file.resolve().is_relative_to(root)
+        is_inside = file.resolve().is_relative_to(root)
     except (OSError, RuntimeError):  # links in a circle
         is_inside = False
-    if not is_inside:
-        return "link to a file outside the folder"
+    if file.is_symlink() and (is_folder or not is_inside):
+        return "link to a folder, or out of this one"
+    if is_folder:
+        return ""
     is_read = Source.from_path(file).is_table or file.suffix.lower() in TEXT_ENDINGS
     return "" if is_read else "neither plain text nor a table"
 
@@ -486,8 +476,8 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
     texts, notes, used = clean_texts(parts, starts)
     n_cells = sum("\n" in parts[place] for place in used) if mode == "line" else 0
     if n_cells:
-        cells = f"{many(n_cells, 'quoted cell')} with line breaks"
-        notes = (f"Read {cells} as {'one text' if n_cells == 1 else 'one text each'}.", *notes)
+        cells = many(n_cells, "quoted cell")
+        notes = (f"Read {cells} with line breaks as one text each.", *notes)
     return ReadTexts(texts, notes)
 
 

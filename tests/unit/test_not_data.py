@@ -172,15 +172,15 @@ REFUSED = [
     ),
 ]
 OTHER_TEXTS = [  # which are read as one text each
-    ("a.txt", "id\ttext\n1\tOne\n2\tTwo\n", "each line has 2 fields between tabs. Rename it"),
-    ("a.txt", "#separator:tab\nA\tEin\nB\tZwei\nC\tDrei\n", "each line has 2 fields"),
-    ("a.txt", "id;text\n1;One\n", "with the columns id;text. Rename it to .csv"),
-    ("a.txt", '{"text": "One"}\n{"text": "Two"}\n', "holds JSON, not plain text"),
+    ("a.txt", "id\ttext\n1\tOne\n2\tTwo\n", "fields between tabs. Give it the ending"),
+    ("a.txt", "#separator:tab\nA\tEin\nB\tZwei\nC\tDrei\n", "fields between tabs"),
+    ("a.txt", "id;text\n1;One\n", "with the columns id;text. Give it"),
+    ("a.txt", '{"text": "One"}\n{"text": "Two"}\n', "but JSON"),
     ("a.conllu", "# text = It.\n1\tIt\tit\tP\tPRP\t_\t2\tn\t_\t_\n" * 3, "treebank or CoNLL"),
     ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", "treebank or CoNLL"),
-    ("a.txt", "__label__a One\n__label__b Two\n", "as fastText has it"),
-    ("tweets.js", "window.YTD.tweets.part0 = [ {", "of a Twitter archive"),
-    ("a.ipynb", '{\n "cells": [],\n "nbformat": 4\n}', "is a notebook"),
+    ("a.txt", "__label__a One\n__label__b Two\n", "as fastText has them"),
+    ("tweets.js", "window.YTD.tweets.part0 = [ {", "but JSON"),
+    ("a.ipynb", '{\n "cells": [],\n "nbformat": 4\n}', "but a notebook"),
 ]
 
 

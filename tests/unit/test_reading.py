@@ -359,9 +359,9 @@ def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     assert read.notes == (
         "Skipped .git: hidden.",
         "Skipped .hidden.txt: hidden.",
-        "Skipped circle.txt: link to a file outside the folder.",
-        "Skipped link.txt: link to a file outside the folder.",
-        "Skipped links: link to a folder.",
+        "Skipped circle.txt: link to a folder, or out of this one.",
+        "Skipped link.txt: link to a folder, or out of this one.",
+        "Skipped links: link to a folder, or out of this one.",
         "And 3 more like this.",
     )
 

@@ -22,10 +22,9 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError
 from neuralviz.evaluation.data import DataSet, labelled_data
-from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, Results
 from neuralviz.evaluation.tables import read_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs import RunQueue
