@@ -299,14 +299,6 @@ def choose_text_model(
     return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
 
 
-def load_model_or_stop(model_id: str, load: Callable[[str], M]) -> M:
-    """Load a page's model; where it is not available, say why and end the page."""
-    model = load_model_or_none(model_id, load)
-    if model is None:
-        st.stop()
-    return model
-
-
 def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     """Load a page's model; None where the page says why not, or offers to load it."""
     was_available = _is_available(model_id)

@@ -179,10 +179,6 @@ def _show_text(walk: Walkthrough) -> None:
     _draw(figure, "overview")
 
 
-def _show_tokens(walk: Walkthrough) -> None:
-    _show_tiles(list(walk.text.tokens), [str(i) for i in walk.text.ids])
-
-
 def _show_inputs(walk: Walkthrough) -> None:
     tokens = walk.text.tokens
     window = range(len(tokens))
@@ -289,18 +285,6 @@ def _tex(value: float, digits: int = 4) -> str:
     return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def _show_delta(walk: Walkthrough) -> None:
-    _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta")
-
-
-def _show_concatenated(walk: Walkthrough) -> None:
-    _draw(plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated")
-
-
-def _show_embedding(walk: Walkthrough) -> None:
-    _draw(plots.embedding_figure(walk.tuning.embeddings[0]), "embedding")
-
-
 def _show_product(walk: Walkthrough) -> None:
     _show_tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
     first, *other_vectors = walk.tuning.embeddings
@@ -311,13 +295,15 @@ def _show_product(walk: Walkthrough) -> None:
 
 _VIEWS: tuple[View, ...] = (
     _show_text,
-    _show_tokens,
+    lambda walk: _show_tiles(list(walk.text.tokens), [str(i) for i in walk.text.ids]),
     _show_inputs,
     _show_loss,
     _show_weights,
-    _show_delta,
-    _show_concatenated,
-    _show_embedding,
+    lambda walk: _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta"),
+    lambda walk: _draw(
+        plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated"
+    ),
+    lambda walk: _draw(plots.embedding_figure(walk.tuning.embeddings[0]), "embedding"),
     _show_product,
 )
 MORE: dict[View, View] = {_show_loss: _show_losses, _show_weights: _show_first_step}  # 2nd slides

@@ -35,7 +35,7 @@ from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.ui.choices import REMEMBERED, choose_text_model, load_model_or_stop
+from neuralviz.ui.choices import REMEMBERED, choose_text_model, load_model_or_none
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
@@ -86,7 +86,9 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
-        model = load_model_or_stop(choose_text_model(), shared_text_model)
+        model = load_model_or_none(choose_text_model(), shared_text_model)
+        if model is None:
+            return
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
     sentences = RunSentences(
