@@ -9,11 +9,16 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from neuralviz import evaluation, training
+from neuralviz import training
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.training_tables import RowProgress, TrainingCell, training_table
+from neuralviz.evaluation.training_tables import (
+    RowProgress,
+    TrainingCell,
+    fill_table,
+    training_table,
+)
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED
@@ -142,11 +147,11 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
         n_done = sum(lesson.step for lesson in result)
         steps = sum(lesson.steps for lesson in result)
+        if not steps:
+            return Progress(doing="Reading the corpus …")
         looked = all(lesson.snapshots for lesson in result)  # a look takes longer than many steps
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
-        if not steps:
-            doing = "Reading the corpus …"
-        elif all(lesson.step for lesson in result) and not looked:
+        if all(lesson.step for lesson in result) and not looked:
             doing = LOOKS_FIRST
         elif all(lesson.is_over for lesson in result):
             doing = "Drawing the maps …"
@@ -169,7 +174,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
-# chapters of the example: docs/training.md has all rates that were tried.
+# chapters of the example: docs/results.md has all rates that were tried.
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
 ENCODER = BUNDLED
@@ -266,7 +271,7 @@ class FillTrainingTable(KeptTask[RowProgress | TrainingCell, FilledTable]):
         store = CorpusStore()
         corpus = store.corpus(self.corpus)
         model = shared_text_model(self.model.id)
-        yield from evaluation.fill_table(
+        yield from fill_table(
             training_table(self.table).rows(self.settings, model.n_blocks),
             model,
             store.texts(corpus),

@@ -23,11 +23,11 @@ from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precisi
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     ModelKind,
-    add_loading_hook,
     check_may_load,
     find_held,
     is_at_hand,
     is_loaded,
+    loading_hooks,
     shared_model,
     trained_encoders,
 )
@@ -350,7 +350,7 @@ def _freeze_loaded() -> None:
     gc.freeze()
 
 
-add_loading_hook(_freeze_loaded)
+loading_hooks.append(_freeze_loaded)
 
 
 def load_bundled() -> None:
