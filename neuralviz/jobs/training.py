@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import Stopped, TextError
-from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
     RowProgress,
     TrainingCell,
