@@ -1,11 +1,11 @@
-"""The commands that embed the texts of a file, and that compare them by several methods."""
+"""The commands that embed the texts of a file, compare them by several methods, and list these."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -20,20 +20,27 @@ from neuralviz.cli.console import (
     run_task,
     stop,
 )
-from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
+from neuralviz.embedders import (
+    FOR_CORPORA,
+    METHODS,
+    embedder_spec,
+    embedder_specs,
+    make_embedder,
+    split_options,
+)
 from neuralviz.errors import (
     LossWarning,
     NeuralvizError,
-    PrecisionWarning,
     SettingsError,
     TextError,
 )
 from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
 from neuralviz.jobs.comparing import Compare
+from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
@@ -53,16 +60,7 @@ def embed(
     file: options.FileArgument,
     output: options.TableOutput,
     method: options.MethodOption = "neural",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="Set an option of the method, such as `--option layer_start=2`, or of one "
-            "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz methods` lists "
-            "all options.",
-        ),
-    ] = None,
+    option: Annotated[list[str] | None, options.declare_options()] = None,
     model: options.MethodsModel = None,
     column: options.ColumnOption = None,
     header: options.HeaderOption = None,
@@ -76,7 +74,7 @@ def embed(
     read = options.read_file(file, column, limit, options.header_line(header, no_header))
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
-    (embedded,), is_stopped = _embed_texts([spec], read.texts, batch_size)
+    (embedded,) = _embed_texts([spec], read.texts, batch_size)
     if embedded.vectors is None:
         raise stop("Stopped before the first batch finished; nothing was written.")
     rows, ids = embedded.finished, options.list_ids(read)
@@ -84,7 +82,7 @@ def embed(
         output, [ids[i] for i in rows], [read.texts[i] for i in rows], embedded.vectors[rows]
     )
     learning = options.describe_learning([spec])
-    if is_stopped:
+    if len(rows) < len(ids):
         raise stop(
             f"Stopped. Wrote the {len(rows):,} of {many(len(ids), 'embedding')} that were finished "
             f"(longest texts first) to {output}{learning}."
@@ -132,42 +130,32 @@ def similarity(
             f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
             f"many. Use --limit {MAX_TEXTS} or less."
         )
-    embedded, is_stopped = _embed_texts(specs, read.texts, batch_size)
-    finished = [result for result in embedded if result.n_done == n_texts]
-    finished = finished or [result for result in embedded if result.n_done > 1][:1]
-    if not finished:
-        raise stop("Stopped before two texts were embedded; nothing was written.")
-    rows, ids = finished[0].finished, options.list_ids(read)
-    texts = [read.texts[i] for i in rows]
+    embedded = _embed_texts(specs, read.texts, batch_size)
     similarities = [
-        compute_similarity(result.method, texts, result.vectors[rows])
-        for result in finished
-        if result.vectors is not None
+        compute_similarity(result.method, read.texts, result.vectors)
+        for result in embedded
+        if result.vectors is not None and result.n_done == n_texts
     ]
-    _write(similarities, [ids[i] for i in rows], read.ids is not None, output)
+    if not similarities:
+        raise stop("Stopped before a method was finished; nothing was written.")
+    _write(similarities, options.list_ids(read), read.ids is not None, output)
     _show(similarities)
-    names = "; ".join(result.method for result in finished)
-    if is_stopped:
-        rest = [result.method for result in embedded if result not in finished]
-        names += f"; not finished: {'; '.join(rest)}" * bool(rest)
-        raise stop(
-            f"Stopped. Wrote the cosine similarities of {len(rows):,} of {many(n_texts, 'text')} "
-            f"to {output} ({names})."
-        )
+    names = [similarity.method for similarity in similarities]
     pairs = many(n_texts * (n_texts - 1) // 2, "pair")
-    print_message(f"Wrote the cosine similarities of {pairs} to {output} ({names}).")
+    wrote = f"Wrote the cosine similarities of {pairs} to {output} ({'; '.join(names)})."
+    if rest := [result.method for result in embedded if result.method not in names]:
+        raise stop(f"Stopped. {wrote} Not finished: {'; '.join(rest)}.")
+    print_message(wrote)
 
 
 def _embed_texts(
     specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
-) -> tuple[Comparison, bool]:
-    """Embed texts by each method; return what is finished and whether Ctrl-C was pressed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # the task reports it
-        for spec in specs:  # a model that cannot be loaded is named before anything is embedded
-            make_embedder(spec, LOADERS)
+) -> Comparison:
+    """Embed texts by each method until Ctrl-C is pressed; print what to know of the vectors."""
+    for spec in specs:  # a model that cannot be loaded is named before anything is embedded
+        make_embedder(spec, LOADERS)
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
-    embedded, is_stopped = run_task(task)
+    embedded, _ = run_task(task)
     for spec, result in zip(specs, embedded, strict=True):
         if result.error:
             raise NeuralvizError(result.error)
@@ -180,7 +168,7 @@ def _embed_texts(
             print_message(f"Zero vectors for {many(n_zeros, 'text')} ({result.method}): {reason}")
         if n_rose := int(result.loss_rose.sum()):
             print_message(str(LossWarning(n_rose, result.n_done)))
-    return embedded, is_stopped
+    return embedded
 
 
 def _write(
@@ -204,10 +192,11 @@ def _write(
 
 def _show(similarities: Sequence[Similarity]) -> None:
     names = [similarity.method for similarity in similarities]
-    spreads = [
-        [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]
-        for similarity in similarities
-    ]
+    spreads = []
+    for similarity in similarities:
+        values = similarity.of_pairs
+        statistics = (values.mean(), values.std(), values.min(), values.max())
+        spreads.append([similarity.method, *(number(value, ".3f") for value in statistics)])
     print_table(["cosine similarity", "mean", "sd", "lowest", "highest"], spreads)
     if len(names) > 1:
         print_line()
@@ -218,6 +207,29 @@ def _show(similarities: Sequence[Similarity]) -> None:
         print_table(["Spearman", *names], correlations)
 
 
-def _list_statistics(similarity: Similarity) -> list[float]:
-    values = similarity.of_pairs
-    return [values.mean(), values.std(), values.min(), values.max()]
+# --- the methods ---------------------------------------------------------------------------------
+
+
+_JOINING = (
+    "Use --option NAME=VALUE to set an option and --model MODEL to choose the model.\n\n"
+    "Put a plus between names to concatenate methods, as in neural+mean: each embedding is "
+    "normalised,\nthen the concatenation is normalised again. An option applies to every method "
+    "that has it; use\nMETHOD.NAME=VALUE, such as mean.layer=all, for one method, and "
+    "METHOD.model=MODEL for its model.\n\n"
+    f"{fill(options.OWN_SETTINGS, 100)}\n\n"
+    "Precision is how exactly micro-tuning is computed. Where nothing else is set, `neuralviz "
+    f"corpus`\nuses {joined([f'{name}={value}' for name, value in FOR_CORPORA.items()])}."
+)
+
+
+@commands.command("methods")
+def list_methods() -> None:
+    """List the embedding methods with their models and options."""
+    for name, method in METHODS.items():
+        typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")
+        for option in method.options:
+            typer.echo(f"    {option.name}={option.default}")
+            typer.echo(indent(fill(f"{option.line}: {option.expects}", 94), " " * 6))
+    typer.echo(f"\n{_JOINING}")
+    for precision, line in PRECISION_LINES.items():
+        typer.echo(fill(line, 100, initial_indent=f"  {precision:<11}", subsequent_indent=" " * 13))

@@ -19,7 +19,7 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.maps.map_points import TEXTS_A_LABEL
+from neuralviz.maps.opened import TEXTS_A_LABEL
 from neuralviz.reading.columns import guess_column, rate_texts
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import (

@@ -35,7 +35,6 @@ from neuralviz.jobs.comparing import (
     Comparison,
     FollowPair,
     WordShares,
-    describe_missing,
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
@@ -49,7 +48,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
 from neuralviz.ui.figures import (
     Handlers,
     allow_swiping,
@@ -59,7 +58,6 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
@@ -141,12 +139,7 @@ def show() -> None:
         labels = read.labels if read.texts == run.task.texts else {}
         _show_comparison(Panel(run, comparison, order or AS_GIVEN, labels), live)
 
-    sentences = RunSentences(
-        start="Loading the models and embedding the first texts …",
-        describe_stopped=lambda comparison: (
-            f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
-        ),
-    )
+    sentences = RunSentences(start="Loading the models and embedding the first texts …")
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
 

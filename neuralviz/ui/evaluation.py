@@ -63,7 +63,17 @@ from neuralviz.store.files import corpus_view
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
-from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
+from neuralviz.ui.choices import (
+    BY_DIGEST,
+    JOINED,
+    MODEL_HELP,
+    choose_one,
+    choose_precision,
+    corpus_store,
+    may_load,
+    offline_models,
+    trained_names,
+)
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.figures import (
     allow_swiping,
@@ -77,7 +87,6 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.model_choice import JOINED, MODEL_HELP, may_load, offline_models, trained_names
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
@@ -651,16 +660,14 @@ class _Shown:
         among: Collection[str] | None = None,  # labels to choose from; all by default
         label: str = "Method",
     ) -> tuple[str, Measured]:
-        """Ask for a method; other results or another measure select the best one again."""
+        """Ask for a method, at first the best one."""
         measured_by_label = {
             name: measured
             for name, measured in best_first(self.results, 0, self.yardstick)
             if among is None or name in among
         }
-        context = self.results.data[0].digest, self.yardstick.name, tuple(measured_by_label)
-        if st.session_state.get(f"{key}-for") != context:
-            st.session_state[f"{key}-for"] = context
-            st.session_state[key] = next(iter(measured_by_label))
+        # other data or another measure select the best one again
+        key = f"{key}-{self.results.data[0].digest}-{self.yardstick.name}"
         chosen = st.selectbox(label, list(measured_by_label), key=key)
         return chosen, measured_by_label[chosen]
 

@@ -21,12 +21,11 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.corpus_map import LargePoints
 from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, script
+from neuralviz.ui.stage import hide_on_stage
 from neuralviz.words import number
 
 VISIBLE_CASES = 3  # the others are in the expander
@@ -45,7 +44,6 @@ _component = streamlit.components.v2.component(
     js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
-_columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
 MOST_AREAS = 100  # in one selection
 
 
@@ -71,32 +69,8 @@ class Handlers:
 NO_HANDLERS = Handlers()
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
-    content: bytes  # data and layout as JSON; megabytes for many points
-    digest: str  # of the content
-    uirevision: str | None
-    title: str | None
-
-    @classmethod
-    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
-        content = unstyled_json(figure).encode()
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
-
-
-def draw_once(
-    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
-) -> DrawnFigure:
-    """The figure of a ``key``, made again only when its dependencies have changed."""
-    kept = st.session_state.get(f"{key}-drawn")
-    if kept is None or kept[0] != dependencies:
-        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
-    return kept[1]
-
-
 def draw_live_figure(
-    figure: go.Figure | DrawnFigure,
+    figure: go.Figure,
     *,
     key: str,  # without two underscores in a row
     height: int = 360,  # px, kept from the first moment
@@ -104,22 +78,21 @@ def draw_live_figure(
     alt: str = "",  # for screen readers; the figure's title if empty
     name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
     footer: str = "",  # below the pictures: how they were made
-    columns: LargePoints | None = None,  # points that traces refer to; sent when they change
     window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
 ) -> None:
     """Draw ``figure``, or update the one drawn under ``key``.
 
     Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
     """
-    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
-    layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
+    content = unstyled_json(figure).encode()  # megabytes for many points
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    layout = {"autosize": True, "height": height, "uirevision": figure.layout.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{drawn.digest} {height} {columns.digest if columns else ''}",
-        "columns": columns.digest if columns else None,
+        "digest": f"{digest} {height}",
         "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
-        "alt": alt or drawn.title or key,
+        "alt": alt or figure.layout.title.text or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click is not None,
@@ -127,17 +100,9 @@ def draw_live_figure(
         "hovers": handlers.hover is not None,
         "windows": handlers.window is not None,
     }
-    if columns is not None:
-        with st.container(key=f"{key}-columns"):
-            _columns(
-                key=f"{key}-points",
-                data=columns.digest.encode() + b"\n" + columns.content,
-                height=0,
-            )
 
-    def hand_over(event: str, handle: Callable[[Any], None] | None) -> None:
-        if handle is not None:
-            handle(st.session_state[key][event])
+    def hand_over(event: str, handle: Callable[[Any], None] | None) -> Callable[[], None]:
+        return lambda: handle(st.session_state[key][event]) if handle is not None else None
 
     def hand_over_areas(sent: list[dict[str, list[float]]]) -> None:
         if handlers.areas is not None:
@@ -149,13 +114,13 @@ def draw_live_figure(
 
     _component(
         key=key,
-        data=json.dumps(spec).encode() + b"\n" + drawn.content,
+        data=json.dumps(spec).encode() + b"\n" + content,
         height=height,
-        on_click_change=lambda: hand_over("click", handlers.click),
-        on_select_change=lambda: hand_over("select", handlers.select),
-        on_hover_change=lambda: hand_over("hover", handlers.hover),
-        on_areas_change=lambda: hand_over("areas", hand_over_areas),
-        on_window_change=lambda: hand_over("window", hand_over_window),
+        on_click_change=hand_over("click", handlers.click),
+        on_select_change=hand_over("select", handlers.select),
+        on_hover_change=hand_over("hover", handlers.hover),
+        on_areas_change=hand_over("areas", hand_over_areas),
+        on_window_change=hand_over("window", hand_over_window),
     )
 
 
@@ -183,25 +148,19 @@ def show_figure(
     *,
     key: str = "",  # of the figure on the page; ``name`` if empty
     height: int = 0,  # px; by default that of the figure, else 420
-    alt: str = "",
-    handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    columns: LargePoints | None = None,  # with these, ``page`` is required
-    window: tuple[float, ...] | None = None,
+    **live: Any,  # see `draw_live_figure`
 ) -> None:
-    """Draw a live figure with its downloads below it; see `draw_live_figure`."""
+    """Draw a live figure with its downloads below it."""
     named, key = file_name(name, provenance), key or name
     draw_live_figure(
         figure,
         key=key,
         height=height or figure.layout.height or 420,
-        handlers=handlers,
-        alt=alt,
         name=named,
         footer=provenance.line,
-        columns=columns,
-        window=window,
+        **live,
     )
     with open_downloads(key):
         make_page = page or (lambda: standalone_html(figure, provenance))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from neuralviz.lazy import Lazy, NamedLocks, frozen
+from neuralviz.lazy import Lazy, frozen
 from neuralviz.maps import projection as map_settings
 from neuralviz.maps.opened import HELD, MOST_FILTERS, OpenCorpus
 from neuralviz.reading.texts import ReadTexts
@@ -63,14 +63,6 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     assert lazy.get("it", lambda: 2) == 2
 
 
-def test_nothing_is_left_of_a_lock_that_nobody_wants() -> None:
-    locks = NamedLocks()
-    with pytest.raises(ZeroDivisionError), locks.hold("it"):
-        assert len(locks) == 1
-        _ = 1 // 0
-    assert len(locks) == 0
-
-
 def test_few_are_held_and_those_used_last() -> None:
     lazy = Lazy(kept=2)
     for name in ("a", "b", "a", "c"):
@@ -96,7 +88,8 @@ def test_few_columns_of_a_large_corpus_are_held(tmp_path: Path, monkeypatch) -> 
             return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
 
         monkeypatch.setattr(CorpusStore, method, note)
-    corpus.read_filters()
+    labels, numbers_offered = corpus.filters
+    _ = [*map(corpus.sizes, labels), *map(corpus.span, numbers_offered)]
     offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)

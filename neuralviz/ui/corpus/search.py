@@ -14,13 +14,11 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
-from neuralviz.maps.map_points import Selection, TextFilter
+from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
-from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.searching import SAMPLED, SampledNeighbours
+from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import REMEMBERED, choose_one
-from neuralviz.ui.model_choice import needs_asking
+from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
@@ -283,15 +281,9 @@ def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float
 # --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def _show_work(
-    runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE, stopped: str = ""
-) -> R | None:
+def _show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
     """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
-    sentences = RunSentences(
-        doing,
-        describe_stopped=(lambda _: stopped) if stopped else None,
-        done="",
-    )
+    sentences = RunSentences(doing, stopped="", done="")
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
     return run.result
 
@@ -338,14 +330,14 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
         found = _show_work(runs, runs.start(task), doing, patience=0.05)
         if found is not None:
-            open_map.sample(found.neighbours)
+            open_map.sample(found)
     if any(open_map.sample() is not None for open_map in missing):
         st.rerun()
 
 
 def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
     """A text's neighbours by a map; None until a run, started by a button, finds them."""
-    near = open_map.near(row, K)
+    near = open_map.near(row)
     if near is not None:
         return near
     corpus, map_id = open_map.corpus.corpus, open_map.kept.id
@@ -358,7 +350,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
-    if found is None or found.neighbours is None:
-        return None
-    return open_map.near(row, K, found.neighbours.near)
+    found = _show_work(runs, run, doing)
+    return None if found is None else open_map.near(row, found.near)
