@@ -47,7 +47,6 @@ _MOST_BEFORE = 30  # rows above a header
 _LIKE_DATA = -3  # evidence of a cell that looks like those below
 _FEW_NUMBERS = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
-_ALIKE = 0.8  # share of a column that decides its kind
 _TELLING = 200  # first characters of a cell by which its kind is known
 
 
@@ -255,7 +254,6 @@ _SAMPLE = 2000  # values of a column, about
 _PHRASE = 1.5  # words of a value, on average, from which a column reads as texts
 _TEXT_NAMES = ("text", "texts", "sentence")  # names that mean texts, even of a single word
 _SENTENCE = 3  # words from which it does without doubt
-_NUMBERS = re.compile(r"\[[-+\d.eE\s,]*+\]")
 _LETTER = re.compile(r"[^\W\d_]")
 _WITHOUT_BLANKS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u2e80-\uabff\uf900-\ufaff]")
 
