@@ -27,7 +27,6 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import Measure, Thresholds
-from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -38,7 +37,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import ARROWS
-from neuralviz.evaluation.tables import MAX_ROWS, make_data
+from neuralviz.evaluation.tables import MAX_ROWS, PREFIX, load_hub_data, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data

@@ -29,9 +29,14 @@ from neuralviz.cluster.connecting import (
     this_machine,
 )
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
-from neuralviz.reading.columns import guess_column, match_names
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.table import blank_missing, find_codes, list_columns
+from neuralviz.reading.source import tidy
+from neuralviz.reading.table import (
+    blank_missing,
+    find_codes,
+    guess_column,
+    list_columns,
+    match_names,
+)
 from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, shorten_list
 from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE

@@ -13,15 +13,18 @@ from itertools import chain, dropwhile, pairwise, takewhile
 from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
-from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
-from neuralviz.reading.lines import MAX_LINE, Line, TextLines
-from neuralviz.reading.source import is_json
+from neuralviz.reading.source import MAX_LINE, Line, TextLines, is_json
 from neuralviz.reading.table import (
+    ID_COLUMNS,
+    LOOKED_AT,
     MAX_CHARACTERS,
+    Header,
     Table,
     check_width,
     column_names,
+    find_header,
     finite_number,
+    is_usual_name,
     name_columns,
     restore_formula,
     strip_empty_end,

@@ -13,8 +13,15 @@ import openpyxl
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
-from neuralviz.reading.columns import LOOKED_AT, find_header
-from neuralviz.reading.table import MAX_COLUMNS, Table, cell_text, column_names, name_columns
+from neuralviz.reading.table import (
+    LOOKED_AT,
+    MAX_COLUMNS,
+    Table,
+    cell_text,
+    column_names,
+    find_header,
+    name_columns,
+)
 from neuralviz.words import many, name_lines
 
 MAX_UNPACKED = 1 << 28  # bytes of all parts

@@ -11,15 +11,18 @@ from itertools import islice
 from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
-from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name, rate_texts
-from neuralviz.reading.lines import TextLines
+from neuralviz.reading.source import TextLines
 from neuralviz.reading.table import (
+    LOOKED_AT,
     Table,
     TableBuilder,
     cell_text,
     column_names,
     describe_row,
+    find_header,
+    is_usual_name,
     name_columns,
+    rate_texts,
 )
 from neuralviz.words import free_name, joined, many
 

@@ -12,14 +12,15 @@ from typing import Literal
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.columns import flatten_texts, fold_title, match_names
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.source import Source
+from neuralviz.reading.source import Source, tidy
 from neuralviz.reading.table import (
     MAX_CHARACTERS,
     Table,
     blank_missing,
+    flatten_texts,
+    fold_title,
     list_columns,
+    match_names,
     parse_numbers,
 )
 from neuralviz.reading.tables import read_table

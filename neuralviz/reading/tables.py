@@ -13,12 +13,11 @@ from typing import IO
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import is_saved_data_set, read_arrow, read_parquet, read_saved
-from neuralviz.reading.columns import names_columns
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.excel_tables import read_excel
 from neuralviz.reading.json_tables import read_json, read_json_lines
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables
+from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables, names_columns
 from neuralviz.words import many, name_lines
 
 _ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey

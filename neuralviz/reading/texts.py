@@ -14,13 +14,20 @@ from typing import Literal
 
 from neuralviz.errors import LONG_TEXT, TextError
 from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
-from neuralviz.reading.columns import ID_COLUMNS as ID_COLUMNS
-from neuralviz.reading.columns import TEXT_COLUMNS as TEXT_COLUMNS
-from neuralviz.reading.columns import flatten_texts, guess_column, is_usual_name, match_names
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
-from neuralviz.reading.lines import Line, TextLines, count_unreadable, tidy
-from neuralviz.reading.source import Source, is_json
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
+from neuralviz.reading.source import Line, Source, TextLines, count_unreadable, is_json, tidy
+from neuralviz.reading.table import ID_COLUMNS as ID_COLUMNS
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    blank_missing,
+    flatten_texts,
+    guess_column,
+    is_usual_name,
+    list_columns,
+    match_names,
+)
+from neuralviz.reading.table import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.tables import read_table
 from neuralviz.words import free_name, joined, many, name_lines
 

@@ -13,10 +13,8 @@ from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
-from neuralviz.reading.columns import match_names
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.source import HEAD
-from neuralviz.reading.table import MAX_CHARACTERS, cell_text
+from neuralviz.reading.source import HEAD, tidy
+from neuralviz.reading.table import MAX_CHARACTERS, cell_text, match_names
 from neuralviz.reading.texts import MAX_TEXTS
 
 if TYPE_CHECKING:

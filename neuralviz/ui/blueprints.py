@@ -16,10 +16,10 @@ from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.inputs import ask_text_fields
 from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
 from neuralviz.ui.page import show_error, wide_columns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too

@@ -60,6 +60,7 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -77,7 +78,6 @@ from neuralviz.ui.stage import (
     show_only_on_stage,
     slide,
 )
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")

@@ -19,11 +19,11 @@ from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.micro_tuning import blueprint_grid
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.inputs import ask_text_fields
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import ASSETS, show_headline, slide
-from neuralviz.ui.texts import ask_text_fields
 from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
 

@@ -76,8 +76,8 @@ def test_where_an_uploaded_file_goes(
 
         from neuralviz.ui.evaluation.choose import choose_upload
         from neuralviz.ui.frozen_features import choose_scored_pairs
+        from neuralviz.ui.inputs import ask_texts
         from neuralviz.ui.layers import pairs
-        from neuralviz.ui.texts import ask_texts
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"

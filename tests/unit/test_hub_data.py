@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
-from neuralviz.evaluation.hub_data import HUB_DATA, HubData, load_hub_data
+from neuralviz.evaluation.tables import HUB_DATA, HubData, load_hub_data
 
 pytest.importorskip("datasets")
 

@@ -17,8 +17,7 @@ from pyarrow import feather, parquet
 
 from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.hub_data import load_hub_data
-from neuralviz.evaluation.tables import read_data
+from neuralviz.evaluation.tables import load_hub_data, read_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_files, read_folder, read_texts

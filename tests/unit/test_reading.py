@@ -13,7 +13,7 @@ import pytest
 from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
-from neuralviz.reading import lines
+from neuralviz.reading import source
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
 from neuralviz.reading.texts import join_pasted, read_files, read_folder, read_texts, split_pasted
@@ -287,7 +287,7 @@ def test_texts_that_are_far_too_long_are_left_out_and_named(mode: str) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE", 1 << 16)
+    monkeypatch.setattr(source, "MAX_LINE", 1 << 16)
     for name in ("a.csv", "a.txt", "a.jsonl"):
         with pytest.raises(TextError, match=r"Line 2 of a\..* has more than 65,536 characters"):
             read_texts(Source(name, b"text\n" + b"a" * (1 << 17)))

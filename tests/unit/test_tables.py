@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import arrow_tables, json_tables, lines
+from neuralviz.reading import arrow_tables, json_tables, source
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import join_tables
@@ -299,7 +299,7 @@ def test_rows_in_the_answer_of_a_server_are_those_of_pandas(found: object, path:
 def test_json_on_one_line_may_be_longer_than_a_line_and_objects_may_follow_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE", 100)
+    monkeypatch.setattr(source, "MAX_LINE", 100)
     rows = [{"text": f"Text {row}"} for row in range(50)]
     for content in (json.dumps(rows), json.dumps({"rows": rows})):
         assert len(read_table(Source("t.json", content.encode()))) == 50

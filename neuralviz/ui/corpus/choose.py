@@ -33,6 +33,7 @@ from neuralviz.ui.choices import (
     may_change,
 )
 from neuralviz.ui.figures import download
+from neuralviz.ui.inputs import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.ui.limits import (
     describe_destination,
     describe_limits,
@@ -41,7 +42,6 @@ from neuralviz.ui.limits import (
 )
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import SessionRuns
-from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.words import many
 
 RUNS = SessionRuns("corpus-maps")

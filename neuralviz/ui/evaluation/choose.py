@@ -23,7 +23,13 @@ from neuralviz.evaluation.plan import (
     spec_rows,
 )
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
-from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
+from neuralviz.evaluation.tables import (
+    CorpusKind,
+    corpus_data,
+    kept_specs,
+    load_hub_data,
+    make_data,
+)
 from neuralviz.jobs.evaluating import EXAMPLES, FIRST_METHODS, Evaluate
 from neuralviz.maps.neighbours import K, suggest_k
 from neuralviz.micro_tuning.settings import Precision
@@ -36,6 +42,7 @@ from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
 from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.inputs import MAX_ROWS, open_upload, read_uploaded, upload_table
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.model_choice import (
     JOINED,
@@ -47,7 +54,6 @@ from neuralviz.ui.model_choice import (
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.stage import show_on_stage
-from neuralviz.ui.tables import MAX_ROWS, open_upload, read_uploaded, upload_table
 
 KEY = "evaluation"
 MAX_K = 1000
@@ -226,8 +232,6 @@ def _choose_hub_data() -> DataSet | None:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _load_hub_data(name: str, max_rows: int) -> DataSet:
-    from neuralviz.evaluation.hub_data import load_hub_data
-
     return load_hub_data(name, max_rows=max_rows)
 
 

@@ -48,11 +48,11 @@ from neuralviz.ui.figures import (
     quote,
     show_figure,
 )
+from neuralviz.ui.inputs import put_upload_in_address
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 Write = Callable[[str], None]

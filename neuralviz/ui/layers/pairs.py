@@ -22,13 +22,13 @@ from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import list_worst, show_figure
+from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

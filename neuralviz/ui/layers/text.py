@@ -43,11 +43,11 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_text_fields
 from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:

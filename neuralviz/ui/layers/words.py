@@ -19,12 +19,12 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
