@@ -310,36 +310,27 @@ def _load(repo: str, config: str, split: str) -> Any:
             "Data sets on the Hub need the package “datasets”. Install it with `pip install "
             "datasets`, or save the data as CSV and use that file."
         ) from error
-    if not Path(repo).is_dir():
-        _ask_for(repo)
-    disable_progress_bar()
-    try:
-        return load_dataset(repo, config or None, split=split)
-    except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
-        raise NeuralvizError(
-            f"The data set {repo} is not available: it is not on this machine and could not "
-            "be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
-        ) from error
-    except Exception as error:  # whatever a format of theirs may run into
-        reason = shorten_reason(error)
-        raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
-
-
-def _ask_for(repo: str) -> None:
-    """Raise NeuralvizError within seconds, without retries, if the hub cannot be reached."""
     from huggingface_hub import constants
 
     from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 
-    if constants.HF_HUB_OFFLINE:
-        return  # `datasets` takes what is in its cache
-    answer = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
-    if isinstance(answer, Exception):
+    disable_progress_bar()
+    try:
+        if not Path(repo).is_dir() and not constants.HF_HUB_OFFLINE:
+            # within seconds, without the retries of `datasets`
+            answer = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
+            if isinstance(answer, Exception):
+                raise ConnectionError from answer
+        return load_dataset(repo, config or None, split=split)
+    except (DatasetNotFoundError, OSError) as error:
         raise NeuralvizError(
-            f"The data set {repo} is not available: there is no network connection, or the "
-            "Hub has no such data set. Use a folder with a copy of it, or a CSV file. Set "
+            f"The data set {repo} is not available: it is not on this machine and could not be "
+            "downloaded from the Hub. Use a folder with a copy of it, or a CSV file. Set "
             "HF_HUB_OFFLINE=1 to use a copy that was downloaded earlier."
-        ) from answer
+        ) from error
+    except Exception as error:  # whatever a format of theirs may run into
+        reason = shorten_reason(error)
+        raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 
 
 def _group_lists(name: str, table: Table) -> GroupedData | None:

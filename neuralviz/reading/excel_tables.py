@@ -25,7 +25,7 @@ from neuralviz.reading.table import (
 from neuralviz.words import many, name_lines
 
 MAX_UNPACKED = 1 << 28  # bytes of all parts
-MAX_CHARACTERS = 1 << 30  # of all cells
+MAX_OF_SHEET = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
@@ -37,7 +37,7 @@ _UNSAVED = (
     )
 )
 
-Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
+SheetRows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
 
 
 def read_excel(
@@ -45,7 +45,7 @@ def read_excel(
 ) -> Table:
     """The first visible sheet with cells; it notes rows whose formulas have no stored result."""
     limit = None if n_wanted is None else n_wanted + 2 * LOOKED_AT
-    rows: Rows = []
+    rows: SheetRows = []
     errors: list[int] = []
     merged: list[int] = []
     unsaved: list[int] = []
@@ -66,7 +66,7 @@ def read_excel(
         raise
     except Exception as error:  # whatever the parts of a broken workbook may run into
         raise TextError(f"{name} is damaged, or not an Excel workbook (.xlsx).") from error
-    table = _build_table(name, rows, header)
+    table = _build_sheet(name, rows, header)
     notes = table.notes
     if unsaved:
         place = name_lines(list(dict.fromkeys(unsaved)), "row")
@@ -94,9 +94,9 @@ def _check_size(name: str, file: IO[bytes]) -> None:
         )
 
 
-def _read_rows(name: str, sheet: Any, limit: int | None) -> tuple[Rows, list[int]]:
+def _read_rows(name: str, sheet: Any, limit: int | None) -> tuple[SheetRows, list[int]]:
     """The non-blank rows of a sheet, and the numbers of rows with errors."""
-    rows: Rows = []
+    rows: SheetRows = []
     errors: list[int] = []
     n_characters = 0
     sheet.reset_dimensions()  # what a sheet says of its size may be wrong
@@ -115,8 +115,8 @@ def _read_rows(name: str, sheet: Any, limit: int | None) -> tuple[Rows, list[int
             continue
         rows.append((number, row))
         n_characters += sum(map(len, row))
-        if n_characters > MAX_CHARACTERS:
-            raise TextError(f"{name} has more than {MAX_CHARACTERS:,} characters. Split it.")
+        if n_characters > MAX_OF_SHEET:
+            raise TextError(f"{name} has more than {MAX_OF_SHEET:,} characters. Split it.")
         if limit is not None and len(rows) > limit:
             break
     return rows, errors
@@ -127,7 +127,7 @@ def _cell_text(cell: Any) -> str:
     return "" if cell.data_type == "e" or text.isspace() else unescape(text)
 
 
-def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
+def _fill_merged(references: Collection[bytes], rows: SheetRows) -> list[int]:
     """Fill cells merged over rows, in their first column; returns the rows filled."""
     by_number = dict(rows)
     filled: set[int] = set()
@@ -145,7 +145,7 @@ def _fill_merged(references: Collection[bytes], rows: Rows) -> list[int]:
     return sorted(filled)
 
 
-def _build_table(name: str, rows: Rows, header: int | None) -> Table:
+def _build_sheet(name: str, rows: SheetRows, header: int | None) -> Table:
     if header:
         rows = [(row_number, row) for row_number, row in rows if row_number >= header]
         if not rows or rows[0][0] != header:

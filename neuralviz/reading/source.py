@@ -96,16 +96,14 @@ class Source:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file at its start; `TextError` if unreadable, empty, a pointer or a web page."""
-        if isinstance(self.content, bytes):
-            with io.BytesIO(self.content) as file:
-                yield self._check_head(file)
-            return
         try:
-            if self.content.exists() and not self.content.is_file():
+            if isinstance(self.content, bytes):
+                content: IO[bytes] = io.BytesIO(self.content)
+            elif self.content.exists() and not self.content.is_file():
                 raise TextError(f"{self.name} is not a regular file.")
-            if not self.content.stat().st_size:
-                raise TextError(f"{self.name} is empty.")
-            with self.content.open("rb") as file:
+            else:
+                content = self.content.open("rb")
+            with content as file:
                 yield self._check_head(file)
         except OSError as error:
             raise self._describe_error(error) from error

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from neuralviz.errors import TextError
 from neuralviz.reading.source import tidy
@@ -507,10 +507,6 @@ def _n_filled(row: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in row)
 
 
-def names_columns(rows: Sequence[Sequence[str]]) -> bool:
-    return _weigh_row(rows[0], rows[1:]).is_clear
-
-
 class Evidence(NamedTuple):
     """Evidence that a row names the columns of the rows below it."""
 
@@ -622,11 +618,16 @@ def guess_column(file_name: str, table: Table) -> str:
     samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
     named = match_names(table.columns, TEXT_COLUMNS)
+    sentence = (
+        f"{file_name} has no column with texts: no words, or the same in every row, in "
+        f"{list_columns(table.columns)}. If one of them contains the texts, rename it to “text”."
+    )
+    refusal = " ".join([sentence, *table.notes])
     if not any(rates.values()):
         filled = [title for title in named if samples[title] or not len(table)]
         if filled or not len(table):
             return next(iter(filled), table.columns[0])
-        _refuse_columns(file_name, table, "no words in")
+        raise TextError(refusal)
     for title in named:
         means_texts = title.strip().lower() in _TEXT_NAMES and not _is_repeated(samples[title])
         if rates[title] >= (1 if means_texts else 2):
@@ -640,16 +641,8 @@ def guess_column(file_name: str, table: Table) -> str:
     if len(table.columns) > 1 and len(table) > 2:  # the same in every row is a mark of the format
         likely = [title for title in likely if len(set(samples[title])) > 1]
     if not likely:
-        _refuse_columns(file_name, table, "the same words in every row of")
+        raise TextError(refusal)
     return max(likely, key=lambda title: sum(map(len, map(_extract_text, samples[title]))))
-
-
-def _refuse_columns(file_name: str, table: Table, reason: str) -> NoReturn:
-    sentence = (
-        f"{file_name} has no column with texts: {reason} {list_columns(table.columns)}. If one of "
-        "them contains the texts, rename it to “text”."
-    )
-    raise TextError(" ".join([sentence, *table.notes]))
 
 
 def rate_texts(values: Sequence[str]) -> int:
@@ -701,7 +694,6 @@ _PYTHON = re.compile(r"\[\s*(['\"{[]|\])|\{\s*'")  # how Python prints lists and
 _NUMPY = re.compile(r"(['\"])\s+(?=['\"])")  # how numpy prints arrays: no commas between texts
 _COMMAS = re.compile(r"['\"],\s")
 _LONGEST_PRINTED = 200_000  # characters of what Python printed
-_SPAN = ("type", "text")  # of formatted texts, whose blanks stand in the parts
 
 
 def extract_text(value: Any) -> str | None:
@@ -719,8 +711,6 @@ def extract_text(value: Any) -> str | None:
     if not isinstance(value, list | tuple):
         return None
     if any(isinstance(part, Mapping) for part in value):
-        if all(isinstance(part, str) or _is_span(part) for part in value):
-            return tidy("".join(part if isinstance(part, str) else part["text"] for part in value))
         parts = [extract_text(part) for part in value if not _is_other_medium(part)]
         return None if None in parts or not parts else "\n".join(filter(None, parts))
     parts = [extract_text(part) for part in value]
@@ -730,25 +720,21 @@ def extract_text(value: Any) -> str | None:
 def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
     """Replace nested cells (JSON or Python) of a column by their text; with notes."""
     flat: list[str] = []
-    n_joined = n_unclear = 0
+    n_nested = n_joined = 0
     for value in values:
         nested = parse_nested(value)
         text = None if nested is None else extract_text(nested)
+        n_nested += nested is not None
         n_joined += text is not None
-        n_unclear += nested is not None and text is None
         flat.append(value if text is None else text)
-    notes: tuple[str, ...] = ()
-    if n_joined:
-        notes = (
-            f"Took the text out of {many(n_joined, 'nested value')} in the column “{name[:40]}”: "
-            "lists are joined, and of objects the text or content is read.",
-        )
-    if n_unclear:
-        notes += (
-            f"Read {many(n_unclear, 'nested value')} without a clear text in the column "
-            f"“{name[:40]}” as written. Put the texts into a column of their own.",
-        )
-    return (flat, notes) if n_joined else (values, notes)
+    if not n_nested:
+        return values, ()
+    note = (
+        f"Took the text out of {n_joined:,} of {many(n_nested, 'nested value')} in the column "
+        f"“{name[:40]}”: lists are joined, and of objects the text or content is read. Others "
+        "stay as written."
+    )
+    return flat, (note,)
 
 
 def parse_nested(cell: str) -> Any:
@@ -766,11 +752,6 @@ def parse_nested(cell: str) -> Any:
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = ast.literal_eval(printed)  # nothing is run
     return value if isinstance(value, list | dict) else None
-
-
-def _is_span(part: Any) -> bool:
-    """Whether this is a piece of formatted text, such as a link."""
-    return isinstance(part, Mapping) and set(part) >= set(_SPAN) and isinstance(part["text"], str)
 
 
 def _is_other_medium(part: Any) -> bool:

@@ -17,7 +17,7 @@ from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.excel_tables import read_excel
 from neuralviz.reading.json_tables import read_json, read_json_lines
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables, names_columns
+from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables
 from neuralviz.words import many, name_lines
 
 _ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey
@@ -88,7 +88,6 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
 
 def _drop_descriptions(name: str, table: Table) -> Table:
     """A table without the rows in which Qualtrics and SurveyMonkey describe columns."""
-    # or the second level of column names, as pandas writes it
     if not table.header:
         return table
     rows = [[values[place] for values in table.values] for place in range(min(20, len(table)))]
@@ -97,12 +96,7 @@ def _drop_descriptions(name: str, table: Table) -> Table:
         if any(cell.startswith('{"ImportId"') for cell in row):
             n = place
     if not n and len(rows) > 1:
-        is_of_survey = not rows[0][0].strip() and not _ANSWERS.isdisjoint(rows[0])
-        has_levels = any(  # a name came again, so that `column_names` added its number
-            title.endswith(f" ({number})") and title.removesuffix(f" ({number})") in table.columns
-            for number, title in enumerate(table.columns, 1)
-        )
-        n = int(is_of_survey or (has_levels and names_columns(rows)))
+        n = int(not rows[0][0].strip() and not _ANSWERS.isdisjoint(rows[0]))
     description = describe_row(rows[0]) if n else ""
     return _drop_rows(name, table, range(n), f"with descriptions of its columns: {description}")
 

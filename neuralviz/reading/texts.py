@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from itertools import count as numbers
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Literal
 
@@ -184,31 +184,30 @@ def clean_texts(
 
 def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Unique ids, with notes; None if all are missing."""
-    used_ids = {text_id for text_id in ids if text_id}
+    used_ids = set(filter(None, ids))
     if not used_ids:
         return None, ()
-    counts: dict[str, int] = {}  # how often, by id
-    free = numbers(1)
+    n_missing = ids.count("")
+    n_repeated = len(ids) - n_missing - len(used_ids)
+    counters = defaultdict[str, Iterator[int]](lambda: count(2))
+    free = map(str, count(1))
+    seen: set[str] = set()
     unique: list[str] = []
-    repeated = missing = 0
     for text_id in ids:
+        new_id = text_id
         if not text_id:
-            missing += 1
-            text_id = next(text for number in free if (text := str(number)) not in used_ids)
-        elif text_id in counts:
-            repeated += 1
-            first = text_id
-            while text_id in used_ids:
-                counts[first] += 1
-                text_id = f"{first} ({counts[first]})"
-        counts.setdefault(text_id, 1)
-        used_ids.add(text_id)
-        unique.append(text_id)
+            new_id = next(number for number in free if number not in used_ids)
+        elif text_id in seen:
+            numbered = (f"{text_id} ({number})" for number in counters[text_id])
+            new_id = next(name for name in numbered if name not in used_ids)
+        seen.add(text_id)
+        used_ids.add(new_id)
+        unique.append(new_id)
     notes = []
-    if repeated:
-        notes.append(f"Added a number in brackets to {many(repeated, 'duplicate ID')}.")
-    if missing:
-        notes.append(f"Numbered {many(missing, 'text')} without an ID.")
+    if n_repeated:
+        notes.append(f"Added a number in brackets to {many(n_repeated, 'duplicate ID')}.")
+    if n_missing:
+        notes.append(f"Numbered {many(n_missing, 'text')} without an ID.")
     return tuple(unique), tuple(notes)
 
 
@@ -369,16 +368,15 @@ def read_folder(
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
-    paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
-    with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
-    parents = {folder.rpartition("/")[0] for folder in with_arrow}
-    saved = {folder for _, folder, name in paths if name == STATE and folder in with_arrow}
+    """The files without those that ``datasets`` writes beside its Arrow files."""
+    if not any(source.ending == ".arrow" for source in files):
+        return list(files)
+    names = [source.name.rpartition("/")[2] for source in files]
     return [
         source
-        for source, folder, name in paths
-        if not (folder in with_arrow and name in (STATE, INFO))
-        and not (folder in parents and name == SPLITS)
-        and not (folder in saved and name.startswith("cache-"))
+        for source, name in zip(files, names, strict=True)
+        if name not in (STATE, INFO, SPLITS)
+        and not (name.startswith("cache-") and source.ending == ".arrow")
     ]
 
 

@@ -122,7 +122,7 @@ def test_without_a_network_or_the_package_it_is_said(tmp_path, monkeypatch) -> N
         raise ConnectionError("Couldn't reach the hub (offline mode is enabled).")
 
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", offline)
-    with pytest.raises(NeuralvizError, match="stsb_multi_mt is not available: there is no network"):
+    with pytest.raises(NeuralvizError, match="stsb_multi_mt is not available: it is not on"):
         load_hub_data("hf:stsb")
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(NeuralvizError, match="pip install datasets"):
