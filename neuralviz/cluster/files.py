@@ -16,9 +16,9 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from neuralviz.errors import TextError, UnreadFileError
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.delimited import read_delimited, restore_cells
-from neuralviz.reading.json_tables import read_json_lines
 from neuralviz.reading.source import HEAD, check_is_content, tidy
 from neuralviz.reading.table import drop_vectors
+from neuralviz.reading.tables import read_json_lines
 from neuralviz.words import joined
 
 if TYPE_CHECKING:

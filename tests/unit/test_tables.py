@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import arrow_tables, json_tables, source
+from neuralviz.reading import arrow_tables, source, tables
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import join_tables
@@ -341,7 +341,7 @@ def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
 
 
 def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(json_tables, "MAX_WHOLE", 1000)
+    monkeypatch.setattr(tables, "MAX_WHOLE", 1000)
     with pytest.raises(TextError, match=r"larger than 1,000 bytes\. Save it as JSON Lines"):
         read_table(Source("t.json", b'["' + b"a" * 1000 + b'"]'))
 
@@ -473,7 +473,7 @@ NAMES = {
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Column], str]:
+def draw_table(draw: st.DrawFn) -> tuple[list[Column], str]:
     others = draw(st.lists(st.sampled_from(list(VALUES)[1:]), unique=True, max_size=4))
     kinds = draw(st.permutations(["texts", *others]))
     n_rows = draw(st.integers(4, 12))
@@ -483,7 +483,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], str]:
 
 @pytest.mark.parametrize("name", WRITERS)
 @settings(max_examples=20, deadline=None)
-@given(made=tables())
+@given(made=draw_table())
 def test_what_is_read_is_what_was_written_or_a_sentence_says_so(
     name: str, made: tuple[list[Column], str]
 ) -> None:
