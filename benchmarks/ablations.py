@@ -16,10 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.evaluation.events import Cell, Progress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EXPERIMENTS, EvaluationPlan, Row, experiment_rows
-from neuralviz.evaluation.published import Published, find_published
+from neuralviz.evaluation.results import Cell, Progress, Published, find_published
 from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.source import Source
 

@@ -77,7 +77,7 @@ def main() -> None:
     ):
         ladder = ladder.having([event])
         if isinstance(event, RungEvent | RungResult):
-            print(f"{event.rung}, seed {event.seed}", file=sys.stderr, flush=True)
+            print(list(ladder.curves)[-1], file=sys.stderr, flush=True)
     print(f"\n### {options.model}, {options.pooling} pooling\n")
     print(" ".join(split.notes) + f" {torch.get_num_threads()} thread(s).\n")
     print_table(ladder)
@@ -88,13 +88,14 @@ def print_table(ladder: Ladder) -> None:
     print("| | dev Spearman | test Spearman | test Pearson | gpt2-medium | seconds |")
     print("| --- | --- | --- | --- | --- | --- |")
     for one in ladder.baselines.values():
-        print(f"| {one.name} | {one.dev:.3f} | {one.spearman:.3f} | {one.pearson:.3f} | | |")
+        test = one.measured.correlation
+        print(f"| {one.name} | {one.dev:.3f} | {test.spearman:.3f} | {test.pearson:.3f} | | |")
     for rung in RUNGS:
         found = ladder.of_rung(rung)
         columns = [
             with_range([one.trained.dev for one in found]),
-            with_range([one.spearman for one in found]),
-            with_range([one.pearson for one in found]),
+            with_range([one.measured.correlation.spearman for one in found]),
+            with_range([one.measured.correlation.pearson for one in found]),
             f"{PUBLISHED[rung][1]:.3f}",
             f"{np.mean([one.seconds for one in found]):.0f}",
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.evaluation.show import show
+from neuralviz.ui.evaluation import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(

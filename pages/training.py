@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neuralviz.ui.page import show_page_header
-from neuralviz.ui.training.show import open_folder, show
+from neuralviz.ui.training import open_folder, show
 
 show_page_header(
     "Training",

@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from neuralviz.evaluation import lab
-from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Progress, Results
 from neuralviz.jobs.evaluating import RECORDED, example_plan
 from neuralviz.paths import sample_data
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from safetensors.torch import load, save
 
 from neuralviz.evaluation.ladder_results import LADDER_FORMAT
-from neuralviz.headlines.ladder import describe_ladder, describe_layers
+from neuralviz.headlines.ladder import describe_ladder
+from neuralviz.headlines.layers import describe_best_layer
 from neuralviz.jobs.ladder import RECORDED, LookAtLayers, example_ladder
 from neuralviz.paths import sample_data
 
@@ -40,7 +41,8 @@ def main() -> None:
     )
     path = sample_data() / RECORDED
     path.write_bytes(LADDER_FORMAT.pack(ladder))
-    print(f"\n{describe_layers(ladder.layers)[0]}\n{describe_ladder(ladder)}")
+    sentence, _ = describe_best_layer(ladder.layers, "spearman", "Spearman")
+    print(f"\n{sentence}\n{describe_ladder(ladder)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

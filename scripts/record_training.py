@@ -14,10 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from neuralviz.headlines.training import describe_lessons, trained_part
-from neuralviz.jobs.training import RECORDED, example_training
+from neuralviz.jobs.training import RECORDED, add_textbooks, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.example import add_textbooks
 from neuralviz.training.record import LESSONS_FORMAT
 
 

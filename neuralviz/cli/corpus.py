@@ -32,6 +32,7 @@ from neuralviz.embedders import (
 from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.jobs.task import Progress
+from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.maps.projection import is_large
@@ -49,7 +50,6 @@ from neuralviz.store.importing import (
     imported_specs,
 )
 from neuralviz.store.writing import check_destination, write_pieces
-from neuralviz.training import example as textbooks
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     topics.NAME: topics.add_example,
-    textbooks.NAME: textbooks.add_textbooks,
+    TEXTBOOKS: add_textbooks,
 }
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]

@@ -26,7 +26,12 @@ from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
+<<<<<<< HEAD
 from neuralviz.evaluation.data import Measure, Thresholds
+=======
+from neuralviz.evaluation.data import DataSet, Measure, Thresholds
+from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+>>>>>>> main
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -52,7 +57,6 @@ from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.results import Results
 
@@ -183,10 +187,10 @@ def evaluate(
     reader = _DataReader(
         options.split_roles(role),
         Thresholds(similar, dissimilar),
-        limit,
+        limit or MAX_ROWS,
         options.header_line(header, no_header),
     )
-    sets = reader.read_tasks(data, task) if task else reader.read_sets(data)
+    sets = reader.read(data, task or ())
     if files:
         texts = list(dict.fromkeys(text for data_set in sets for text in data_set.texts))
         rows = method_rows(
@@ -284,39 +288,31 @@ class _DataReader:
 
     roles: Mapping[str, str]
     thresholds: Thresholds
-    limit: int | None
+    max_rows: int
     header: int | None
 
-    @property
-    def max_rows(self) -> int:
-        return self.limit or MAX_ROWS
-
-    def read_sets(self, names: Sequence[str]) -> list[DataSet]:
-        once = list(dict.fromkeys(names))
-        sets = [self._read_set(name) for name in once]
-        titles = _tell_apart([data_set.name for data_set in sets], once)
-        return [replace(data_set, name=name) for data_set, name in zip(sets, titles, strict=True)]
-
-    def read_tasks(self, names: Sequence[str], tasks: Sequence[str]) -> list[DataSet]:
-        """Probing tasks from the texts of each data set, under distinct names."""
-        if extra_roles := set(self.roles) - {"text"}:
+    def read(self, names: Sequence[str], tasks: Sequence[str]) -> list[DataSet]:
+        """The data sets, or probing tasks from the texts of each, under distinct names."""
+        if tasks and (extra_roles := set(self.roles) - {"text"}):
             raise SettingsError(
                 "A task is made from the texts alone. "
                 f"Remove the role {', '.join(sorted(extra_roles))}."
             )
-        once = list(dict.fromkeys(names))
-        texts = [self._read_texts(name) for name in once]
-        titles = _tell_apart([title for title, _ in texts], once)
-        sets: list[DataSet] = [
-            probing_task(task, title, its_texts)
-            for title, (_, its_texts) in zip(titles, texts, strict=True)
-            for task in dict.fromkeys(tasks)
-        ]
+        read_one = self._read_texts if tasks else self._read_set
+        contents = {name: read_one(name) for name in names}
+        titles = {title for title, _ in contents.values()}
+        sets: list[DataSet] = []
+        for name, (title, content) in contents.items():
+            title = title if len(titles) == len(contents) else name
+            if isinstance(content, DataSet):
+                sets.append(replace(content, name=title))
+            else:
+                sets += [probing_task(task, title, content) for task in dict.fromkeys(tasks)]
         for data_set in sets:
             print_notes(data_set.notes)
         return sets
 
-    def _read_set(self, name: str) -> DataSet:
+    def _read_set(self, name: str) -> tuple[str, DataSet]:
         if name.startswith(PREFIX):
             data = self._load_from_hub(name)
         else:
@@ -324,8 +320,7 @@ class _DataReader:
             table = read_table(Source.from_path(path, self.header), max_rows=self.max_rows)
             print_notes([table.describe_header(path.name)])
             data = make_data(path.name, table, self.roles, thresholds=self.thresholds)
-        print_notes(data.notes)
-        return data
+        return data.name, data
 
     def _read_texts(self, name: str) -> tuple[str, Sequence[str]]:
         if name.startswith(PREFIX):
@@ -344,10 +339,6 @@ class _DataReader:
             return load_hub_data(
                 name, self.roles, thresholds=self.thresholds, max_rows=self.max_rows
             )
-
-
-def _tell_apart(names: Sequence[str], full_names: Sequence[str]) -> Sequence[str]:
-    return names if len(set(names)) == len(names) else full_names
 
 
 def _find_file(name: str) -> Path:

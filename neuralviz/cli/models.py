@@ -14,8 +14,7 @@ import neuralviz.models
 from neuralviz.cli.console import confirm_deleting, print_message, printable, status
 from neuralviz.cli.options import YesOption
 from neuralviz.errors import ModelError
-from neuralviz.models.shared import shared_model
-from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
+from neuralviz.models.shared import delete_encoder, shared_model, trained_encoder, trained_encoders
 from neuralviz.training.similarity.kept import (
     delete_similarity_model,
     is_similarity_model,

@@ -25,7 +25,6 @@ from neuralviz.cli.console import (
 )
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
-from neuralviz.evaluation.columns import EMPTY_CELL
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_results import (
@@ -35,12 +34,12 @@ from neuralviz.evaluation.ladder_results import (
     best_rung,
     ladder_lines,
 )
+from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef, shared_text_model
-from neuralviz.models.trained import check_free_name
+from neuralviz.models.shared import ModelRef, check_free_name, shared_text_model
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
@@ -100,8 +99,8 @@ def train_similarity(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
-    ] = None,
+        int, typer.Option(help="Passes over the pairs at most.")
+    ] = LadderSettings.max_epochs,
 ) -> None:
     """Learn human scores of pairs of sentences from the layers of a frozen model.
 

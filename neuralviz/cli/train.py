@@ -44,21 +44,20 @@ from neuralviz.headlines.training import (
 )
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef
-from neuralviz.models.trained import check_free_name, encoders_folder
+from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder
 from neuralviz.store.writing import write_text
-from neuralviz.training.kept import training_folder
 from neuralviz.training.record import (
     Lesson,
     LessonChange,
     TrainingEnded,
     TrainingStarted,
     TrainingStep,
+    Watch,
     make_change,
+    training_folder,
 )
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved
-from neuralviz.training.snapshots import Watch
-from neuralviz.words import many, number
+from neuralviz.training.settings import PAIR_LINES, TrainingSettings, check_can_be_saved
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
@@ -90,11 +89,6 @@ TABLE_LINES = {
     **CHUNK_LINES,
 }
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
-_LINES: dict[PairKind, str] = {
-    "crops": "Train on crops: two different chunks of a text should be near each other.",
-    "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
-    "masking": "Train on masking: as crops, with tokens of both chunks masked.",
-}
 
 commands = typer.Typer(
     cls=Commands,
@@ -131,11 +125,12 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             settings = replace(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json)
 
-    run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
+    line = f"Train on {kind}: {PAIR_LINES[kind]}."
+    run.__doc__ = f"{line}\n\n    Run the same command again to resume."
     return run
 
 
-for _kind in _LINES:
+for _kind in PAIR_LINES:
     commands.command(_kind)(_make_command(_kind))
 
 
@@ -205,24 +200,15 @@ def _train(
             f"{error} The training is kept: run the command again with a free --output to save it."
         ) from error
     shutil.rmtree(checkpoints, ignore_errors=True)
-    if result.diverged:
-        print_message(
-            "The loss diverged: the learning rate was too high. Saved the best weights of the run."
-        )
     print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
 
 
 def event_json(event: TrainingEvent, untrained: float | None = None) -> dict[str, Any]:
     """An event for ``--json``: accuracies 0 … 1 by layer; None if missing or no number."""
     if isinstance(event, TrainingStarted):
-        values: dict[str, Any] = {
-            "event": "start",
-            "step": event.step,
-            "steps": event.steps,
-            "texts": event.n_pairs,
-            "measured": event.measured,
-            "whole_model_untrained": untrained,
-        }
+        counts = {"step": event.step, "steps": event.steps, "texts": event.n_pairs}
+        values = {"event": "start", **counts, "measured": event.measured}
+        values["whole_model_untrained"] = untrained
     elif isinstance(event, TrainingStep):
         numbers = {name: getattr(event, name) for name in _STEP_NUMBERS}
         finite = {name: v if math.isfinite(v) else None for name, v in numbers.items()}
@@ -243,15 +229,10 @@ def _describe_start(event: TrainingStarted, settings: TrainingSettings) -> str:
 
 
 def _describe_end(lesson: Lesson, label: str) -> str:
-    """The loss, and what the page says of the training."""
-    first, last = (number(float(lesson.loss[i]), ".3f") for i in (0, -1))
-    sentences = [f"Loss: {first} at first, {last} at last."]
-    if len(lesson.accuracy):
-        sentences.append(describe_lessons([lesson], label))
-        if lesson.untrained is not None and "whole model" not in sentences[-1]:
-            sentences.append(f"The whole model, untrained: {lesson.untrained:.1%}.")
-        if lesson.accuracy.shape[1] > 1 and not lesson.diverged:  # tables have no layers
-            sentences.append(describe_trained_layers([lesson]))
+    """What the page says of the training, as plain text."""
+    sentences = [describe_lessons([lesson], label)]
+    if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
+        sentences.append(describe_trained_layers([lesson]))
     return " ".join(sentences).replace("**", "").replace("\n\n", " ")
 
 

@@ -32,9 +32,8 @@ from neuralviz.cluster.connecting import (
     open_store,
     this_machine,
 )
-from neuralviz.embedders.base import has_risen
+from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
-from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import (
     ModelError,
     NeuralvizError,

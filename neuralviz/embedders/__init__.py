@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.base import EmbeddedBatch, Embedder
-from neuralviz.embedders.concatenated import ConcatenatedEmbedder
-from neuralviz.embedders.methods import FOR_CORPORA, METHODS
+from neuralviz.embedders.base import ConcatenatedEmbedder, EmbeddedBatch, Embedder
 from neuralviz.embedders.specs import (
+    FOR_CORPORA,
+    METHODS,
     EmbedderSpec,
     embedder_spec,
     embedder_specs,

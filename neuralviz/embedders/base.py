@@ -1,29 +1,29 @@
-"""What all embedders share: checks, batches, and conversion of vectors."""
+"""Embedders: checks of texts and arguments, batches, conversion of vectors, concatenation."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import json
+import sys
+import unicodedata
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from importlib import import_module
+from itertools import islice
+from numbers import Integral
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 from tqdm.auto import tqdm
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.embedders.encoding import (
-    accept_sentences,
-    check_arguments,
-    check_count,
-    list_texts,
-    quantise,
-)
-from neuralviz.embedders.parameters import Parametrised
-from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import (
     LONG_TEXT,
     LongTextWarning,
@@ -31,24 +31,40 @@ from neuralviz.errors import (
     ModelError,
     SettingsError,
     ShouldStop,
+    TextError,
     UnreadTextWarning,
     never,
 )
 from neuralviz.models import TextModel, tokenize
 from neuralviz.models.language_model import check_model
-from neuralviz.models.tokens import check_texts, encode_texts, to_utf8
-from neuralviz.words import short_repr
+from neuralviz.models.tokens import check_several, check_texts, encode_texts, to_utf8
+from neuralviz.words import name_texts, short_repr
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
+    from sklearn.utils import Tags
     from torch import Tensor
 
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.models import TokenizedText
 
+
 BATCH_SIZE = 32
 # Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.
 KEY_VERSION = 2
+
+
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "precision": ("float32", "int8", "uint8", "binary", "ubinary", None),  # of vectors
+    "task": ("query", "document", None),  # what texts are for
+    "output_value": ("sentence_embedding",),
+}
+_Encode = TypeVar("_Encode", bound=Callable[..., Any])
+
+
+MOST_TEXTS = 1000  # that are checked
+MOST_CHARACTERS = 2000  # of each
+_VOICING = "\u3099\u309a"  # marks that make another Japanese syllable
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +83,34 @@ class EmbeddedBatch:
         return has_risen(self.loss)
 
 
-class Embedder(Parametrised, ABC):
+def accept_sentences(encode: _Encode) -> _Encode:
+    """Let a method also take ``inputs`` as ``sentences``, as sentence-transformers does."""
+
+    @wraps(encode)
+    def encode_either(*arguments: Any, **options: Any) -> Any:
+        if "sentences" in options and "inputs" not in options:
+            options["inputs"] = options.pop("sentences")
+        return encode(*arguments, **options)
+
+    return cast("_Encode", encode_either)
+
+
+class Embedder(ABC):
     """Texts in, vectors out; for MTEB, BERTopic and scikit-learn, and pickled by its model's id."""
 
     name: str  # of the method, for labels
     spec: EmbedderSpec | None = None  # how to make it again; None if it was made by hand
     zeros_mean = "their cosine similarity to every text is 0."  # said of zero vectors
-    _kept: tuple[str, ...] = ("spec",)
+    _kept: tuple[str, ...] = ("spec",)  # other attributes in pickles and clones
     _prompt = ""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        self = super().__new__(cls)
+        self._arguments = arguments, options
+        return self
+
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    _sklearn_output_config: Mapping[str, str] = MappingProxyType({})  # its name in scikit-learn
 
     @property
     def device(self) -> str | None:
@@ -320,6 +356,108 @@ class Embedder(Parametrised, ABC):
         named = {"name": f"neuralviz/{self.name}", "revision": revision, "embed_dim": self.dim}
         return ModelMeta.create_empty(overwrites=named)
 
+    # --- as the transformers of scikit-learn, made again from its arguments
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All arguments by name, defaults included; ``deep`` has no effect."""
+        arguments, options = self._arguments
+        signature = inspect.signature(type(self))
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                values |= values.pop(name)
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Make the object anew with changed arguments; `SettingsError` if they are invalid."""
+        values = self.get_params()
+        new = [name for name in params if name not in values]
+        try:
+            changed = type(self)(**{**values, **params})
+        except TypeError as error:
+            if not new:
+                raise
+            raise SettingsError(
+                f"{type(self).__name__} has no parameter “{new[0]}”. It has: {', '.join(values)}."
+            ) from error
+        if params:
+            output = self._sklearn_output_config
+            vars(self).clear()
+            vars(self).update(vars(changed), _sklearn_output_config=output)
+        return self
+
+    def fit(self, texts: Any, y: Any = None) -> Self:
+        """Do nothing: an embedder learns nothing from the texts."""
+        return self
+
+    def transform(self, texts: Any) -> Any:
+        """[text, dim] vectors as from `encode`, or the table that `set_output` asks for."""
+        vectors = np.asarray(self.encode(texts))
+        container = self._sklearn_output_config.get("transform")
+        if container is None and "sklearn" in sys.modules:
+            container = sys.modules["sklearn"].get_config()["transform_output"]
+        if container in (None, "default"):
+            return vectors
+        names, make_table = self.get_feature_names_out(), import_module(container).DataFrame
+        if container == "polars":
+            return make_table(vectors, schema=list(names))
+        index = getattr(texts, "index", None)  # a list has a method of this name
+        return make_table(vectors, None if callable(index) else index, names)
+
+    def fit_transform(self, texts: Any, y: Any = None) -> Any:
+        return self.transform(texts)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """[dim] names of a vector's values: ``pooledembedder0``, ``pooledembedder1``, …"""
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self.dim)], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Let `transform` return an array (``default``), or a table of ``pandas`` or ``polars``."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise SettingsError("transform must be 'default', 'pandas' or 'polars'.")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """An equal object that shares the model."""
+        return _make_again(type(self), self.get_params(), self._other_state())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        utils = sys.modules["sklearn.utils"]  # loaded, as it asks for the tags
+        return utils.Tags(
+            estimator_type="transformer",
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(),
+            input_tags=utils.InputTags(one_d_array=True, two_d_array=False, string=True),
+            requires_fit=False,
+        )
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_again, (type(self), self.get_params(), self._other_state())
+
+    def _other_state(self) -> dict[str, Any]:
+        kept = (*self._kept, "_sklearn_output_config")
+        return {name: vars(self)[name] for name in kept if name in vars(self)}
+
+    def __repr__(self) -> str:
+        values = {name: v for name, v in self.get_params().items() if name != "name"}
+        model = values.pop("model", None)
+        named = {"method": getattr(self, "name", "")} | ({"model": model.id} if model else {})
+        values_shown = [f"{name}={v!r}" for name, v in (named | values).items() if v is not None]
+        return f"{type(self).__name__}({', '.join(values_shown)})"
+
 
 class ModelEmbedder(Embedder):
     """An embedder that reads texts with a model's tokenizer."""
@@ -388,3 +526,207 @@ def _as_tensor(vectors: Any) -> Tensor:
     import torch
 
     return torch.as_tensor(vectors)
+
+
+def _make_again(kind: type[Any], params: dict[str, Any], kept: dict[str, Any]) -> Any:
+    copied = kind(**params)
+    vars(copied).update(kept)
+    return copied
+
+
+# --- arguments and inputs of encode ---------------------------------------------------------------
+
+
+def check_arguments(
+    encoding: Mapping[str, object], prompts: Mapping[str, object], truncate_dim: object
+) -> None:
+    """Raise `SettingsError` for what `encode` does not do."""
+    for name, value in prompts.items():
+        if value is not None and not isinstance(value, str):
+            raise SettingsError(
+                f"{name} must be a string, not {value!r:.40}. Name the other arguments, as in "
+                "batch_size=64."
+            )
+    for name, value in encoding.items():
+        if value not in CHOICES[name]:
+            names = ", ".join(choice for choice in CHOICES[name] if choice)
+            raise SettingsError(f"{name} must be one of: {names}, not {value!r:.40}.")
+    if truncate_dim is not None:
+        check_count(truncate_dim, "truncate_dim")
+
+
+def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
+    """[text, …] vectors in smaller numbers; `SettingsError` if that needs several texts."""
+    from sentence_transformers.util import quantize_embeddings
+
+    if precision in ("int8", "uint8") and len(vectors) == 1:
+        raise SettingsError(
+            f"{precision} lays its steps over the values of all texts, so it needs several. Use "
+            "float32, binary or ubinary for one."
+        )
+    return np.asarray(quantize_embeddings(vectors, precision=precision))  # type: ignore[arg-type]
+
+
+def check_count(n: object, name: str) -> None:
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        raise SettingsError(f"{name} must be a whole number of at least 1.")
+
+
+def list_texts(sentences: Iterable[Any]) -> list[Any]:
+    """The texts as a list; `TextError` also for an exhausted iterator."""
+    texts = list(iterate_texts(sentences))
+    if not texts and isinstance(sentences, Iterator):
+        raise TextError("This iterator has no texts, or was used up before. Use a list.")
+    return texts
+
+
+def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
+    """The texts one by one, for a table those of its only column; else `TextError`."""
+    check_several(sentences)
+    columns = getattr(sentences, "columns", None)
+    if columns is not None:
+        if len(columns) != 1:
+            raise TextError("This is a table of several columns. Choose the one with the texts.")
+        sentences = sentences[columns[0]]  # type: ignore[index]
+    elif isinstance(sentences, Mapping):
+        sentences = [sentences]
+    elif isinstance(sentences, np.ndarray):
+        if sentences.ndim == 2 and sentences.shape[1] == 1:
+            sentences = sentences[:, 0]
+        if sentences.ndim != 1:
+            raise TextError(f"Texts must be an array of one axis, not of {sentences.ndim}.")
+    for entry in sentences:
+        if isinstance(entry, Mapping):
+            if "text" not in entry:
+                raise TextError("A mapping must have its texts under the key 'text'; it has none.")
+            texts = entry["text"]
+            yield from [texts] if isinstance(texts, str) else iterate_texts(texts)
+        else:
+            yield entry
+
+
+# --- texts that a tokenizer does not know ---------------------------------------------------------
+
+
+def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) -> str:
+    """A message on texts that the embedder's tokenizers lose; empty if there are none.
+
+    It names texts at least half of whose words are unknown, stray symbols aside, and different
+    texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
+    """
+    n_texts = n_texts or len(texts)
+    texts = list(islice(texts, MOST_TEXTS))
+    beginnings = [text[:MOST_CHARACTERS] for text in texts]
+    sentences: dict[str, None] = {}
+    for part in embedder.parts:
+        tokens = part.token_ids(beginnings)
+        if not tokens:
+            continue  # there is no tokenizer
+        unknown = [
+            place
+            for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=True))
+            if _is_mostly_unknown(text, ids)
+        ]
+        if unknown:
+            them = "it" if len(unknown) == 1 else "them"
+            sentences[
+                f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
+                f"so similarities to {them} mean nothing. Use a model that knows the language."
+            ] = None
+        groups = _find_equal(beginnings, tokens)
+        if groups:
+            sentences[
+                f"The model reads the same tokens in {name_texts(groups[0])}, although they "
+                "differ, so their vectors are equal."
+            ] = None
+    if sentences and n_texts > MOST_TEXTS:
+        sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
+    return " ".join(sentences)
+
+
+def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
+    n_unknown = sum(token is None for token in ids)
+    n_symbols = sum(not any(map(str.isalnum, word)) for word in text.split())
+    n_words = len(ids) - n_symbols
+    return n_unknown > 0 and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
+
+
+def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
+    """Places of the first of the texts that differ although their tokens are equal, by tokens."""
+    groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
+    for place, (text, ids) in enumerate(zip(texts, tokens, strict=True)):
+        groups[ids].setdefault(text, place)
+    equal = []
+    for group in groups.values():
+        if len(group) > 1:
+            first_of = {_strip_content(text): place for text, place in reversed(group.items())}
+            equal += [sorted(first_of.values())] * (len(first_of) > 1)
+    return equal
+
+
+def _strip_content(text: str) -> str:
+    return "".join(
+        char
+        for char in unicodedata.normalize("NFKD", text.casefold())
+        if char in _VOICING
+        or ((kind := unicodedata.category(char)) != "Mn" and kind[0] not in "CZ")
+    )
+
+
+class ConcatenatedEmbedder(Embedder):
+    """Joins the unit vectors of several embedders, and normalises the whole."""
+
+    def __init__(self, parts: Sequence[Embedder]) -> None:
+        if not isinstance(parts, Sequence) or len(parts) < 2:
+            raise SettingsError("Concatenate at least two methods.")
+        for part in parts:
+            if not isinstance(part, Embedder):
+                raise SettingsError(f"Each part must be an embedder, not {part!r:.60}.")
+        self._parts = tuple(parts)
+        self.name = "+".join(part.name for part in parts)
+
+    @property
+    def parts(self) -> tuple[Embedder, ...]:
+        return self._parts
+
+    @property
+    def device(self) -> str | None:
+        devices = {part.device for part in self.parts}
+        return devices.pop() if len(devices) == 1 else None
+
+    @property
+    def dim(self) -> int:
+        return sum(part.dim for part in self.parts)
+
+    @property
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "concatenated", "parts": [part.depends_on for part in self.parts]}
+
+    def combine(
+        self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if any did."""
+        worst = missing_losses(len(vectors[0]))
+        for loss in losses:
+            worse = has_risen(loss) & ~has_risen(worst)
+            worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
+        joined = np.concatenate([unit_vectors(part) for part in vectors], axis=1)
+        return unit_vectors(joined), worst
+
+    def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
+        return list(zip(*(part._read_prompted(texts) for part in self.parts), strict=True))
+
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        prompted = copy.copy(self)
+        prompted._parts = tuple(part._with_prompt(prompt, name, task) for part in self.parts)
+        return prompted
+
+    def _length(self, read: tuple[Any, ...]) -> int:
+        return max(part._length(text) for part, text in zip(self.parts, read, strict=True))
+
+    def _embed(
+        self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        pairs = zip(self.parts, zip(*read, strict=True), strict=True)
+        embedded = [part._embed(texts, should_stop) for part, texts in pairs]
+        return self.combine(*zip(*embedded, strict=True))

@@ -6,7 +6,7 @@ import copy
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -47,7 +47,6 @@ class SentenceTransformerEmbedder(Embedder):
         self._fingerprint = fingerprint or uuid.uuid4().hex
         self._prompt_options: dict[str, str | None] = {}
         self._task: str | None = None
-        self._unknown_id: int | Literal[False] | None = False
 
     def __repr__(self) -> str:
         modules = ", ".join(type(module).__name__ for module in self.encoder)
@@ -94,9 +93,7 @@ class SentenceTransformerEmbedder(Embedder):
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not isinstance(backend, Tokenizer):  # a router has several
             return []
-        if self._unknown_id is False:  # not looked up yet
-            self._unknown_id = find_unknown_id(backend, getattr(tokenizer, "unk_token", None))
-        unknown = self._unknown_id
+        unknown = find_unknown_id(backend, getattr(tokenizer, "unk_token", None))
         special = set(getattr(tokenizer, "all_special_ids", ())) - {unknown}
         read: list[list[int]] = []
         for start in range(0, len(texts), PREPARED_TEXTS):

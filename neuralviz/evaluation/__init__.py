@@ -8,7 +8,6 @@ from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import scored_data as scored_data
-    from neuralviz.evaluation.events import Progress as Progress
     from neuralviz.evaluation.lab import evaluate as evaluate
     from neuralviz.evaluation.ladder import measure_cosines as measure_cosines
     from neuralviz.evaluation.ladder import model_poolings as model_poolings
@@ -16,12 +15,13 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder import train_ladder as train_ladder
     from neuralviz.evaluation.plan import EvaluationPlan as EvaluationPlan
     from neuralviz.evaluation.plan import method_rows as method_rows
+    from neuralviz.evaluation.results import Progress as Progress
     from neuralviz.evaluation.results import Results as Results
     from neuralviz.evaluation.training_lab import fill_table as fill_table
 
 _MODULES = {
     "EvaluationPlan": "plan",
-    "Progress": "events",
+    "Progress": "results",
     "Results": "results",
     "evaluate": "lab",
     "fill_table": "training_lab",

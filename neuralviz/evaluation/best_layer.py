@@ -26,9 +26,9 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPooling:
-    """A layer or another pooling on scored pairs: [pair] cosines, scores and `number_pairs`."""
+    """A layer, pooling or model on scored pairs: [pair] cosines, scores and `number_pairs`."""
 
-    cosines: np.ndarray
+    cosines: np.ndarray  # or predicted scores
     scores: np.ndarray
     numbers: np.ndarray
 
@@ -75,7 +75,7 @@ def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
     """95% interval of the difference on the same resamples; None with too few pairs."""
-    drawn = [_resampled(measured, coefficient) for measured in (first, second)]
+    drawn = [resample(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
 
@@ -85,25 +85,22 @@ def reversed_median(
     """The median coefficient if scores seem to measure difference, not similarity; else None."""
     # the lowest of many layers may be below 0 by chance; on reversed scores a layer without context
     # can be above 0
-    defined = [
-        (value, index, measured)
-        for index, measured in enumerate(
-            pooling_layer for layers in by_layer.values() for pooling_layer in layers
-        )
-        if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
-    ]
-    if not defined:
+    measured = [layer for layers in by_layer.values() for layer in layers]
+    values = np.array([getattr(layer.correlation, coefficient) for layer in measured])
+    order = np.argsort(values)[: np.isfinite(values).sum()]
+    if not len(order):
         return None
-    ordered = sorted(defined)
-    median, _, middle = ordered[len(ordered) // 2]
-    if median >= 0 or ordered[-1][0] > -median:
+    middle = order[len(order) // 2]
+    median = float(values[middle])
+    if median >= 0 or values[order[-1]] > -median:
         return None
-    drawn = _resampled(middle, coefficient)
+    drawn = resample(measured[middle], coefficient)
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
-@lru_cache(maxsize=16)  # pages draw the same layers again and again
-def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
+@lru_cache(maxsize=64)  # pages draw the same results again and again
+def resample(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
+    """[resample] coefficients; empty with too few pairs."""
     if coefficient == "spearman":
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
     return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(

@@ -18,8 +18,8 @@ from neuralviz.errors import (
     describe_unexpected,
     never,
 )
-from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.results import Cell, Compared, Event, Progress
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models.shared import LOADERS
 from neuralviz.paths import home
@@ -30,7 +30,7 @@ from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder, NeuralEmbedder
+    from neuralviz.embedders import NeuralEmbedder
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.plan import EvaluationPlan, Row
     from neuralviz.models.shared import Loaders
@@ -80,7 +80,8 @@ class _Evaluation:
             for index in order:
                 if index in together:
                     yield from self._embed_at_once(number, together[index])
-                self._go_on()
+                if self.should_stop():
+                    raise Stopped
                 for event in self._cell(number, index):
                     yield event
                     if isinstance(event, Cell) and event.measured is not None:
@@ -88,10 +89,6 @@ class _Evaluation:
             if len(finished) > 1 and {"triplets", "pairs"} & set(settings.measures_of(data)):
                 yield Progress(number, None, "comparing")
                 yield self._compare(number, sorted(finished))
-
-    def _go_on(self) -> None:
-        if self.should_stop():
-            raise Stopped
 
     def _cell(self, number: int, index: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
@@ -127,8 +124,10 @@ class _Evaluation:
             n_rose = int(has_risen(vectors.losses(kept, keys)).sum())
             yield Cell(number, index, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
-            reason = _unreadable(data.texts[error.place], embedder, error)
-            yield Cell(number, index, None, error=reason)
+            start = " ".join(data.texts[error.place].split())[:60]
+            yield Cell(
+                number, index, None, error=f"Cannot embed “{start}”: the text {error.reason}"
+            )
         except NeuralvizError as error:
             yield Cell(number, index, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
@@ -169,8 +168,3 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
             alike = row.spec.method, row.spec.model_id, *options.items()
             groups.setdefault(alike, []).append(index)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
-    start = " ".join(text.split())[:60]
-    return f"Cannot embed “{start}” by {embedder.name}: the text {error.reason}"

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.embedders.base import describe_unread
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.embedders.specs import embedder_spec, make_embedder
-from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.ladder_results import (
     FLOOR,
@@ -44,7 +45,7 @@ from neuralviz.training.similarity.data import (
     pair_features,
 )
 from neuralviz.training.similarity.loop import fit, load_network, predict
-from neuralviz.training.similarity.settings import SimilarityEnded
+from neuralviz.training.similarity.settings import RUNG_NAMES, SimilarityEnded
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -123,7 +124,8 @@ def measure_cosines(
     for pooling in poolings or model_poolings(model):
         embedder = LayerwiseEmbedder(model, pooling)
         vectors = yield from _features(embedder, texts, store, pooling, should_stop)
-        yield layer_cosines(pooling, pair_features(pairs, texts, vectors), pairs.numbers)
+        cosines = _cosines(pair_features(pairs, texts, vectors))
+        yield LayerCosines(pooling, _measure(cosines, pairs))
 
 
 def train_ladder(
@@ -148,7 +150,8 @@ def train_ladder(
     embedder = LayerwiseEmbedder(model, settings.pooling)
     vectors = yield from _features(embedder, texts, store, settings.pooling, should_stop)
     raw = [pair_features(part, texts, vectors) for part in split.parts]
-    yield layer_cosines(settings.pooling, raw[0], split.train.numbers)
+    cosines = [_cosines(part) for part in raw]
+    yield LayerCosines(settings.pooling, _measure(cosines[0], split.train))
     yield TestPairs(
         split.test.sentences1,
         split.test.sentences2,
@@ -159,7 +162,6 @@ def train_ladder(
         (*split.notes, *filter(None, [describe_unread(embedder, texts)])),
         model.fingerprint,
     )
-    cosines = [_cosines(part) for part in raw]
     if settings.pooling == "mean":
         yield _baseline(FLOOR, cosines[1][:, -1], cosines[2][:, -1], split)
     else:
@@ -177,24 +179,14 @@ def train_ladder(
                 continue
             seconds = time.monotonic() - began
             predicted = scale.scores(predict(load_network(event), test))
-            correlation = correlate(predicted, split.test.scores)
-            yield RungResult(
-                rung_settings.rung,
-                rung_settings.seed,
-                event,
-                predicted,
-                correlation.spearman,
-                correlation.pearson,
-                seconds,
-            )
+            (measured,) = _measure(predicted[:, None], split.test)
+            yield RungResult(RUNG_NAMES[event.settings.rung], event.dev, measured, event, seconds)
 
 
-def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
-    cosines = _cosines(features)
-    correlations = [correlate(column, features.scores) for column in cosines.T]
-    spearman = np.array([correlation.spearman for correlation in correlations])
-    pearson = np.array([correlation.pearson for correlation in correlations])
-    return LayerCosines(pooling, cosines, features.scores, numbers, spearman, pearson)
+def _measure(values: np.ndarray, pairs: ScoredPairs) -> tuple[MeasuredPooling, ...]:
+    """[pair, layer] cosines, or predictions, beside people's scores."""
+    scores, numbers = np.asarray(pairs.scores, float), pairs.numbers
+    return tuple(MeasuredPooling(column, scores, numbers) for column in values.T)
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
@@ -238,6 +230,5 @@ def _own_baseline(
 
 
 def _baseline(name: str, dev: np.ndarray, test: np.ndarray, split: SplitPairs) -> Baseline:
-    tested = correlate(test, split.test.scores)
-    dev_spearman = correlate(dev, split.dev.scores).spearman
-    return Baseline(name, dev_spearman, test, tested.spearman, tested.pearson)
+    (measured,) = _measure(test[:, None], split.test)
+    return Baseline(name, correlate(dev, split.dev.scores).spearman, measured)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.best_layer import MeasuredPooling
-from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
+from neuralviz.evaluation.best_layer import MeasuredPooling, resample
+from neuralviz.evaluation.bootstrap import interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
-from neuralviz.evaluation.events import finite_mean
+from neuralviz.evaluation.results import finite_mean
 from neuralviz.evaluation.tables import STS_TEST
-from neuralviz.reading.pairs import Scale, number_pairs
+from neuralviz.reading.pairs import Scale
 from neuralviz.training.similarity.settings import (
     PUBLISHED,
     RUNG_NAMES,
@@ -40,7 +38,6 @@ SENTENCE = "sentence embedding"
 NEURAL = "neural embedding"
 BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
 PUBLISHED_OF = "gpt2-medium"
-WORST = 20  # predictions
 
 Bounds = tuple[float, float]
 
@@ -52,7 +49,7 @@ class LadderSettings:
     pooling: PoolingName = "mean"
     rungs: tuple[Rung, ...] = RUNGS
     seeds: tuple[int, ...] = (DEFAULT_SEED,)
-    max_epochs: int | None = None
+    max_epochs: int = SimilaritySettings.max_epochs
 
     def __post_init__(self) -> None:
         if not self.rungs or not self.seeds:
@@ -61,9 +58,8 @@ class LadderSettings:
 
     def list_trainings(self) -> list[SimilaritySettings]:
         """The trainings in order; SettingsError for an invalid setting."""
-        limit = {} if self.max_epochs is None else {"max_epochs": self.max_epochs}
         return [
-            SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed, **limit)
+            SimilaritySettings(rung, self.pooling, seed, max_epochs=self.max_epochs)
             for rung in self.rungs
             for seed in self.seeds
         ]
@@ -79,15 +75,7 @@ class LayerCosines:
     __repr__ = short_repr
 
     pooling: str
-    cosines: np.ndarray  # [pair, layer]
-    scores: np.ndarray  # [pair]
-    numbers: np.ndarray  # [pair] as of `number_pairs`
-    spearman: np.ndarray  # [layer] -1 … 1, NaN where undefined
-    pearson: np.ndarray
-
-    @cached_property
-    def measured(self) -> list[MeasuredPooling]:
-        return [MeasuredPooling(cosines, self.scores, self.numbers) for cosines in self.cosines.T]
+    layers: tuple[MeasuredPooling, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +112,7 @@ class Baseline:
 
     name: str
     dev: float  # Spearman on the dev pairs
-    predicted: np.ndarray  # [pair] cosines, or scores on people's scale
-    spearman: float
-    pearson: float
+    measured: MeasuredPooling  # its cosines, or scores on people's scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,23 +125,11 @@ class RungEvent:
 
 
 @dataclass(frozen=True, eq=False)
-class RungResult:
+class RungResult(Baseline):
     """A trained rung on the unseen test pairs, and the seconds that it took."""
 
-    __repr__ = short_repr
-
-    rung: Rung
-    seed: int
     trained: SimilarityEnded
-    predicted: np.ndarray  # [pair] scores on people's scale
-    spearman: float
-    pearson: float
     seconds: float
-
-    @property
-    def dev(self) -> float:
-        """Spearman on the dev pairs."""
-        return self.trained.dev
 
 
 LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent | RungResult
@@ -183,7 +157,7 @@ class Ladder:
     """All that is known of a ladder, in order of arrival."""
 
     progress: FeatureProgress | None = None
-    layers: Mapping[str, LayerCosines] = field(default_factory=dict)
+    layers: Mapping[str, tuple[MeasuredPooling, ...]] = field(default_factory=dict)
     test: TestPairs | None = None
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     curves: Mapping[tuple[Rung, int], Curve] = field(default_factory=dict)
@@ -198,16 +172,16 @@ class Ladder:
                 case FeatureProgress():
                     progress = event
                 case LayerCosines():
-                    layers[event.pooling] = event
+                    layers[event.pooling] = event.layers
                 case TestPairs():
                     test = event
-                case Baseline():
-                    baselines[event.name] = event
                 case RungEvent():
                     place = event.rung, event.seed
                     curves[place] = curves.get(place, Curve()).having(event.event)
-                case RungResult():
-                    results[event.rung, event.seed] = event
+                case RungResult(trained=trained):
+                    results[trained.settings.rung, trained.settings.seed] = event
+                case Baseline():
+                    baselines[event.name] = event
         return Ladder(progress, layers, test, baselines, curves, results)
 
     @property
@@ -220,9 +194,9 @@ class Ladder:
 
 LADDER_FORMAT = RecordFormat(
     "a ladder",
-    version=4,
+    version=5,
     classes=(
-        Baseline, Curve, FeatureProgress, Ladder, LayerCosines, RungResult, Scale,
+        Baseline, Curve, FeatureProgress, Ladder, MeasuredPooling, RungResult, Scale,
         SimilarityEnded, SimilaritySettings, TestPairs,
     ),
 )  # fmt: skip
@@ -255,120 +229,60 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
     if test is None:
         return []
     is_published = digest_texts(dict.fromkeys([*test.sentences1, *test.sentences2])) == STS_TEST
-    lines = [_line(baseline.name, None, [baseline], test) for baseline in ladder.baselines.values()]
+    lines = [_line(baseline.name, None, [baseline]) for baseline in ladder.baselines.values()]
     for rung in ladder.rungs:
         published = PUBLISHED[rung][1] if is_published else None
-        lines.append(_line(RUNG_NAMES[rung], rung, ladder.of_rung(rung), test, published))
+        lines.append(_line(RUNG_NAMES[rung], rung, ladder.of_rung(rung), published))
     return lines
 
 
 def _line(
-    name: str,
-    rung: Rung | None,
-    results: Sequence[Baseline | RungResult],
-    test: TestPairs,
-    published: float | None = None,
+    name: str, rung: Rung | None, results: Sequence[Baseline], published: float | None = None
 ) -> LadderLine:
-    drawn = _resampled(results, test)
+    drawn = _mean_resamples(results)
+    correlations = [result.measured.correlation for result in results]
     return LadderLine(
         name,
         rung,
         dev=_mean(result.dev for result in results),
-        spearman=_mean(result.spearman for result in results),
-        pearson=_mean(result.pearson for result in results),
-        seeds=tuple(result.spearman for result in results) if rung else (),
+        spearman=_mean(correlation.spearman for correlation in correlations),
+        pearson=_mean(correlation.pearson for correlation in correlations),
+        seeds=tuple(correlation.spearman for correlation in correlations) if rung else (),
         interval=interval(drawn) if np.isfinite(drawn).any() else None,
         published=published,
     )
 
 
-def best_rung(ladder: Ladder) -> Rung | None:
-    """The rung with the best result on the dev pairs; None if undefined."""
-    devs = {rung: _mean(result.dev for result in ladder.of_rung(rung)) for rung in ladder.rungs}
-    defined = [rung for rung, dev in devs.items() if np.isfinite(dev)]
-    return max(defined, key=devs.__getitem__, default=None)
-
-
-def best_baseline(ladder: Ladder) -> str:
-    """The baseline with the best result on the dev pairs, the first of equals."""
-    return max(ladder.baselines.values(), key=_dev_or_lowest).name
-
-
-def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
-    """The best of rungs and baselines on the dev pairs; None if undefined."""
+def best_line(lines: Iterable[LadderLine]) -> LadderLine | None:
+    """The line with the best result on the dev pairs, the first of equals; None if undefined."""
     defined = [line for line in lines if np.isfinite(line.dev)]
     return max(defined, key=lambda line: line.dev, default=None)
 
 
+def best_rung(ladder: Ladder) -> Rung | None:
+    """The rung with the best result on the dev pairs; None if undefined."""
+    best = best_line(line for line in ladder_lines(ladder) if line.rung)
+    return best.rung if best else None
+
+
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    return max(ladder.of_rung(rung), key=_dev_or_lowest)
-
-
-def _dev_or_lowest(result: Baseline | RungResult) -> float:
-    return result.dev if np.isfinite(result.dev) else -np.inf
+    """The seed of a rung with the best result on the dev pairs."""
+    return max(ladder.of_rung(rung), key=lambda result: np.nan_to_num(result.dev, nan=-np.inf))
 
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
     """95% interval of a rung's mean lead over a baseline; None if undefined or few pairs."""
-    test = ladder.test
-    assert test is not None
-    first = _resampled(ladder.of_rung(rung), test)
-    second = _resampled([ladder.baselines[baseline]], test)
+    first = _mean_resamples(ladder.of_rung(rung))
+    second = _mean_resamples([ladder.baselines[baseline]])
     return paired_interval(first, second) if len(first) and len(second) else None
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A test pair, with its true and its predicted score, on people's scale."""
-
-    sentences: tuple[str, str]
-    score: float
-    predicted: float
-
-    @property
-    def error(self) -> float:
-        return self.predicted - self.score
-
-
-def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
-    order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
-    return [
-        Prediction(
-            (test.sentences1[row], test.sentences2[row]),
-            float(test.scores[row]),
-            float(predicted[row]),
-        )
-        for row in order
-    ]
 
 
 def _mean(values: Iterable[float]) -> float:
     return finite_mean(np.array([*values]))
 
 
-def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
+def _mean_resamples(results: Sequence[Baseline]) -> np.ndarray:
     """[resample] mean Spearman of some predictions; empty where it is undefined."""
-    scores = test.scores.astype(float).tobytes()
-    numbers = number_pairs(test.sentences1, test.sentences2).tobytes()
-    drawn = [
-        _resample_bytes(prediction.predicted.tobytes(), scores, numbers)
-        for prediction in predictions
-    ]
+    drawn = [resample(result.measured, "spearman") for result in results]
     defined = [resampled for resampled in drawn if len(resampled)]
     return np.mean(defined, axis=0) if defined else np.zeros(0)
-
-
-@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
-def _resample_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
-    """The resampled correlation of float64 values; keeps nothing alive but these."""
-    cluster = np.frombuffer(numbers, np.int64)
-    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores), cluster=cluster)
-
-
-# --- errors beside a normal distribution ----------------------------------------------------------
-
-
-def normal_quantiles(n: int) -> np.ndarray:
-    """[value] of a standard normal sample of ``n``, in order; their mean is 0 (Blom 1958)."""
-    shares = (np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4)
-    return np.array([NormalDist().inv_cdf(share) for share in shares])  # loads no scipy.stats

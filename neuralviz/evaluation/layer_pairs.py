@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import ModelError, TextError, never
+from neuralviz.errors import ModelError, TextError, UnreadableTextError, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
@@ -18,7 +18,6 @@ from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import PoolingName
     from neuralviz.layers.states import Pooling
     from neuralviz.models import TextModel, TokenizedText
     from neuralviz.reading.pairs import ScoredPairs
@@ -54,11 +53,8 @@ def measure_layers(
     """Yield results of the pairs so far; TextError without tokens, ModelError if not finite."""
     poolings = _poolings(model)
     tokens = _tokens(model, pairs)
-    last_use = {
-        sentence: number
-        for number, pair in enumerate(zip(pairs.sentences1, pairs.sentences2, strict=True))
-        for sentence in pair
-    }
+    sentences = pairs.sentences1, pairs.sentences2
+    last_use = {text: n for n, pair in enumerate(zip(*sentences, strict=True)) for text in pair}
     vectors: dict[str, np.ndarray] = {}  # [pooling, d_model] of sentences needed now or again
     cosines = np.zeros((len(poolings), len(pairs)))
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
@@ -85,7 +81,8 @@ def _poolings(model: TextModel) -> dict[Place, Pooling]:
     layers = range(model.n_blocks + 1)
     poolings: dict[Place, Pooling] = {
         ("by_layer", name, layer): make_pooling(model, name, (layer,))
-        for name in _names(model)
+        for name in POOLINGS
+        if {"cls": model.prefix_ids, "sep": model.suffix_ids}.get(name, True)
         for layer in layers
     }
     for variant in VARIANTS:
@@ -117,27 +114,13 @@ def _result(
     return LayerPairs(model.id, model.fingerprint, first, len(pairs), ablation=ablations, **rows)
 
 
-def _names(model: TextModel) -> list[PoolingName]:
-    lacking = {
-        name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
-    }
-    return [name for name in POOLINGS if name not in lacking]
-
-
 def _tokens(model: TextModel, pairs: ScoredPairs) -> dict[str, TokenizedText]:
     sentences = list(dict.fromkeys([*pairs.sentences1, *pairs.sentences2]))
     try:
         return dict(zip(sentences, tokenize(model, sentences), strict=True))
-    except TextError:
-        for number, pair in enumerate(zip(pairs.sentences1, pairs.sentences2, strict=True), 1):
-            try:
-                tokenize(model, pair)
-            except TextError:
-                raise TextError(
-                    f"Pair {number:,} has a sentence without any character the model can "
-                    "read. Add a word, or remove the pair."
-                ) from None
-        raise
+    except UnreadableTextError as error:
+        start = sentences[error.place][:60]
+        raise TextError(f"The sentence “{start}” {error.reason} Or remove the pair.") from None
 
 
 def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

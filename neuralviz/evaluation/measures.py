@@ -27,9 +27,9 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.events import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
+from neuralviz.evaluation.results import Measured, QualityMap, Uniformity
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.words import many
@@ -248,19 +248,12 @@ def _describe_voters(labels: Sequence[str], k: int, n_near: int) -> list[str]:
     notes = []
     if n_near < k:
         notes.append(f"Using {many(n_near, 'neighbour')} instead of {k}: there are no more texts.")
-    sizes = Counter(Counter(labels).values())  # labels by their number of texts
-    if sizes[1]:
-        subject = "label has" if sizes[1] == 1 else "labels have"
-        notes.append(
-            f"{sizes[1]:,} {subject} a single text, for which no neighbour can vote. Give such "
-            "texts the label of others, or leave them out."
-        )
-    fewest = min((size for size in sizes if size > 1), default=n_near + 1)
+    fewest = min(Counter(labels).values())
     if fewest <= n_near:
-        qualifier = " of several texts" if sizes[1] else ""
         notes.append(
-            f"The rarest label{qualifier} has only {fewest} texts, so at most {fewest - 1} of "
-            f"{many(n_near, 'neighbour')} can share it. Use fewer neighbours."
+            f"The rarest label has {many(fewest, 'text')}, so at most {fewest - 1} of "
+            f"{many(n_near, 'neighbour')} can share it. Use fewer neighbours, or leave out rare "
+            "labels."
         )
     return notes
 

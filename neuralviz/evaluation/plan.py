@@ -6,12 +6,11 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.embedders.methods import METHODS
-from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs, method_labels
+from neuralviz.embedders.specs import JOIN, METHODS, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
@@ -155,15 +154,8 @@ def experiment_rows(
                 f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
         tables[name] = tuple(EXPERIMENTS[name].make_rows(maker))
-    used = {
-        name
-        for rows in tables.values()
-        for part in (single for row in rows for single in row.spec.parts or (row.spec,))
-        for option in METHODS[part.method].options
-        for name in (option.name, f"{part.method}.{option.name}")
-    }
     for option in typed:
-        if option not in used:
+        if option not in maker.used:
             raise SettingsError(
                 f"No method in the experiment {', '.join(tables)} has an option “{option[:40]}”."
             )
@@ -212,6 +204,7 @@ class RowMaker:
     typed: Mapping[str, str]  # options of every row whose method has them
     model_id: str | None  # None: each method's own
     loaders: Loaders
+    used: set[str] = field(default_factory=set)  # typed options that a method has
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
         """A row with its table's fixed options, and the typed ones that its method has."""
@@ -225,6 +218,7 @@ class RowMaker:
             if name in fixed:
                 raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
             options[option] = value
+            self.used.add(option)
         spec = embedder_spec(method, options | fixed, self.model_id)
         # The label says already what the row sets, such as the epochs.
         label += f", {spec.precision}" * spec.learns

@@ -39,13 +39,14 @@ _WORD = re.compile(r"(?u)\b\w+\b")
 class Confusion:
     """How often each label was predicted for the texts of each label."""
 
-    labels: tuple[str, ...]  # the most frequent first
+    labels: tuple[str, ...]  # the most frequent first, of equals by name
     counts: np.ndarray  # [own label, predicted label]
 
     @classmethod
     def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
-        frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
-        place = {label: index for index, (label, _) in enumerate(frequent)}
+        counted = Counter(labels)
+        frequent = sorted(counted, key=lambda label: (-counted[label], _pad_numbers(label)))
+        place = {label: index for index, label in enumerate(frequent)}
         counts = np.zeros((len(place), len(place)), dtype=np.int64)
         own, taken = ([place[label] for label in names] for names in (labels, predicted))
         np.add.at(counts, (own, taken), 1)
@@ -64,23 +65,19 @@ class Confusion:
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
     def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """A copy with the rarest labels merged into ``n`` rows; of fewer, ranges in order."""
+        """A copy with the rarest labels merged into ``n`` rows."""
         if len(self.labels) <= n:
-            return self._order_ranges()
+            return self
         first, rest = n - 1, len(self.labels) - n + 1
         part = np.minimum(np.arange(len(self.labels)), first)
         counts = np.zeros((n, n), dtype=np.int64)
         np.add.at(counts, (part[:, None], part[None, :]), self.counts)
         return Confusion((*self.labels[:first], f"{rest} rarer labels"), counts)
 
-    def _order_ranges(self) -> Confusion:
-        """Ranges such as ``3 to 5 words`` by the number that they begin with."""
-        starts = [re.match(r"\d+", label) for label in self.labels]
-        if not all(starts):
-            return self
-        order = np.argsort([int(start[0]) for start in starts if start], kind="stable")
-        labels = tuple(self.labels[place] for place in order)
-        return Confusion(labels, self.counts[np.ix_(order, order)])
+
+def _pad_numbers(label: str) -> str:
+    """A key that sorts ``3 to 5 words`` before ``10 to 12 words``."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(9), label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +239,9 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
     n_left = len(set(labels)) - len(rare)
     if n_left >= 2:
         return ""
-    rarest, fewest = min(rare.items(), key=lambda entry: entry[1])
     return (
-        f"A probe needs at least two labels with {FOLDS} different texts each, as it is "
-        f"cross-validated in {FOLDS} folds; {'only one' if n_left else 'no'} label has so many. "
-        f"For example, {many(fewest, 'different text')} {'has' if fewest == 1 else 'have'} the "
-        f"label “{rarest[:40]}”."
+        f"A probe needs at least two labels with {FOLDS} different texts each; "
+        f"{n_left or 'none'} of {many(len(set(labels)), 'label')} has so many."
     )
 
 
@@ -257,8 +251,4 @@ def left_out_in_words(rare: Mapping[str, int]) -> str:
     named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]
     if n_unnamed := len(rare) - len(named):
         named.append(many(n_unnamed, "other"))
-    noun, verb = ("label", "have it") if len(rare) == 1 else ("labels", "have each")
-    return (
-        f"The probe leaves out the {noun} {joined(named)}: fewer than {FOLDS} different texts "
-        f"{verb}."
-    )
+    return f"The probe leaves out labels of fewer than {FOLDS} different texts: {joined(named)}."

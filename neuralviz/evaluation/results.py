@@ -1,12 +1,18 @@
-"""The results of an experiment so far, as tables, JSON and CSV."""
+"""What an evaluation yields, cell by cell, and its results as tables, JSON and CSV.
+
+`published.csv` has Tables 1, 3–5, 7–9, 11–13, 15 and 16 of the neural paper: STS test, MRPC train,
+ASSET test. It leaves out the errors of Tables 7 and 11, which are printed ten times too small.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,31 +21,416 @@ from neuralviz import __version__
 from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
+from neuralviz.evaluation.bootstrap import interval
 from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
-from neuralviz.evaluation.columns import COLUMNS, EMPTY_CELL, HIGHER, LOWER, NAMES
-from neuralviz.evaluation.correlation import Correlation
-from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
-from neuralviz.evaluation.events import (
-    Cell,
-    Compared,
-    Measured,
-    QualityMap,
-    Uniformity,
-    finite_mean,
-    none_if_nan,
-)
+from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
+from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ParaphraseData, ScoredData
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.published import Published, find_published
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.maps.neighbours import Outvoted
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.store.writing import escape_formula
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number, short_repr
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.data import Measure
+
+
+Bounds = tuple[float, float]
+LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """Two sides of a good embedding (Wang & Isola 2020), of all texts or an even sample of them."""
+
+    alignment: float | None  # 0 … 4 mean squared distance of alike texts; None where none are
+    uniformity: float  # -8 … 0 log of the mean of exp(-2 d²); lower where texts are spread evenly
+    n_texts: int
+
+
+@dataclass(frozen=True, eq=False)
+class QualityMap:
+    """How the product follows one quality, for each pair of values of the two others."""
+
+    quality: str
+    fixed1: np.ndarray
+    fixed2: np.ndarray
+    kendall_c: np.ndarray  # [fixed1, fixed2]; NaN where there are no two phrases, or all are alike
+    n: np.ndarray  # [fixed1, fixed2] phrases
+
+    def ratio(self, other: QualityMap) -> np.ndarray:
+        """[fixed1, fixed2] tau-c by another method's, cut to 0.5 … 1.5; NaN where that is ≤ 0."""
+        cut = np.full(self.kendall_c.shape, np.nan)
+        sound = (other.kendall_c > 0) & np.isfinite(self.kendall_c)
+        np.divide(self.kendall_c, other.kendall_c, out=cut, where=sound)
+        return np.clip(cut, LEAST_RATIO, LARGEST_RATIO)
+
+    def as_json(self) -> dict[str, Any]:
+        values = {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+        values["kendall_c"] = [[none_if_nan(tau) for tau in row] for row in values["kendall_c"]]
+        return values
+
+
+def finite_mean(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else np.nan
+
+
+def none_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The results of one method on one data set; None where missing or undefined."""
+
+    correlations: Correlation | None = None
+    pairs: BrokenCount | None = None
+    triplets: BrokenCount | None = None
+    worst_triplets: WorstTriplets | None = None  # rows are places in ``data.texts``
+    neighbours: Accuracy | None = None
+    outvoted: tuple[Outvoted, ...] = ()  # texts of another label than their neighbours', by place
+    probe: Accuracy | None = None
+    uniformity: Uniformity | None = None
+    paraphrases: tuple[QualityMap, ...] = ()
+    failed: Mapping[Measure, str] = field(default_factory=dict)  # why there is none
+    notes: tuple[str, ...] = ()
+    # [resample] coefficients by name, and errors of pairs and triplets, alike for all methods
+    resampled: Mapping[str, np.ndarray] = field(default_factory=dict)
+    products: np.ndarray = field(default_factory=lambda: np.zeros(0))  # [pair] or [phrase]
+    # products of what is alike and what is not, a sample where there are many
+    same: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def accuracies(self) -> dict[str, Accuracy]:
+        both = {"neighbours": self.neighbours, "probe": self.probe}
+        return {name: accuracy for name, accuracy in both.items() if accuracy is not None}
+
+    @property
+    def confusions(self) -> dict[str, Confusion]:
+        return {
+            name: accuracy.confusion
+            for name, accuracy in self.accuracies.items()
+            if accuracy.confusion
+        }
+
+    def interval(self, name: str) -> Bounds | None:
+        """95% interval of a coefficient, error or accuracy; None if unknown."""
+        if name in self.accuracies:
+            return self.accuracies[name].interval
+        drawn = self.resampled.get(name)
+        return None if drawn is None else interval(drawn)
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers by the names that scripts know; None where one is undefined."""
+        numbers: dict[str, Any] = {}
+        if self.correlations is not None:
+            for name in (*COEFFICIENTS, "n"):
+                numbers[name] = none_if_nan(getattr(self.correlations, name))
+        if coefficients := [name for name in COEFFICIENTS if name in self.resampled]:
+            numbers["intervals"] = {name: self.interval(name) for name in coefficients}
+            numbers["intervals"]["resamples"] = len(self.resampled[coefficients[0]])
+        for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
+            if counted is not None:
+                numbers[name] = asdict(counted) | {"error": counted.error}
+                if bounds := self.interval(name):
+                    numbers[name]["interval"] = bounds
+        numbers |= {name: accuracy.as_json() for name, accuracy in self.accuracies.items()}
+        if self.uniformity is not None:
+            numbers["uniformity"] = asdict(self.uniformity)
+        rest = {
+            "paraphrases": [quality_map.as_json() for quality_map in self.paraphrases],
+            "failed": dict(self.failed),
+            "notes": list(self.notes),
+        }
+        return numbers | {name: value for name, value in rest.items() if value}
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Progress of a cell, or of the comparison after all cells of a data set."""
+
+    __repr__ = short_repr
+
+    data: int  # number of the data set
+    row: int | None  # its number; None while rows are compared
+    doing: str  # ``embedding``, ``measuring`` or ``comparing``
+    done: int = 0  # texts embedded, of all rows that are embedded at once
+    total: int = 0
+    at_once: tuple[int, ...] = ()  # rows that are embedded in one run, if several
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A finished row on a data set, both by number."""
+
+    __repr__ = short_repr
+
+    data: int
+    row: int
+    measured: Measured | None  # None when it failed as a whole; ``error`` says why
+    error: str = ""
+    n_rose: int = 0  # texts whose loss rose while they were learnt, or ceased to be a number
+    dim: int = 0  # of the vectors
+
+    @property
+    def failed(self) -> bool:
+        return self.measured is None or bool(self.measured.failed)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What the rows, by number, break in common on a data set, by measure."""
+
+    __repr__ = short_repr
+
+    data: int
+    rows: tuple[int, ...]
+    overlaps: Mapping[Measure, Overlap] = field(default_factory=dict)
+    failed: Mapping[Measure, str] = field(default_factory=dict)  # why there is no overlap
+    left_out: int = 0  # rows that are finished, and not compared, because there are so many
+
+
+Event = Progress | Cell | Compared
+
+
+# --- columns of tables ---------------------------------------------------------------------------
+
+EMPTY_CELL = "–"
+HIGHER, LOWER = "higher is better", "lower is better"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number of a measure's result, or an interval, as a column of tables."""
+
+    measure: Measure
+    field: str  # of the result; also of what is in it, behind a full stop
+    head: str
+    form: str = ".3f"
+    better: str = ""  # `HIGHER`, `LOWER`, or nothing where neither is
+    total: str = ""  # field of the number that it is one of
+    group: str = ""  # what the measure is called in tables, if anything; {k} for neighbours
+
+    def find(self, measured: Measured) -> Any:
+        if (self.measure, self.field) == ("correlations", "interval"):
+            return measured.interval("spearman")
+        result = getattr(measured, self.measure)
+        for name in self.field.split("."):
+            result = getattr(result, name, None)
+        return result
+
+    def is_measured(self, measured: Measured) -> bool:
+        """Whether there is a cell; words without a letter have an empty one."""
+        is_there = self.find(measured) is not None
+        return is_there or (self.field == "tfidf" and measured.probe is not None)
+
+    def name_group(self, measured: Measured) -> str:
+        return self.group.format(k=measured.neighbours.k if measured.neighbours else "")
+
+    def write_cell(self, measured: Measured) -> str:
+        value = self.find(measured)
+        if isinstance(value, tuple):
+            return " to ".join(number(bound, self.form) for bound in value)
+        if value is None or np.isnan(value):
+            return EMPTY_CELL
+        written = number(value, self.form)
+        if self.total:
+            written += f" of {getattr(getattr(measured, self.measure), self.total):,}"
+        return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick(Column):
+    name: str  # of it in `Measured.resampled`, where it is resampled
+    title: str  # as it is called in a sentence
+    short: str  # on a button
+    axis: str  # of its figure
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is written as a percentage."""
+        return self.form.endswith("%")
+
+    def read(self, measured: Measured) -> float:
+        """The number of a method; NaN where there is none."""
+        if self.measure == "paraphrases":
+            taus = [quality_map.kendall_c.ravel() for quality_map in measured.paraphrases]
+            return finite_mean(np.concatenate([np.zeros(0), *taus]))
+        value = self.find(measured)
+        return np.nan if value is None else float(value)
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.better == HIGHER else -1
+
+    def interval(self, measured: Measured) -> Bounds | None:
+        """95% interval on other samples of such data; None if unknown."""
+        return measured.interval(self.name)
+
+    def chance(self, measured: Measured) -> float:
+        guessing = 0.5 if self.better == LOWER else 0.0
+        return float(getattr(getattr(measured, self.measure), "baseline", guessing))
+
+    def write(self, value: float) -> str:
+        return number(value, ".1%" if self.is_share else ".2f")
+
+
+def _coefficient(name: str, short: str, title: str) -> Yardstick:
+    return Yardstick(
+        "correlations", name, short, ".3f", HIGHER,
+        name=name, title=f"{title} correlation", short=short, axis=f"{short} ↑",
+    )  # fmt: skip
+
+
+def _error(measure: Measure, title: str) -> tuple[Column, ...]:
+    error = Yardstick(
+        measure, "error", "error", ".2%", LOWER, group=measure,
+        name=measure, title=title, short=title.capitalize(), axis="error ↓",
+    )  # fmt: skip
+    return (
+        error,
+        Column(measure, "wrong", "broken", ",", LOWER, "total", measure),
+        Column(measure, "wrong_strict", "without ties", ",", LOWER, group=measure),
+        Column(measure, "same", "same", ".2f", group=measure),
+        Column(measure, "diff", "diff", ".2f", group=measure),
+    )
+
+
+def _accuracy(measure: Measure, title: str, short: str, group: str) -> tuple[Column, ...]:
+    accuracy = Yardstick(
+        measure, "accuracy", "accuracy", ".1%", HIGHER, group=group,
+        name=measure, title=f"{title} accuracy", short=short, axis="accuracy ↑",
+    )  # fmt: skip
+    words = Column(measure, "tfidf", "TF-IDF baseline", ".1%", group=group)
+    by_label, balanced = f"{group}, by label", "confusion.balanced_accuracy"
+    return (
+        accuracy,
+        Column(measure, "interval", "95% interval", ".1%", group=group),
+        Column(measure, "baseline", "majority baseline", ".1%", group=group),
+        *[words] * (measure == "probe"),
+        Column(measure, "confusion.macro_f1", "macro-F1", ".1%", HIGHER, group=by_label),
+        Column(measure, balanced, "balanced accuracy", ".1%", HIGHER, group=by_label),
+    )
+
+
+COLUMNS: tuple[Column, ...] = (
+    _coefficient("spearman", "Spearman", "Spearman"),
+    _coefficient("kendall_c", "tau-c", "Kendall tau-c"),
+    _coefficient("kendall_b", "tau-b", "Kendall tau-b"),
+    _coefficient("pearson", "Pearson", "Pearson"),
+    Column("correlations", "interval", "Spearman, 95% interval"),
+    *_error("pairs", "pair error"),
+    *_error("triplets", "triplet error"),
+    *_accuracy("neighbours", "k-NN", "k-NN", "{k}-NN"),
+    *_accuracy("probe", "probe", "Probe", "probe"),
+    Column("uniformity", "alignment", "alignment", better=LOWER, group="embeddings"),
+    Column("uniformity", "uniformity", "uniformity", better=LOWER, group="embeddings"),
+)
+NAMES = {column.field: column.head for column in COLUMNS[:4]}  # of coefficients
+YARDSTICKS = (
+    *(column for column in COLUMNS if isinstance(column, Yardstick)),
+    Yardstick(
+        "paraphrases", "", "", better=HIGHER,
+        name="paraphrases", title="mean tau-c", short="Mean tau-c", axis="tau-c ↑",
+    ),
+)  # fmt: skip
+# what the columns of each measure mean
+EXPLAINED: dict[Measure, str] = {
+    "correlations": (
+        "A correlation says how well the cosine similarities of the pairs follow the human scores: "
+        "1 is the same order, 0 no relation."
+    ),
+    "triplets": (
+        "A triplet is an anchor, a text of its group (positive) and a text of another group "
+        "(negative). It is broken if the negative is at least as similar to the anchor as the "
+        "positive. The triplet error is the share that is broken."
+    ),
+    "pairs": (
+        "A comparison takes a similar and a dissimilar pair. It is broken if the similar pair does "
+        "not have the higher cosine similarity. The pair error is the share that is broken."
+    ),
+    "neighbours": (
+        "k-NN accuracy is the share of texts whose k nearest neighbours vote for the text's own "
+        "label. The majority baseline is what always guessing the most frequent label reaches."
+    ),
+    "probe": (
+        "A probe is a small network with 50 hidden units that learns to tell the labels of texts "
+        "from their embeddings. Its accuracy is the share of texts that it is right for, each of "
+        "which it has not seen before (cross-validation in five folds). The majority baseline is "
+        "what always guessing the most frequent label reaches, the TF-IDF baseline what logistic "
+        "regression on the words of the texts reaches."
+    ),
+    "uniformity": (
+        "Alignment is the mean squared distance of similar texts; uniformity says how evenly all "
+        "texts are spread."
+    ),
+    "paraphrases": (
+        "tau-c says how well cosine similarity follows the quality that varies while the two "
+        "others are fixed."
+    ),
+}
+
+
+# --- published numbers ---------------------------------------------------------------------------
+
+MPNET = "all-mpnet-base-v2"
+MODELS = {"mean": "all-MiniLM-L6-v2", f"mean of {MPNET}": MPNET}
+BERT = "bert-base-uncased"  # of all others
+TOTALS = {  # that the paper counted
+    "pairs": {"stsb": 180_492, "mrpc": 2_953_956},
+    "triplets": {"stsb": 455_624, "mrpc": 24_472_808, "asset": 155_511_620},
+}
+VALUES = (
+    "spearman", "kendall_c", "kendall_b", "pairs.wrong", "pairs.same", "pairs.diff",
+    "triplets.wrong", "triplets.same", "triplets.diff", "triplets.shared",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Published:
+    model: str
+    source: str  # the tables' numbers
+    values: Mapping[str, float]  # by `VALUES`; ``shared`` is I with the neural embedding (Eq. 3)
+
+
+def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
+    """What was published for a `Row.published` name on these data and model; else None."""
+    # counts stand only for as many pairs or triplets as the paper had: thresholds may differ
+    if name == "mean" and model_id.rstrip("/").endswith(MPNET):
+        name = f"mean of {MPNET}"
+    line = read_published().get((data.benchmark, name))
+    if line is None:
+        return None
+    n_relations = {}
+    if isinstance(data, ScoredData):
+        n_relations["pairs"] = int(data.is_similar.sum()) * int(data.is_dissimilar.sum())
+    if isinstance(data, ScoredData | GroupedData):
+        n_relations["triplets"] = data.grouping.n_triplets
+    values, tables = {}, set()
+    for path in VALUES:
+        measure, dot, _ = path.partition(".")
+        is_alike = not dot or n_relations.get(measure) == TOTALS[measure].get(data.benchmark, -1)
+        if (text := line[path]) and is_alike:
+            values[path] = int(text) if text.isdigit() else float(text)
+            tables.add(int(line[f"{measure if dot else 'correlations'}_table"]))
+    if not tables:
+        return None
+    source = f"Table{'s' * (len(tables) > 1)} {joined([str(n) for n in sorted(tables)])}"
+    return Published(MODELS.get(name, BERT), source, values)
+
+
+@cache
+def read_published() -> dict[tuple[str, str], dict[str, str]]:
+    with (Path(__file__).parent / "published.csv").open(encoding="utf-8", newline="") as file:
+        return {(line["benchmark"], line["row"]): line for line in csv.DictReader(file)}
+
+
+# --- all results so far --------------------------------------------------------------------------
 
 ARROWS = {HIGHER: "↑", LOWER: "↓"}
 CSV_COLUMNS = ("data", "method", "model", "precision", "measure", "value", "published",

@@ -23,18 +23,22 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import folder_error, write_bytes_beside
-from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
-from neuralviz.training.record import TrainingEnded, TrainingStep
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.record import (
+    TrainingEnded,
+    TrainingStep,
+    Watch,
+    tables_folder,
+    training_folder,
+)
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
+    from neuralviz.training.record import Snapshot
     from neuralviz.training.settings import TrainingSettings
-    from neuralviz.training.snapshots import Snapshot
 
 MOST_TEXTS = 4000  # that are measured, read up to the model's window
 TESTED = 0.1  # of the texts with a label, as in the authors' program

@@ -78,19 +78,10 @@ CELLS_FORMAT = RecordFormat("a table of trainings", version=4, classes=(Training
 
 def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
     """The table so far as text: percent, mean and range over seeds; mean steps and seconds."""
-    import pandas as pd
-
-    rows = []
-    for label in dict.fromkeys(cell.row for cell in cells):
-        seeds = [cell for cell in cells if cell.row == label]
-        numbers = [cell.numbers(table.columns) for cell in seeds]
-        row = {"row": label}
-        for name in dict.fromkeys(name for values in numbers for name in values):
-            row[name] = _percent([values.get(name) for values in numbers])
-        row["steps"] = f"{sum(cell.steps for cell in seeds) / len(seeds):,.0f}"
-        row["seconds"] = f"{sum(cell.seconds for cell in seeds) / len(seeds):,.0f}"
-        rows.append(row)
-    return pd.DataFrame(rows).fillna("")
+    seeds = training_numbers(table, cells).drop(columns=["seed", "diverged"])
+    rows = seeds.groupby("row", sort=False)
+    spent = rows[["steps", "seconds"]].mean().map("{:,.0f}".format)
+    return rows.agg(_percent).assign(**spent).reset_index()
 
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
@@ -105,14 +96,12 @@ def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.
     )
 
 
-def _percent(values: Sequence[float | None]) -> str:
-    percents = [100 * value for value in values if value is not None]
-    if not percents:
+def _percent(shares: pd.Series) -> str:
+    percents = 100 * shares.dropna()
+    if percents.empty:
         return "–"
-    mean = number(sum(percents) / len(percents), ".1f")
-    if len(percents) == 1:
-        return mean
-    return f"{mean} ({number(min(percents), '.1f')} … {number(max(percents), '.1f')})"
+    mean, low, high = (number(v, ".1f") for v in (percents.mean(), percents.min(), percents.max()))
+    return mean if len(percents) == 1 else f"{mean} ({low} … {high})"
 
 
 # --- declared tables ------------------------------------------------------------------------------

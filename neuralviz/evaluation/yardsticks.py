@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.columns import EXPLAINED, YARDSTICKS, Yardstick
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.events import Bounds
+from neuralviz.evaluation.results import EXPLAINED, YARDSTICKS, Bounds, Yardstick
 from neuralviz.maps.shares import paired_share_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.events import Measured
-    from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.triplets import WorstTriplets
+    from neuralviz.evaluation.results import Measured, Results
 
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
 INTERVALS = (
@@ -118,27 +119,40 @@ def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod
 WORST_PAIRS = 20
 
 
-@dataclass(frozen=True)
-class Cases:
-    title: str
-    heads: tuple[str, ...]
-    lines: tuple[tuple[str | float, ...], ...]
+def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
+    """Tables by title of what a method gets most wrong, worst first; empty if nothing."""
+    import pandas as pd
 
+    def texts(places: Iterable[int]) -> list[str]:
+        return [data.texts[place] for place in places]
 
-def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
-    """What a method gets most wrong, worst first; empty if nothing."""
-    cases = []
+    cases: dict[str, dict[str, Any]] = {}
     if isinstance(data, ScoredData) and len(measured.products):
-        cases.append(_worst_pairs(data, measured))
-    if measured.worst_triplets is not None:
-        cases.append(_worst_triplets(data, measured.worst_triplets))
-    missed = tuple(
-        (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
-        for miss in measured.outvoted
-    )
-    title = "Texts whose neighbours vote for a different label"
-    heads = ("text", "label", "predicted label", "votes for the true label")
-    return [kind for kind in (*cases, Cases(title, heads, missed)) if kind.lines]
+        away = np.abs(ranks_away(data, measured))
+        rows = [row for row in np.argsort(-away, kind="stable")[:WORST_PAIRS] if away[row]]
+        cases["Pairs with the largest disagreement between human score and cosine similarity"] = {
+            "text 1": texts(data.first[rows]),
+            "text 2": texts(data.second[rows]),
+            "human score": data.scores[rows],
+            "cosine similarity": measured.products[rows],
+        }
+    if worst := measured.worst_triplets:
+        cases["Worst broken triplets, one per anchor"] = {
+            "anchor": texts(worst.anchor),
+            "positive": texts(worst.positive),
+            "cosine (positive)": worst.alike,
+            "negative": texts(worst.negative),
+            "cosine (negative)": worst.unlike,
+        }
+    missed = measured.outvoted
+    cases["Texts whose neighbours vote for a different label"] = {
+        "text": texts(miss.text for miss in missed),
+        "label": [miss.label for miss in missed],
+        "predicted label": [miss.voted for miss in missed],
+        "votes for the true label": [f"{miss.agree:.0%}" for miss in missed],
+    }
+    tables = {title: pd.DataFrame(columns) for title, columns in cases.items()}
+    return {title: table for title, table in tables.items() if len(table)}
 
 
 def ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
@@ -147,31 +161,3 @@ def ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
     lowest, highest = (scipy.stats.rankdata(data.scores, method=end) for end in ("min", "max"))
     rank = scipy.stats.rankdata(measured.products)
     return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)
-
-
-def _worst_pairs(data: ScoredData, measured: Measured) -> Cases:
-    away = np.abs(ranks_away(data, measured))
-    rows = [row for row in np.argsort(-away, kind="stable")[:WORST_PAIRS] if away[row]]
-    columns = (
-        [data.texts[data.first[row]] for row in rows],
-        [data.texts[data.second[row]] for row in rows],
-        data.scores[rows].tolist(),
-        measured.products[rows].tolist(),
-    )
-    return Cases(
-        "Pairs with the largest disagreement between human score and cosine similarity",
-        ("text 1", "text 2", "human score", "cosine similarity"),
-        tuple(zip(*columns, strict=True)),
-    )
-
-
-def _worst_triplets(data: DataSet, worst: WorstTriplets) -> Cases:
-    anchor, positive, negative = (
-        [data.texts[row] for row in rows] for rows in (worst.anchor, worst.positive, worst.negative)
-    )
-    columns = anchor, positive, worst.alike.tolist(), negative, worst.unlike.tolist()
-    return Cases(
-        "Worst broken triplets, one per anchor",
-        ("anchor", "positive", "cosine (positive)", "negative", "cosine (negative)"),
-        tuple(zip(*columns, strict=True)),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,10 +31,9 @@ from neuralviz.headlines import (
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation import events as numbers
-    from neuralviz.evaluation.columns import Yardstick
+    from neuralviz.evaluation import results as numbers
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Results, Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")
@@ -67,7 +66,7 @@ def describe_verdict(
     name = short_name(results, name)
     measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
     sentences = [
-        _compare(results, yardstick, ranked, measured, name),
+        _compare(yardstick, ranked, measured, name),
         _describe_words_alone(yardstick, ranked),
         _describe_left_out(results, ranked, name),
     ]
@@ -75,18 +74,9 @@ def describe_verdict(
 
 
 def _compare(
-    results: Results,
-    yardstick: Yardstick,
-    ranked: Sequence[RankedMethod],
-    measured: Measured,
-    name: Name,
+    yardstick: Yardstick, ranked: Sequence[RankedMethod], measured: Measured, name: Name
 ) -> str:
     """Who is ahead, and whether that is better than guessing."""
-    reason = "the data set is too small, or too large, to compute an interval"
-    if yardstick.measure == "paraphrases":
-        reason = UNSURE
-    elif not results.plan.settings.resamples:
-        reason = "no intervals were asked for"
     entries = [Entry(name(method.label), method.value) for method in ranked]
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
     guessing = _describe_guessing(yardstick, ranked[0].measured)
@@ -99,13 +89,12 @@ def _compare(
         return f"{subject} clearly worse than {guessing}: {value}.{reverse}"
     if len(ranked) == 1:
         bounds = yardstick.interval(ranked[0].measured)
-        headline = Headline(measured, entries[0], interval=bounds, reason=reason)
+        headline = Headline(measured, entries[0], interval=bounds, reason=UNSURE)
     else:
         headline = Headline.rank(
             measured,
             entries,
             lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
-            reason,
         )
     sentence = headline.write_sentence()
     if sides[0] in ("better", "unknown"):
@@ -154,9 +143,8 @@ def _describe_measured(
 
 def _label_noun(data: DataSet, quote: Name) -> str:
     noun = data.columns.get("label", "label")
-    if len(noun) > _LONGEST_NOUN or not noun.replace("_", "").replace(" ", "").isalnum():
-        noun = f"“{noun if len(noun) <= _LONGEST_NOUN else noun[:_LONGEST_NOUN] + '…'}”"
-    return quote(noun)
+    is_word = noun.replace("_", "").replace(" ", "").isalnum() and len(noun) <= _LONGEST_NOUN
+    return quote(noun if is_word else f"“{noun[:_LONGEST_NOUN]}…”")
 
 
 def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
@@ -175,35 +163,6 @@ def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: N
     ranked_labels = {method.label for method in ranked}
     missing = [name(row.label) for row in results.rows if row.label not in ranked_labels]
     return f"Left out: {join_names(missing)}." if missing else ""
-
-
-def describe_other_winner(
-    results: Results, results_by_question: Mapping[str, Results], name: Name = str
-) -> str:
-    """The first other question to the same texts that another method certainly answers best."""
-    name = short_name(results, name)
-    for question, alternative in results_by_question.items():
-        yardsticks = yardsticks_of(alternative, 0)
-        best = [method.label for method in _rank_main(results)[:1]]
-        ranked = _rank_main(alternative)
-        rivals = [method for method in ranked if method.label in best]
-        if (
-            alternative.data[0].digest_of_texts == results.data[0].digest_of_texts
-            and alternative.plan != results.plan
-            and rivals
-            and compute_lead(yardsticks[0], ranked[0], rivals[0]).is_decided
-        ):
-            return (
-                f"Judged by the {question} of the same texts, {name(ranked[0].label)} is ahead of "
-                f"{name(rivals[0].label)}."
-            )
-    return ""
-
-
-def _rank_main(results: Results) -> list[RankedMethod]:
-    """The methods by the main yardstick; none while nothing is measured."""
-    yardsticks = yardsticks_of(results, 0)
-    return rank_methods(results, 0, yardsticks[0]) if yardsticks else []
 
 
 def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote: Name) -> str:

@@ -14,21 +14,18 @@ from neuralviz.evaluation.ladder_results import (
     LINEAR,
     NEURAL,
     SENTENCE,
-    best_baseline,
-    best_rung,
+    best_line,
     ladder_lines,
     lead_interval,
 )
 from neuralviz.headlines import Entry, Headline, Measured, Name, compare_two, write_range
-from neuralviz.headlines.layers import describe_best_layer
 from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.ladder_results import Ladder, LayerCosines, Prediction
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.training.similarity.settings import Rung
 
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
@@ -43,42 +40,29 @@ _BASELINES = {
 _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
 
 
-def describe_layers(
-    layers: Mapping[str, LayerCosines], *, is_whole: bool = True
-) -> tuple[str, BestLayer | None]:
-    """Which layer's cosine follows people's scores best, as a sentence, and that layer."""
-    if not layers:
-        return "", None
-    by_layer = {pooling: layer.measured for pooling, layer in layers.items()}
-    return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
-
-
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     """Whether the rung that the dev pairs choose beats the best baseline, if all are there."""
-    floor = ladder.baselines.get(FLOOR)
-    if ladder.test is None or floor is None:
+    if ladder.test is None or FLOOR not in ladder.baselines:
         return ""
     pairs = many(len(ladder.test.scores), "test pair")
     if np.ptp(ladder.test.scores) == 0:
         return f"All {pairs} have the same score, so the correlation is undefined."
-    measured, rung = Measured("Spearman is", pairs), best_rung(ladder)
-    if rung is None and ladder.results:
-        return "No rung can be chosen: Spearman is undefined on the dev pairs."
-    if rung is None:
-        return Headline(measured, Entry("mean pooling", floor.spearman)).write_sentence()
-    lines = ladder_lines(ladder)
-    line = next(candidate for candidate in lines if candidate.rung == rung)
-    best = ladder.baselines[best_baseline(ladder)]
-    if not np.isfinite([line.spearman, best.spearman]).all():
-        return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    chosen = Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman)
+    lines, measured = ladder_lines(ladder), Measured("Spearman is", pairs)
+    rung = best_line(line for line in lines if line.rung)
+    best = best_line(line for line in lines if not line.rung) or lines[0]
+    if rung is None or rung.rung is None:
+        if ladder.results:
+            return "No rung can be chosen: Spearman is undefined on the dev pairs."
+        return Headline(measured, Entry(FLOOR, lines[0].spearman)).write_sentence()
+    if not np.isfinite([rung.spearman, best.spearman]).all():
+        return f"**{rung.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
+    chosen = Entry(f"**{rung.name}** (chosen on the dev pairs)", rung.spearman)
     baseline = Entry(_BASELINES[best.name], best.spearman)
-    bounds = lead_interval(ladder, rung, best.name) if is_whole else None
+    bounds = lead_interval(ladder, rung.rung, best.name) if is_whole else None
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
     sentence = compare_two(measured, chosen, baseline, bounds, reason)
-    untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
-    by_layer = {pooling: layer.measured for pooling, layer in ladder.layers.items()}
-    if seem_reversed(untrained) or reversed_median(by_layer, "spearman") is not None:
+    untrained = [line.interval for line in lines if line.name in _UNTRAINED]
+    if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:
         sentence += (
             "\n\nEven untrained, the model's cosine similarities run against people's scores: "
             f"their Spearman is clearly below 0. {REVERSE}"
@@ -88,26 +72,22 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     """Plain sentences on why a rung that is to be saved may be of no use."""
-    line = next(candidate for candidate in ladder_lines(ladder) if candidate.rung == rung)
+    lines = ladder_lines(ladder)
+    line = next(candidate for candidate in lines if candidate.rung == rung)
     assert ladder.test is not None
-    pairs = many(len(ladder.test.scores), "test pair")
-    reached = number(line.spearman, ".3f")
-    if not np.isfinite(line.spearman):
-        return [f"The Spearman of “{line.name}” is undefined on {pairs}: it may be of no use."]
+    subject = f"On {many(len(ladder.test.scores), 'test pair')}, “{line.name}” is"
+    reached = number(line.spearman, ".3f") if np.isfinite(line.spearman) else "undefined"
     sentences = []
-    if line.interval is None:
-        sentences.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
-    elif line.interval[0] <= 0:
-        verdict = "worse" if line.interval[1] < 0 else "not clearly better"
+    if line.interval is None or line.interval[0] <= 0:
         sentences.append(
-            f"On {pairs}, “{line.name}” is {verdict} than chance: its Spearman is {reached} (95% "
-            f"interval: {write_range(line.interval)})."
+            f"{subject} not clearly better than chance (0): its Spearman is {reached}."
         )
-    best = max(ladder.baselines.values(), key=lambda b: np.nan_to_num(b.spearman, nan=-np.inf))
+    baselines = [other for other in lines if not other.rung]
+    best = max(baselines, key=lambda other: np.nan_to_num(other.spearman, nan=-np.inf))
     if best.spearman >= line.spearman:
         sentences.append(
-            f"On {pairs}, “{line.name}” is no better than {_BASELINES[best.name]}: {reached} "
-            f"against {number(best.spearman, '.3f')}."
+            f"{subject} no better than {_BASELINES[best.name]}: {reached} against "
+            f"{number(best.spearman, '.3f')}."
         )
     return sentences
 
@@ -138,12 +118,14 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     )
 
 
-def describe_worst(rung: Rung, worst: Prediction, quote: Name) -> str:
+def describe_worst(
+    rung: Rung, pair: tuple[str, str], score: float, predicted: float, quote: Name
+) -> str:
     """The prediction that is furthest off; ``quote`` shortens and escapes a text."""
-    first, second = map(quote, worst.sentences)
+    first, second = map(quote, pair)
     return (
         f"**{RUNG_NAMES[rung]}** is furthest off on {first} and {second}: people give "
-        f"**{worst.score:.3g}**, it says **{number(worst.predicted, '.2f')}**."
+        f"**{score:.3g}**, it says **{number(predicted, '.2f')}**."
     )
 
 

@@ -22,20 +22,15 @@ GAINING = 0.01  # what counts as a gain, in shares
 
 def trained_part(settings: TrainingSettings) -> str:
     """The part of a model that is trained, such as “the whole model”."""
-    part = "the whole model"
-    if settings.part == "table":
-        part = "the embedding table alone"
-    elif settings.frozen_blocks:
-        blocks = f"{settings.frozen_blocks} blocks" if settings.frozen_blocks > 1 else "block"
-        part = f"all but the first {blocks}"
+    part = "the embedding table alone" if settings.part == "table" else "the whole model"
+    if settings.frozen_blocks:
+        part = f"all but the first {many(settings.frozen_blocks, 'block')}"
     return f"{part} from random weights" if settings.start == "random" else part
 
 
 def describe_lessons(
     lessons: Sequence[Lesson],
     label: str,  # markdown: the column that tells texts apart; empty without labels
-    *,
-    part: str = "",  # of the model; see `trained_part`
 ) -> str:
     """What one or two lessons have learnt so far; empty before their first step."""
     started = [lesson for lesson in lessons if lesson.step]
@@ -48,7 +43,7 @@ def describe_lessons(
             "keeps the best weights reached before that. Try a tenth of the rate."
         )
     if not label or not all(len(lesson.accuracy) for lesson in started):
-        return " ".join(_describe_loss(lesson, part) for lesson in started)
+        return " ".join(map(_describe_loss, started))
     entries = [
         Entry(f"**{lesson.settings.pairs}**", float(lesson.accuracy[-1, -1]))
         for lesson in started
@@ -62,14 +57,13 @@ def describe_lessons(
     if len(entries) == 1:
         return Headline(measured, entries[0]).write_sentence()
     if whole is None or whole < max(entry.value for entry in entries[:-1]):
-        trained = f" What is trained: **{part}**." if part else ""
-        return begin(_rank_lessons(started, measured, entries).write_sentence()) + trained
+        return begin(_rank_lessons(started, measured, entries).write_sentence())
     *trainings, before = entries
     reached = [f"{before.value:.1%} before training"]
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
         f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
-        f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
+        f"The trained part reaches {joined(reached)}."
     )
 
 
@@ -88,16 +82,15 @@ def _rank_lessons(
     return Headline.rank(measured, ranked, lambda *_: None, UNSURE if are_over else "")
 
 
-def _describe_loss(lesson: Lesson, part: str) -> str:
+def _describe_loss(lesson: Lesson) -> str:
     """How far a loss has fallen, from the first step to the mean of the last ten."""
     losses = lesson.loss[np.isfinite(lesson.loss)]
-    subject = f"Training with {lesson.settings.pairs}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
-        return f"{subject} has begun."
+        return f"Training with {lesson.settings.pairs} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
-        f"{subject}: the loss went from {first:.2f} to {last:.2f} nats in "
-        f"{many(len(losses), 'step')}."
+        f"Training with {lesson.settings.pairs}: the loss went from {first:.2f} to {last:.2f} nats "
+        f"in {many(len(losses), 'step')}."
     )
 
 
@@ -137,13 +130,10 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
     if not entries:
         return Headline(measured, best).write_sentence()
-    rivals: tuple[Entry, ...] = (entries[0],)
-    outcome: Literal["ahead", "level", "unknown"] = "unknown"
-    reason = "the seeds do not tell them apart"
-    if level := tuple(entry for entry in entries if best.value - entry.value < LEVEL):
-        outcome, rivals = "level", level
-    elif seeds == "1 seed":
-        reason = "one seed does not say how sure that is"
-    elif min(rows[ranked[0]]) > max(rows[ranked[1]]):
+    rivals = tuple(entry for entry in entries if best.value - entry.value < LEVEL)
+    outcome: Literal["ahead", "level", "unknown"] = "level" if rivals else "unknown"
+    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > max(rows[ranked[1]]):
         outcome = "ahead"
+    reason = f"{seeds} cannot decide that"
+    rivals = rivals or (entries[0],)
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.events import Event
-from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
+from neuralviz.evaluation.results import Progress as EvaluationProgress
 from neuralviz.evaluation.tables import read_data
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -84,16 +82,14 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         if doing is None and not results.cells:
             return Progress()
         n_texts = [len(data.texts) for data in self.plan.data]
-        failed = {place for place, cell in results.cells.items() if cell.measured is None}
         places = {(data, row) for data in range(len(n_texts)) for row in range(len(self.plan.rows))}
-        shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}
-        total = sum(n_texts[data] for data, _ in places - failed)
-        n_done = round(sum(n_texts[p[0]] * shares[p] for p in shares.keys() - failed))
-        unit = "embeddings (failed methods not counted)" if failed else "embeddings"
+        shares = {**result.embedded, **dict.fromkeys(results.cells, 1.0)}  # failed ones are over
+        total = sum(n_texts[data] for data, _ in places)
+        n_done = round(sum(n_texts[data] * share for (data, _), share in shares.items()))
         step = _describe_step(doing, results) if doing is not None else ""
         begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
-        doing_in_words = f"{n_done:,} of {total:,} {unit}{step}"
-        return Progress(n_done, total, unit, doing_in_words, is_last=begun >= places)
+        doing_in_words = f"{n_done:,} of {total:,} embeddings{step}"
+        return Progress(n_done, total, "embeddings", doing_in_words, is_last=begun >= places)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
@@ -122,11 +118,8 @@ def _describe_step(doing: EvaluationProgress, results: Results) -> str:
         return "" if doing.data in results.compared else ", now comparing errors"
     if (doing.data, doing.row) in results.cells:
         return ""
-    companions = ""
-    if doing.at_once:
-        companions = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
-    preposition = " by" if doing.doing == "embedding" else ""
-    return f", now {doing.doing}{preposition} {results.rows[doing.row].label}{companions}"
+    more = f" and {len(doing.at_once) - 1} more" if doing.at_once else ""
+    return f", now {doing.doing} {results.rows[doing.row].label}{more}"
 
 
 # --- sample data ----------------------------------------------------------------------------------

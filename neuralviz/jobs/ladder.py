@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from neuralviz import evaluation
 from neuralviz.errors import TextError
 from neuralviz.evaluation.lab import kept_vectors
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.models import TextModel
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
@@ -152,20 +153,10 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
         for text in (self.first, self.second):
             if not text.strip():
                 raise TextError("The text is empty. Enter at least one word in both.")
-        yield score_two_texts(shared_text_model(self.model.id), self.rungs, self.first, self.second)
-
-
-def score_two_texts(
-    model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
-) -> TwoScores:
-    """Score two texts, and the first one with itself; `ModelError` if the frozen model changed."""
-    pairs = ScoredPairs((first, first), (second, first))
-    pair_scores = similarity.score_pairs(rungs, pairs, model)
-    names = [trained_rung.trained.settings.rung for trained_rung in rungs]
-    return TwoScores(
-        {rung: float(scores[0]) for rung, scores in zip(names, pair_scores, strict=True)},
-        {rung: float(scores[1]) for rung, scores in zip(names, pair_scores, strict=True)},
-    )
+        pairs = ScoredPairs((self.first, self.first), (self.second, self.first))
+        scores = similarity.score_pairs(self.rungs, pairs, shared_text_model(self.model.id))
+        names = [rung.trained.settings.rung for rung in self.rungs]
+        yield TwoScores(*(dict(zip(names, of, strict=True)) for of in np.array(scores).T.tolist()))
 
 
 def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
@@ -174,7 +165,7 @@ def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityM
     scale, fingerprint = ladder.test.scale, ladder.test.fingerprint
     return tuple(
         similarity.SimilarityModel(best_result(ladder, rung).trained, scale, model.id, fingerprint)
-        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
+        for rung in ladder.rungs
     )
 
 

@@ -19,7 +19,7 @@ from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blank
 from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
-from neuralviz.models.shared import ModelRef, is_held, shared_model
+from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.models.tokens import TokenizedText, tokenize
 from neuralviz.words import many
 
@@ -51,7 +51,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
     def progress(self, result: RunRecord) -> Progress:
         epochs = self.settings.epochs
         if not result.epochs_reached:  # on a long text that takes seconds
-            if not is_held("masked", self.model.id):
+            if find_held("masked", self.model.id) is None:
                 return Progress(doing="Loading the model …")
             first = f"the first of {epochs:,} epochs" if epochs > 1 else "the epoch"
             return Progress(doing=f"Computing {first} …")

@@ -19,18 +19,21 @@ from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.kept import list_checkpoints, training_folder
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
+from neuralviz.store.corpora import CorpusStore, add_once
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
     LessonChange,
     TrainingStarted,
+    Watch,
+    list_checkpoints,
     make_change,
+    training_folder,
 )
 from neuralviz.training.settings import Part, TrainingSettings
-from neuralviz.training.snapshots import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
+    from neuralviz.reading.texts import ReadTexts
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import PairKind
 
@@ -166,7 +170,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
-# chapters of the example: docs/training.md has all rates that were tried.
+# chapters of the example: docs/results.md has all rates that were tried.
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
 ENCODER = BUNDLED
@@ -175,6 +179,8 @@ KINDS: tuple[PairKind, ...] = ("crops", "dropout")
 WATCHED = 1_000  # texts, at most: a snapshot of so many takes as long as three steps
 SNAPSHOTS = 4  # of each encoder, besides the untrained one
 RECORDED = "recorded_training.npz"
+TEXTBOOKS = "Example: textbooks"  # passages, long enough for crops
+_TEXTS = "textbooks.csv"
 
 
 def first_settings(part: Part = PART) -> TrainingSettings:
@@ -199,6 +205,20 @@ def watched_training(
         n_watched=WATCHED,
         watch_every=max(1, -(-steps // SNAPSHOTS)),
     )
+
+
+def add_textbooks_once(store: CorpusStore) -> Corpus | None:
+    """Add the example unless it was added before; None then."""
+    return add_once(store, "textbooks", lambda: add_textbooks(store))
+
+
+def add_textbooks(store: CorpusStore) -> Corpus:
+    read = textbooks()
+    return store.find(TEXTBOOKS, read) or store.add(TEXTBOOKS, read)
+
+
+def textbooks() -> ReadTexts:
+    return read_texts(Source(_TEXTS, (sample_data() / _TEXTS).read_bytes()))
 
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:

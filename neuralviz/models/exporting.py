@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
 from neuralviz.models.folder_check import ModelFiles
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
@@ -19,7 +18,7 @@ from neuralviz.models.loading import AutoClass, load_network, load_text_model, r
 from neuralviz.models.passes import copy_network, differ, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
-from neuralviz.models.trained import trained_encoder
+from neuralviz.models.shared import trained_encoder
 
 
 def export(model_id: str, folder: str | Path) -> Path:
@@ -34,7 +33,7 @@ def export(model_id: str, folder: str | Path) -> Path:
         if isinstance(model, LanguageModel) or not is_encoder:
             return export_model(model, folder)
     encoder, _ = load_sentence_transformer(model_id, device="cpu")
-    with _new_folder(folder) as part:
+    with new_folder(folder) as part:
         with quiet_transformers():
             encoder.float().save(str(part), create_model_card=False)
         written, _ = load_sentence_transformer(part, device="cpu")
@@ -52,7 +51,7 @@ def export_model(model: TextModel, folder: str | Path) -> Path:
 
     `ModelError` if the folder is not empty, cannot be written, or does not reproduce the model.
     """
-    with _new_folder(folder) as part:
+    with new_folder(folder) as part:
         state = model.network.state_dict()
         if not getattr(model.network.config, "tie_word_embeddings", True):
             # of tensors that share memory only one would be written, and loading would not tie them
@@ -69,7 +68,8 @@ def export_model(model: TextModel, folder: str | Path) -> Path:
 
 
 @contextmanager
-def _new_folder(folder: str | Path) -> Iterator[Path]:
+def new_folder(folder: str | Path) -> Iterator[Path]:
+    """A folder beside ``folder``, moved into its place at the end; `ModelError` if that fails."""
     try:
         folder = Path(folder).expanduser().resolve()
         if folder == Path.cwd():
@@ -87,7 +87,9 @@ def _new_folder(folder: str | Path) -> Iterator[Path]:
             part.replace(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no home folder
+    except NeuralvizError:
+        raise
+    except Exception as error:  # tokenizers raises plain Exception, even for a full disk
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not write to {folder}: {reason}.") from error
 

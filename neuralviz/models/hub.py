@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import threading
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models.folder_check import describe_missing_weights
 
 if TYPE_CHECKING:
@@ -117,11 +116,9 @@ def _explain(model_id: str, error: Exception) -> ModelError:
         return ModelError(
             f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
-    if any(getattr(c, "errno", 0) == errno.ENOSPC or "No space left" in str(c) for c in causes):
-        return ModelError(f"Not enough disk space for {model_id}. Free some space and try again.")
     return ModelError(
-        f"The download of {model_id} was interrupted ({type(error).__name__}). Try again, or "
-        "use the bundled model."
+        f"The download of {model_id} failed ({type(error).__name__}: {shorten_reason(error)}). Try "
+        "again, or use the bundled model."
     )
 
 

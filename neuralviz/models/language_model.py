@@ -177,23 +177,19 @@ class LanguageModel(TextModel):
             chosen = groups.get(names, (names,))
         else:
             chosen = tuple(names)
+        if not chosen:
+            raise SettingsError(
+                f"Name at least one layer: by default, the model “{self.id}” ({self.family}) has "
+                "none that is tuned. `neuralviz models layers` lists them."
+            )
         layer_names = {layer.name for layer in self.layers}
-        unknown = [name for name in chosen if name not in layer_names]
-        if unknown:
+        if unknown := [name for name in chosen if name not in layer_names]:
             raise SettingsError(
                 f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model "
                 f"“{self.id}”. `neuralviz models layers` lists them."
             )
         if len(set(chosen)) != len(chosen):
             raise SettingsError("A layer is named twice. Name it only once.")
-        if not chosen and (names is None or isinstance(names, str)):
-            missing = "last block" if names == "last_block" else "prediction head"
-            raise SettingsError(
-                f"The {missing} of the model “{self.id}” ({self.family}) has no layer that can be "
-                "tuned by default. Name layers; `neuralviz models layers` lists them."
-            )
-        if not chosen:
-            raise SettingsError("Choose at least one layer.")
         return chosen
 
 

@@ -25,8 +25,8 @@ from neuralviz.models.folder_check import (
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
 from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.shared import trained_encoder
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
-from neuralviz.models.trained import trained_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,11 +82,10 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         )
     files, fingerprint = _find_files(model_id)
     transformer = find_transformer(files)
-    _, architectures = _read_config(transformer)
-    if any(name.endswith("ForMaskedLM") for name in architectures):
+    if any(name.endswith("ForMaskedLM") for name in transformer.architectures):
         with suppress(_NoHeadError):
             return _load_masked(files, fingerprint, device)
-    is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
+    is_half = any(name.endswith("EncoderModel") for name in transformer.architectures)  # T5's
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_network(transformer, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
@@ -102,10 +101,11 @@ def _find_files(model_id: str) -> tuple[ModelFiles, str]:
 
 def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> LanguageModel:
     transformer = find_transformer(files)
-    model_type, architectures = _read_config(transformer)
+    model_type = str(transformer.config["model_type"])
     with quiet_transformers() as transformers:
         masked = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    is_causal = any(re.search(r"ForCausalLM$|(?<!With)LMHeadModel$", n) for n in architectures)
+    causal = re.compile(r"ForCausalLM$|(?<!With)LMHeadModel$")
+    is_causal = any(map(causal.search, transformer.architectures))
     if model_type not in masked or is_causal:
         raise files.error(
             f"does not predict masked tokens ({model_type[:40]}). Micro-tuning needs a masked "
@@ -128,14 +128,10 @@ def resolve(model_id: str) -> tuple[Path, str]:
     except (OSError, RuntimeError) as error:  # name too long, no home folder, no permission
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not read {model_id[:80]}: {reason}.") from error
-    if is_file:
-        raise ModelError(f"{model_id} is a file. Enter the folder that contains the model.")
-    if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1 or "\\" in model_id:
-        raise ModelError(f"No such folder: {model_id}. Check the path.")
-    if not _HUB_ID.fullmatch(model_id):
+    if is_file or not _HUB_ID.fullmatch(model_id):
         raise ModelError(
-            f"Unknown model “{model_id[:80]}”. Enter “bundled”, a folder, or a Hugging Face "
-            "Hub ID such as bert-base-uncased."
+            f"There is no folder “{model_id[:80]}”. Enter “bundled”, the folder of a model, or a "
+            "Hugging Face Hub ID such as bert-base-uncased."
         )
     try:
         folder = hub.fetch(model_id)
@@ -160,16 +156,6 @@ def _hash_folder(folder: Path) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
-
-
-def _read_config(files: ModelFiles) -> tuple[str, list[str]]:
-    if not (files.folder / "config.json").is_file():
-        raise ModelError(f"{files.model_id} contains no model: config.json is missing.")
-    config = files.config
-    try:
-        return str(config["model_type"]), [str(n) for n in config.get("architectures") or ()]
-    except (KeyError, TypeError) as error:
-        raise files.unreadable("config.json") from error
 
 
 def _add_prompts(model: M, files: ModelFiles) -> M:

@@ -27,7 +27,6 @@ Batching = Literal["padded", "equal lengths", "single"]
 
 _random_numbers = threading.Lock()
 LONG_PROBE = 48  # tokens, fewer where the window is shorter
-PRIME_LENGTH = 37  # tokens in all: some networks read only multiples of a number
 ROUNDING = 1e-4  # relative to a vector's length: the effect of another order of sums
 NOISE = 1e-6  # relative, between two passes over the same inputs
 _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
@@ -253,7 +252,6 @@ def probe_encoder(
         layers = stack_layers(out, width)
         return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
 
-    prime = make_input(PRIME_LENGTH - len(make_input(0, 0)), 0)
     place = len(inputs.long) // 2
     changed = [*inputs.long]
     changed[place] = inputs.second_long[place]
@@ -262,7 +260,6 @@ def probe_encoder(
             before = run(copy_network(network), [inputs.long])[0]
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
-            run(copy_network(network), [prime])
         habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")

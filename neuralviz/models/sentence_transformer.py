@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
 NO_LIMIT = int(1e30)  # as in `transformers`
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
-_PRIME = _LONG[:21]  # 11 words, for networks that read only multiples of a number
 _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 
 
@@ -109,8 +108,6 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
         try:
             habits = probe_habits(encoder, encode_together, _PROBES, name)
             _check_context(encoder, name)
-            with seeded(0):
-                encode_together(copy_network(encoder), [_PRIME])
             _habits[encoder] = habits
         except Exception as error:  # whatever an architecture makes of a text
             if isinstance(error, ModelError) or is_out_of_memory(error):

@@ -1,9 +1,11 @@
-"""Models shared by everyone in a process, each loaded once; torch comes with the first."""
+"""Models shared by everyone in a process, each loaded once, and the encoders trained here."""
 
 from __future__ import annotations
 
 import copyreg
+import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,21 +13,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, SettingsError
 from neuralviz.lazy import Lazy
 from neuralviz.models import bundled
-from neuralviz.models.language_model import LanguageModel, TextModel
-from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
+from neuralviz.paths import home, similarity_models_folder
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
 
 T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the least recently used goes first
+
+
+RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
+MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 _models = Lazy(KEPT, freeze=False)  # by id and state of the files
 _sentence_transformers = Lazy(KEPT, freeze=False)
@@ -117,30 +124,21 @@ def _load(load: Callable[[str], T], model_id: str) -> T:
 
 
 def is_loaded(model_id: str) -> bool:
-    return any(is_held(kind, model_id) for kind in LOADERS)
-
-
-def is_held(kind: ModelKind, model_id: str) -> bool:
-    return _find_held(kind, model_id) is not None
+    return any(find_held(kind, model_id) is not None for kind in LOADERS)
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, if it is kept in this form; else `ModelError`."""
-    if (held := _find_held(kind, model_id)) is None:
+    if (held := find_held(kind, model_id)) is None:
         raise ModelError(f"{model_id} is not loaded.")
     return held
 
 
-def _find_held(kind: ModelKind, model_id: str) -> Any:
+def find_held(kind: ModelKind, model_id: str) -> Any:
+    """What `LOADERS` would give, if it is kept in this form; else None."""
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
     held = kept.peek((model_id, files_stamp(model_id)))
     return None if kind == "masked" and not isinstance(held, LanguageModel) else held
-
-
-def find_device(model_id: str) -> str | None:
-    """Device of a kept model, ``cpu`` or ``cuda``; None if it is not kept."""
-    model = _models.peek((model_id, files_stamp(model_id)))
-    return None if model is None else model.device.type
 
 
 def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
@@ -182,3 +180,80 @@ def _reduce_to_name(model: TextModel) -> tuple[object, ...]:
 
 for _kind in (TextModel, LanguageModel):  # models are pickled by name
     copyreg.pickle(_kind, _reduce_to_name)  # type: ignore[arg-type]
+
+
+# --- encoders trained here: named folders of sentence-transformers -------------------------------
+
+
+@dataclass(frozen=True)
+class TrainedEncoder:
+    name: str  # usable as a model id
+    folder: Path
+    record: dict[str, Any]  # how it was trained, as `save_encoder` wrote it
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is only a table of token embeddings, without layers."""
+        settings = self.record.get("settings")
+        return isinstance(settings, dict) and settings.get("part") == "table"
+
+    def find_last_change(self) -> float:
+        """Seconds since 1970 when one of its files last changed; 0 once deleted."""
+        try:
+            files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
+        except OSError:
+            return 0.0
+        return max(max(file.st_mtime, file.st_ctime) for file in files)
+
+
+def encoders_folder() -> Path:
+    return home() / "encoders"
+
+
+def trained_encoders() -> list[TrainedEncoder]:
+    names = sorted(path.name for path in encoders_folder().glob("*"))
+    return [encoder for encoder in map(trained_encoder, names) if encoder is not None]
+
+
+def trained_encoder(name: str) -> TrainedEncoder | None:
+    if not MODEL_NAME.fullmatch(name):
+        return None
+    folder = encoders_folder() / name
+    try:
+        record = json.loads((folder / RECORD_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return TrainedEncoder(name, folder, record) if isinstance(record, dict) else None
+
+
+def is_at_hand(model_id: str) -> bool:
+    """Whether a model comes with neuralviz or was trained here, so that no network is needed."""
+    return model_id in (BUNDLED, MINILM) or trained_encoder(model_id) is not None
+
+
+def check_free_name(name: str, kind: str = "encoder") -> str:
+    """Strip a name for a new model; `SettingsError` if it is invalid or any model has it."""
+    name = name.strip()
+    if not MODEL_NAME.fullmatch(name):
+        raise SettingsError(
+            f"Name the {kind} with letters, digits, dots, hyphens and underscores, 64 at most; "
+            "the first must be a letter or a digit."
+        )
+    similarity_file = similarity_models_folder() / f"{name}.safetensors"
+    if is_at_hand(name) or (encoders_folder() / name).exists() or similarity_file.exists():
+        raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
+    return name
+
+
+def delete_encoder(name: str) -> None:
+    """Delete a trained encoder; `ModelError` if there is none, or it cannot be deleted."""
+    encoder = trained_encoder(name)
+    if encoder is None:
+        raise ModelError(f"No trained encoder is called “{name[:80]}”.")
+    try:
+        if encoder.folder.is_symlink():  # the encoder itself lies elsewhere and stays
+            encoder.folder.unlink()
+        else:
+            shutil.rmtree(encoder.folder)
+    except OSError as error:
+        raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error

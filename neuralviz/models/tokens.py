@@ -154,10 +154,9 @@ def check_several(texts: object) -> None:
     if isinstance(texts, set | frozenset):
         raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
     if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
-        advice = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
         raise TextError(
             "Texts must be strings in a list, an array or a column of a table, not "
-            f"{type(texts).__name__}{advice}."
+            f"{type(texts).__name__}."
         )
 
 
@@ -170,14 +169,10 @@ def check_tokenized(texts: Iterable[object]) -> None:
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raise `UnreadableTextError` if a text is missing, empty or no string."""
+    """Raise `UnreadableTextError` if a text is empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            import pandas as pd
-
-            is_missing = pd.isna(text) is True  # an array for lists
-            kind = type(text).__name__
-            reason = f"is missing ({text})." if is_missing else f"is not a string but {kind}."
+            reason = f"is not a string but {type(text).__name__}."
             raise UnreadableTextError(reason, place, len(texts))
         if not text.strip():
             raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))

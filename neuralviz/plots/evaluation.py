@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
 from neuralviz.plots.parts import (
     GROUND,
-    NAMES_OF_BARS,
     TOP_DOWN,
     Trace,
     bars,
@@ -23,7 +22,6 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
-    label_bars,
     line,
     name_axis,
     widen,
@@ -42,24 +40,19 @@ from neuralviz.plots.theme import (
 from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.columns import Yardstick
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Measured, Results, Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
 LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure with a named baseline
-NARROW = 0.2  # of the longest bar; too short for its value
 WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
 _BAND = "rgba(0, 114, 178, 0.16)"
 _PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
 _NAMES = {"showgrid": False, "ticks": ""}  # axis of names beside cells
-_BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
 _LINE_ROWS = 6  # height of a line figure, in rows
 _OPTION_NAMES = {"layer_start": "first layer"}  # display names of options
 
@@ -80,56 +73,58 @@ class Chart:
     intervals: Sequence[Interval]  # 95%
     title: str
     axis: str
+    form: str = ".3f"  # of a value
     published: Sequence[Published] = ()
     baselines: Mapping[str, float] = field(default_factory=dict)  # those of accuracies
     among: Sequence[str] = ()  # all labels, also unfinished ones, to keep colours stable
+
+    @property
+    def ticks(self) -> dict[str, str]:
+        """The format of the axis of values."""
+        return {"tickformat": "~%"} if self.form.endswith("%") else {}
+
+    @property
+    def ends(self) -> list[float]:
+        """All baselines, values and ends of intervals."""
+        bounds = [end for interval in self.intervals for end in interval or ()]
+        return [*self.baselines.values(), *np.array(self.values)[np.isfinite(self.values)], *bounds]
 
 
 def interval_figure(chart: Chart) -> go.Figure:
     """Values with intervals, hollow diamonds for published ones, and a line per baseline."""
     names = shorten_apart(chart.labels, LABEL_LENGTH)
     colours = method_colours(chart.among or chart.labels)
-    written = ".1%" if chart.baselines else ".2f"
     rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
     traces = [
-        _interval_dot(name, value, interval, colours[label], written)
+        _interval_dot(name, value, interval, colours[label], chart.form)
         for name, label, value, interval in rows
     ]
-    diamonds = [
-        (entry[0], name, entry[1])
-        for name, entry in zip(names, chart.published, strict=False)
-        if entry
-    ]
+    papers = zip(names, chart.published, strict=False)
+    diamonds = [(entry[0], name, entry[1]) for name, entry in papers if entry]
     y = {"categoryorder": "array", "categoryarray": names[::-1], "showgrid": True, "ticks": ""}
     figure = draw(
         traces + _published_traces(diamonds, value="x"),
         chart.title,
-        {"title": chart.axis, "nticks": 8},
+        {"title": chart.axis, "nticks": 8, **chart.ticks},
         {**y, "range": [-0.6, len(names) - 0.4]},
         height=_rows_height(len(names)),
     )
-    if not chart.baselines:
-        return figure
     for place, (name, value) in enumerate(chart.baselines.items()):
         label = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label)
-    ends = [
-        *chart.baselines.values(),
-        *(end for interval in chart.intervals for end in interval or ()),
-    ]
-    return figure.update_layout(
-        xaxis={"tickformat": ".0%", "range": widen(ends)},
-        margin={"t": WITH_BASELINE + 18 * (len(chart.baselines) - 1)},
-    )
+    if chart.baselines:
+        top = WITH_BASELINE + 18 * (len(chart.baselines) - 1)
+        figure.update_layout(xaxis={"range": widen(chart.ends)}, margin={"t": top})
+    return figure
 
 
-def _interval_dot(name: str, value: float, interval: Interval, colour: str, written: str) -> Trace:
-    hover, error = f"{name}: %{{x:.3f}}", None
+def _interval_dot(name: str, value: float, interval: Interval, colour: str, form: str) -> Trace:
+    hover, error = f"{name}: %{{x:{form}}}", None
     if interval is not None:
         low, high = interval
-        hover += f"<br>95% interval: {number(low, '.3f')} to {number(high, '.3f')}"
+        hover += f"<br>95% interval: {number(low, form)} to {number(high, form)}"
         error = _error_bar([value], [low], [high], thickness=2.5, width=7)
-    text = [number(value, written) if np.isfinite(value) else ""]
+    text = [number(value, form) if np.isfinite(value) else ""]
     look: Trace = {"mode": "markers+text", "text": text, "textposition": "top center"}
     look |= {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False, "showlegend": False}
     return dots([value], [name], colour, hover, size=13, error_x=error, name=name, **look)
@@ -150,23 +145,6 @@ def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -
     hover = f"published: %{{{value}:.3f}}<br>%{{customdata}}"
     name = f"published, {', '.join(dict.fromkeys(names))}"
     return [dots(x, y, GROUND, hover, size=13, marker=look, customdata=names, name=name)]
-
-
-def _error_figure(chart: Chart, counts: Sequence[BrokenCount]) -> go.Figure:
-    colours, errors = method_colours(chart.among), np.array([count.error for count in counts])
-    positions = ["inside" if error > NARROW * errors.max() else "outside" for error in errors]
-    shares = label_bars(
-        errors * 100,
-        shorten_apart(chart.labels, LABEL_LENGTH),
-        [colours[label] for label in chart.labels],
-        "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
-        [f"{error:.2%}" for error in errors],
-        textposition=positions,
-        customdata=np.array([count.wrong_strict / count.total for count in counts]) * 100,
-    )
-    x = {"title": chart.axis, "rangemode": "tozero", "nticks": 6}
-    height = _rows_height(len(counts))
-    return draw([shares], chart.title, x, NAMES_OF_BARS, bargap=0.3, height=height)
 
 
 def _baseline_look(place: int) -> dict[str, Any]:
@@ -268,7 +246,7 @@ def line_figure(chart: Chart, setting: str, settings: Sequence[float]) -> go.Fig
     x, y = [settings[index] for index in order], [chart.values[index] for index in order]
     known = [interval for index in order if (interval := chart.intervals[index]) is not None]
     traces = _band(x, known) if known and len(known) == len(order) else []
-    hover = f"{escape(setting)} %{{x}}: %{{y:.3f}}"
+    hover = f"{escape(setting)} %{{x}}: %{{y:{chart.form}}}"
     traces.append(line(x, y, BLUE, hover, width=2.5, name=chart.axis, showlegend=False))
     traces[-1]["marker"]["color"] = BLUE
     papers = zip(settings, chart.published, strict=False)
@@ -280,18 +258,13 @@ def line_figure(chart: Chart, setting: str, settings: Sequence[float]) -> go.Fig
         traces + _published_traces(diamonds, value="y"),
         chart.title,
         {"title": escape(setting), **written},
-        {"title": chart.axis, "nticks": 6},
+        {"title": chart.axis, "nticks": 6, **chart.ticks},
         height=_rows_height(_LINE_ROWS),
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
         label = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
         figure.add_hline(y=value, line=_baseline_look(place), annotation=label)
-    if chart.baselines:
-        figure.update_yaxes(tickformat=".0%")
-        if x:
-            ends = [end for interval in known for end in interval]
-            figure.update_yaxes(range=widen([*chart.baselines.values(), *y, *ends]))
-    return figure
+    return figure.update_yaxes(range=widen(chart.ends)) if chart.baselines else figure
 
 
 def _band(x: Sequence[float], intervals: Sequence[tuple[float, float]]) -> list[Trace]:
@@ -313,7 +286,7 @@ def grid_figure(chart: Chart, settings: Mapping[str, Sequence[float]]) -> go.Fig
     x, y = ([f"{value:g}" for value in ends] for ends in (across, down))
     y_name, x_name = map(escape, settings)
     look: Trace = {"colorbar": {"title": {"text": chart.axis}}, **_CELL_FONT}
-    labels = cell_labels(matrix, lambda value: number(value, "#.3g").rstrip("."))
+    labels = cell_labels(matrix, lambda value: number(value, chart.form))
     hover = f"{y_name} %{{y}}, {x_name} %{{x}}: %{{text}}"
     return draw(
         [cells(matrix, x, y, hover, **look, **labels)],
@@ -399,15 +372,11 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         [yardstick.interval(result) for result in measured.values()],
         yardstick.title[:1].upper() + yardstick.title[1:],
         yardstick.axis,
+        yardstick.form,
         [_read_published(results, data, row, yardstick.name) for row in rows],
         _find_baselines(yardstick, measured[rows[0]]),
         among,
     )
-    counts = [getattr(result, measure) for result in measured.values()]
-    if measure in _BROKEN_NAMES:
-        title, errors = f"{_BROKEN_NAMES[measure]} (of {counts[0].total:,})", chart.values
-        percents, unknown = [100 * error for error in errors], [None] * len(rows)
-        chart = replace(chart, title=title, values=percents, intervals=unknown)
     swept = find_swept_options(results.rows)
     options = {_OPTION_NAMES.get(name, name.replace("_", " ")): swept[name] for name in swept}
     if len(options) == 1:
@@ -415,7 +384,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         return line_figure(chart, name, [settings[row] for row in rows])
     if options:
         return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
-    return _error_figure(chart, counts) if measure in _BROKEN_NAMES else interval_figure(chart)
+    return interval_figure(chart)
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
@@ -442,7 +411,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
     chart = Chart(
         [lead.second for lead in leads],
         [scale * lead.value for lead in leads],
-        [_scale_interval(lead.interval, scale) for lead in leads],
+        [lead.interval and (scale * lead.interval[0], scale * lead.interval[1]) for lead in leads],
         f"Lead of {escape(shorten(leads[0].first, LABEL_LENGTH))} over …",
         f"{unit} ↑",
         among=[row.label for row in results.rows],
@@ -452,15 +421,10 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
         text, _ = write_lead(lead.value, lead.interval, yardstick.is_share)
         trace.text = [text.partition(" ")[0]]
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
-    ends = [end for interval in chart.intervals for end in interval or ()]
-    figure.update_xaxes(range=widen([0.0, *chart.values, *ends]))
+    figure.update_xaxes(range=widen([0.0, *chart.ends]))
     if yardstick.measure in ("neighbours", "probe"):  # aligned with the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure
-
-
-def _scale_interval(interval: Interval, scale: int) -> Interval:
-    return interval and (scale * interval[0], scale * interval[1])
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:

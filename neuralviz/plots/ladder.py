@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.ladder_results import (
@@ -14,7 +15,6 @@ from neuralviz.evaluation.ladder_results import (
     NEURAL,
     PUBLISHED_OF,
     SENTENCE,
-    normal_quantiles,
 )
 from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.layers import scatter_figure
@@ -36,7 +36,7 @@ from neuralviz.training.similarity.settings import RUNG_NAMES
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.ladder_results import Curve, LadderLine, Prediction
+    from neuralviz.evaluation.ladder_results import Curve, LadderLine
     from neuralviz.training.similarity.settings import Rung
 
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
@@ -62,7 +62,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         [row.interval if row else None for row in rows],
         "Spearman on the test pairs",
         "Spearman ↑",
-        published,
+        published=published,
     )
     figure = interval_figure(chart)
     for trace, name in zip(figure.data, names, strict=False):
@@ -175,7 +175,8 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     """[pair] error quantiles against a normal distribution of equal spread (Figure 4)."""
-    normal = normal_quantiles(len(errors))
+    n = len(errors)
+    normal = scipy.special.ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))  # Blom 1958
     ends = normal[[0, -1]]
     hover = "error %{y:.2f}, normal %{x:.2f}"
     traces = [
@@ -186,10 +187,10 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     return draw(traces, "Q–Q plot", x, y, showlegend=False)
 
 
-def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
-    predicted = np.array([pair.predicted for pair in pairs])
-    scores = np.array([pair.score for pair in pairs])
-    sentences, title = [pair.sentences for pair in pairs], "Predictions and human scores"
+def predictions_figure(
+    rung: Rung, predicted: np.ndarray, scores: np.ndarray, sentences: Sequence[tuple[str, str]]
+) -> go.Figure:
+    title = "Predictions and human scores"
     figure = scatter_figure(predicted, scores, sentences, None, title, axis="prediction")
     figure.update_traces(marker={"color": RUNG_COLOURS[rung]})
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]

@@ -151,12 +151,12 @@ def _worst_html(results: Results, number: int) -> list[str]:
     for label, measured in best_first(results, number, yardstick) if yardstick else ():
         sentence = describe_worst(data, measured, name(label), _quote)
         parts += [f"<p>{sentence}</p>"] if sentence else []
-        for cases in worst_cases(data, measured)[:1]:
+        for cases in list(worst_cases(data, measured).values())[:1]:
             lines = [
                 [cell if isinstance(cell, str) else _digits(cell) for cell in line]
-                for line in cases.lines[:WORST_LISTED]
+                for line in cases[:WORST_LISTED].itertuples(index=False)
             ]
-            parts.append(_texts_html(cases.heads, lines))
+            parts.append(_texts_html(cases.columns, lines))
     return ["<h3>What each method gets most wrong</h3>", *parts] if parts else []
 
 
@@ -244,7 +244,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
     return _assemble_table(heads, lines)
 
 
-def _texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _texts_html(heads: Iterable[str], lines: Sequence[Sequence[str]]) -> str:
     return _assemble_table(
         [f"<th class='text'>{escape(title)}</th>" for title in heads],
         [[f"<td class=text>{escape(cell)}</td>" for cell in line] for line in lines],

@@ -17,7 +17,6 @@ from neuralviz.plots.parts import (
     FEW_COLUMNS,
     TOP_DOWN,
     Trace,
-    bar_title,
     bars,
     cells,
     dots,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
-ACCURACY_ROOM = 0.1  # minimum range of an accuracy axis
+ACCURACY = {"title": "accuracy", "tickformat": ".0%", "minallowed": -0.02, "maxallowed": 1.02}
 FAR = 0.005  # share of outliers cut off at each side
 _GROUPS = COLOURS[:10]
 
@@ -109,7 +108,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
         number_axis("layer", range(n_layers)),
-        _accuracy_axis(lessons),
+        ACCURACY,
         showlegend=True,
     )
 
@@ -133,21 +132,9 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         traces,
         f"10-NN accuracy of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
-        _accuracy_axis(lessons, -1),
+        ACCURACY,
         showlegend=len(traces) > 1,
     )
-
-
-def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
-    """Axis range of all accuracies, or of one layer; ±10 points around a single value."""
-    chosen = slice(None) if layer is None else layer
-    accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
-    if layer is not None:
-        accuracies += [np.array([run.untrained]) for run in lessons if run.untrained is not None]
-    values = np.concatenate(accuracies or [np.array([0.5])])
-    margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
-    low, high = float(values.min()) - margin, float(values.max()) + margin
-    return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
 
 
 def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:
@@ -178,7 +165,7 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
 # --- the map -----------------------------------------------------------------------------------
 
 
-def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
+def _colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
     """Colours of the largest groups; others are grey."""
     largest = Counter(group for group in groups if group).most_common(len(_GROUPS))
     return dict(zip(sorted(name for name, _ in largest), _GROUPS, strict=False))
@@ -190,11 +177,10 @@ def moving_map_figure(
     steps: Sequence[int],
     texts: Sequence[str],
     groups: Sequence[str],
-    colours: dict[str, str],  # by group; others are grey
     followed: Sequence[int],  # numbers of texts
 ) -> go.Figure:
     """Texts at a snapshot, with trails of ``followed`` texts; ``maps`` set a common frame."""
-    so_far = maps[: snapshot + 1]
+    so_far, colours = maps[: snapshot + 1], _colours_of_groups(groups)
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     traces = [
         line(so_far[:, text, 0], so_far[:, text, 1], colours.get(groups[text], BEFORE), **look)
@@ -224,10 +210,10 @@ def moving_map_figure(
 def training_table_figure(
     table: TrainingTable, training_cells: Sequence[TrainingCell], label: str
 ) -> go.Figure:
-    """A training table with the range over seeds: bars, lines over epochs, or a heatmap."""
+    """A training table with the range over seeds: bars, or lines over layers, epochs or spaces."""
     numbers = training_numbers(table, training_cells)
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
-    draw_rows = {"accuracy": _row_bars, "spaces": _row_map}.get(table.columns, _row_lines)
+    draw_rows = _row_bars if table.columns == "accuracy" else _row_lines
     place = "last layer" if table.columns == "accuracy" else table.columns
     title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
     return draw_rows(numbers).update_layout(title=title)
@@ -265,22 +251,6 @@ def _row_lines(numbers: pd.DataFrame) -> go.Figure:
         look: Trace = {"width": 4, "dash": "dot" if row == "before" else "solid", "name": name}
         look["error_y"] = _seed_range(low, mean, high, visible=len(values) > 1)
         colour, hover = _row_colour(str(row)), f"{name}<br>%{{x}}: %{{y:.1%}}"
-        traces.append(line(np.arange(len(names)), mean, colour, hover, **look))
-    axis = "layer" if names[-1].startswith("layer") else "epoch"
-    ticks = spaced_ticks(range(len(names)))
-    written = [names[place].removeprefix(f"{axis} ") for place in ticks]
-    x = {"tickvals": ticks, "ticktext": written, "title": axis}
-    return draw(traces, None, x, {"tickformat": ".0%", "title": "accuracy"}, showlegend=True)
-
-
-def _row_map(numbers: pd.DataFrame) -> go.Figure:
-    mean = numbers.drop(columns="seed").groupby("row", sort=False).mean()
-    x = [name.replace(" ", "<br>") for name in mean.columns]
-    y = [escape(row) for row in mean.index]
-    bar = bar_title("accuracy")
-    bar["colorbar"]["tickformat"] = ".0%"
-    accuracies = cells(
-        mean.to_numpy(float), x, y, "%{y}, %{x}: %{z:.1%}", texttemplate="%{z:.1%}", **bar
-    )
-    no_grid = {"showgrid": False}
-    return draw([accuracies], None, no_grid, {**no_grid, **TOP_DOWN})
+        traces.append(line(names, mean, colour, hover, **look))
+    x = {"type": "category"}
+    return draw(traces, None, x, ACCURACY, showlegend=True)

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.encoding import check_count
+from neuralviz.embedders.base import check_count, describe_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
-from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts

@@ -8,27 +8,27 @@ from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.training.callback import SnapshotCallback as SnapshotCallback
-    from neuralviz.training.checkpoints import identity as identity
     from neuralviz.training.learner import make_learner as make_learner
     from neuralviz.training.learner import measure_untrained as measure_untrained
+    from neuralviz.training.loop import identity as identity
     from neuralviz.training.loop import restore_training as restore_training
     from neuralviz.training.loop import train as train
     from neuralviz.training.record import TrainingEnded as TrainingEnded
     from neuralviz.training.record import TrainingStarted as TrainingStarted
     from neuralviz.training.record import TrainingStep as TrainingStep
+    from neuralviz.training.record import Watch as Watch
     from neuralviz.training.record import read_folder as read_folder
     from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
     from neuralviz.training.saving import save_encoder as save_encoder
-    from neuralviz.training.snapshots import Watch as Watch
 
 _MODULES = {
     "SnapshotCallback": "callback",
     "TrainingEnded": "record",
     "TrainingStarted": "record",
     "TrainingStep": "record",
-    "Watch": "snapshots",
+    "Watch": "record",
     "check_family_can_be_saved": "saving",
-    "identity": "checkpoints",
+    "identity": "loop",
     "make_learner": "learner",
     "measure_untrained": "learner",
     "read_folder": "record",

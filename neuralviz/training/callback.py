@@ -20,15 +20,16 @@ from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import (
+    MOST_TEXTS,
     RECORDING_FILE,
     RECORDING_FORMAT,
     Lesson,
     RecordedTraining,
+    Watch,
     has_snapshots,
     read_folder,
 )
 from neuralviz.training.settings import WHOLE_NUMBERS, TrainingSettings
-from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
 DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
+_NO_NUMBERS = "No snapshot was taken: the encoder gives no numbers any more."
 
 
 class SnapshotCallback(TrainerCallback):
@@ -71,7 +73,6 @@ class SnapshotCallback(TrainerCallback):
         watched = hashlib.sha256(json.dumps(shown).encode()).hexdigest()
         self._recorded = RecordedTraining(Lesson(TrainingSettings(pairs=pairs)), "", watched)
         self._asked, self._every = every_steps, 1
-        self._is_warned = False
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **context: Any) -> None:
         """Take the first snapshot; `NeuralvizError` if the folder holds another training."""
@@ -129,7 +130,7 @@ class SnapshotCallback(TrainerCallback):
                 snapshot = self._watch.look(_Layers(encoder), step)
                 snapshots = (*snapshots, replace(snapshot, vectors=None))
             except TextError:
-                self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
+                warnings.warn(f"{_NO_NUMBERS} The training goes on.", stacklevel=2)
         if len(snapshots) > MOST_SNAPSHOTS:
             snapshots, self._every = (*snapshots[:-1:2], snapshots[-1]), 2 * self._every
         self._change(snapshots=snapshots)
@@ -138,13 +139,7 @@ class SnapshotCallback(TrainerCallback):
             with explain_write_errors(path):
                 write_bytes_beside(path, RECORDING_FORMAT.pack(self._recorded))
         except NeuralvizError as error:
-            self._warn(str(error))
-
-    def _warn(self, sentence: str) -> None:
-        """Warn once: later snapshots fail for the same reason."""
-        if not self._is_warned:
-            warnings.warn(f"{sentence} The training goes on.", stacklevel=2)
-        self._is_warned = True
+            warnings.warn(f"{error} The training goes on.", stacklevel=2)
 
 
 class _Layers:

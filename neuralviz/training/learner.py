@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from neuralviz.layers.states import LayerStates
     from neuralviz.models import TextModel
     from neuralviz.store.vectors import VectorStore
+    from neuralviz.training.record import Watch
     from neuralviz.training.settings import TrainingPooling, TrainingSettings
-    from neuralviz.training.snapshots import Watch
 
 
 TOGETHER = 16  # texts per forward pass

@@ -68,8 +68,8 @@ class PairSource:
             )
         if len(self.used) < 2:
             raise NeuralvizError(
-                f"{'Only one' if len(self.used) else 'No'} text of {len(texts):,} is long enough "
-                f"for a pair, which needs {self._needed()}. {_ADVICE}"
+                f"Too few of the {len(texts):,} texts are long enough for a pair, which needs "
+                f"{self._needed()}. {_ADVICE}"
             )
 
     def __len__(self) -> int:
@@ -105,15 +105,11 @@ class PairSource:
         if not len(self.skipped):
             return ""
         sentence = (
-            f"{many(len(self.skipped), 'text')} of {len(self.texts):,} "
-            f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
-            f"{self._needed()}."
+            f"Left out, as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
+            f"pair needs {self._needed()}."
         )
-        return f"{sentence} {_ADVICE}" if self.is_mostly_skipped else sentence
-
-    @property
-    def is_mostly_skipped(self) -> bool:
-        return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
+        is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)
+        return f"{sentence} {_ADVICE}" if is_advised else sentence
 
     def _needed(self) -> str:
         s = self.settings

@@ -1,27 +1,135 @@
-"""The events of a training, its state so far, and its files of numbers and strings."""
+"""The events of a training, its state so far, and its files: numbers and large checkpoints."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, never
+from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_right, why_no_votes
+from neuralviz.paths import home
+from neuralviz.store.files import folder_error, prune
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot
-from neuralviz.words import short_repr
+from neuralviz.words import many, short_repr
 
 if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
     from neuralviz.training.learner import Learner
+
 
 RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
+
+
+KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
+KEPT_DAYS = 30  # since a training's last step
+STEP = "step-"  # prefix of checkpoints, followed by the step
+_LOCK = "training.lock"
+_TABLES = "tables"
+
+
+# A snapshot of this size takes as long as seven steps of 64 crops, whatever the model.
+MOST_TEXTS = 1000
+MOST_CHARACTERS = 1_000_000  # of a snapshot's texts together
+FEWEST_TEXTS = 100  # watched if available, however long they are
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    __repr__ = short_repr
+
+    step: int
+    # [layer] 0 … 1 10-NN accuracy, from the embedding output; None without labels
+    accuracy: np.ndarray | None
+    right: np.ndarray | None  # [labelled text] last-layer vote is right; None without labels
+    # [watched text, 10] int32 last-layer neighbours, nearest first; maybe fewer
+    nearest: np.ndarray
+    # [watched text, dim] float32 of the last layer, if still needed
+    vectors: np.ndarray | None = None
+
+
+class Watch:
+    """Takes snapshots of an encoder on a fixed sample of texts, labelled ones if any.
+
+    Labels are one per text, ``""`` for unlabelled; duplicates would vote for each other, so are
+    watched once. At most ``n_texts`` with ``characters`` in total (None: no limit) are watched, but
+    `FEWEST_TEXTS` if shortened. Texts beyond the window are read in chunks, or cut off unless
+    ``is_whole``; ``k`` neighbours vote. `NeuralvizError` if labels and texts differ in number, or
+    no two texts share a label.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str] | None = None,
+        *,
+        n_texts: int = MOST_TEXTS,
+        characters: int | None = MOST_CHARACTERS,
+        is_whole: bool = True,
+        k: int = K,
+        seed: int = 42,
+    ) -> None:
+        if labels is not None and len(labels) != len(texts):
+            raise NeuralvizError(
+                f"Got {len(labels):,} labels for {len(texts):,} texts; expected one per text."
+            )
+        candidates = np.arange(len(texts))
+        if labels is not None and len({label for label in labels if label}) < 2:
+            labels = None
+        if labels is not None:
+            if reason := why_no_votes(labels):
+                raise NeuralvizError(reason)
+            first = {text: row for row, text in reversed(list(enumerate(texts))) if labels[row]}
+            candidates = np.sort(list(first.values()))
+        drawn = np.random.default_rng(seed).permutation(candidates)[:n_texts]
+        beginning = None  # number of characters read per text
+        if characters is not None:
+            lengths = np.cumsum([len(texts[i]) for i in drawn])
+            n_whole = int(np.searchsorted(lengths, characters, side="right"))
+            if n_whole < min(FEWEST_TEXTS, len(drawn)):
+                drawn = drawn[:FEWEST_TEXTS]
+                beginning = max(1, characters // len(drawn))
+            else:
+                drawn = drawn[:n_whole]
+        self.watched = np.sort(drawn)  # ascending numbers of the watched texts
+        # sentence for the page
+        self.measured = _in_words(len(drawn), len(candidates), labels is not None, beginning)
+        self._texts = [texts[i][:beginning] for i in self.watched]
+        self._labels = None if labels is None else [labels[i] for i in self.watched]
+        self._is_whole = is_whole
+        self._k = k
+
+    @property
+    def has_labels(self) -> bool:
+        return self._labels is not None and len(set(self._labels)) > 1
+
+    def look(self, learner: Any, step: int, should_stop: ShouldStop = never) -> Snapshot:
+        """Take a snapshot by `Learner.of_layers`; `Stopped`, `TextError` for unusable vectors."""
+        layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
+        check_vectors(layers[-1])
+        accuracy = right = None
+        compared = layers if self.has_labels else layers[-1:]
+        near = [find_neighbours(vectors, self._k, should_stop=should_stop) for vectors in compared]
+        if self.has_labels:
+            right_at = [knn_right(neighbours, self._labels or (), self._k) for neighbours in near]
+            accuracy, right = np.array([hits.mean() for hits in right_at]), right_at[-1]
+        return Snapshot(step, accuracy, right, near[-1].indices, layers[-1])
+
+
+def _in_words(n: int, n_all: int, has_labels: bool, beginning: int | None) -> str:
+    label = " with a label" if has_labels else ""
+    share = f"all {many(n, 'text')}" if n == n_all else f"{n:,} of {many(n_all, 'text')}"
+    read = "read whole" if beginning is None else f"the first {beginning:,} characters of each"
+    return f"Measured on {share}{label}, {read}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +290,7 @@ def read_folder(folder: str | Path) -> RecordedTraining:
         if n_bytes > MOST_BYTES:
             raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
         recorded = RECORDING_FORMAT.unpack((folder / RECORDING_FILE).read_bytes())
-        if not _is_recording(recorded):
+        if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
             raise ValueError("This is no recorded training.")
         return recorded
     except (OSError, RuntimeError) as error:  # name too long, unknown home folder, not readable
@@ -192,39 +300,6 @@ def read_folder(folder: str | Path) -> RecordedTraining:
         raise NeuralvizError(
             f"The snapshots in {folder} are damaged, or of another version of neuralviz."
         ) from error
-
-
-def _is_recording(recorded: RecordedTraining) -> bool:
-    """Whether what was read from an untrusted file can be drawn."""
-    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
-    steps = [snapshot.step for snapshot in snapshots]
-    n_texts = {len(snapshot.nearest) for snapshot in snapshots}
-    accuracies = [snapshot.accuracy for snapshot in snapshots]
-    n_layers = {0 if accuracy is None else len(accuracy) for accuracy in accuracies}
-    n_right = {0 if snapshot.right is None else len(snapshot.right) for snapshot in snapshots}
-    return (
-        isinstance(lesson.settings, TrainingSettings)
-        and isinstance(recorded.model, str)
-        and isinstance(recorded.watched, str)
-        and all(type(count) is int and count >= 0 for count in (lesson.steps, *steps))
-        and lesson.untrained is None
-        and lesson.measured == ""
-        and lesson.maps is None
-        and all(accuracy is None or len(accuracy) for accuracy in accuracies)
-        and lesson.curves.shape == (lesson.step, len(CURVES))
-        and lesson.curves.dtype.kind == "f"
-        and all(map(_is_snapshot, snapshots))
-        and steps == sorted(set(steps))
-        and max(map(len, (n_texts, n_layers, n_right))) <= 1  # the same throughout
-    )
-
-
-def _is_snapshot(snapshot: Snapshot) -> bool:
-    accuracy, right = snapshot.accuracy, snapshot.right
-    if accuracy is None or right is None:
-        return accuracy is right and snapshot.nearest.ndim == 2
-    is_share = accuracy.dtype.kind == "f" and bool(((accuracy >= 0) & (accuracy <= 1)).all())
-    return is_share and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
 # --- texts that moved ----------------------------------------------------------------------------
@@ -256,3 +331,62 @@ def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
         for i in np.argsort(kept, kind="stable")
         if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
     ][:n]
+
+
+# --- large checkpoints ---------------------------------------------------------------------------
+
+
+def training_folder(name: str, *, makes_room: bool = True) -> Path:
+    """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
+    folder = _trainings()
+    if makes_room:
+        with suppress(OSError):  # none exist, or they belong to another user
+            prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    return folder / name
+
+
+def list_checkpoints(folder: Path) -> dict[int, Path]:
+    names = {path: path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*")}
+    return {int(step): path for path, step in names.items() if step.isdecimal()}
+
+
+def tables_folder() -> Path:
+    """The folder of finished table rows, which are never deleted."""
+    return _trainings() / _TABLES
+
+
+@contextmanager
+def hold_training(folder: Path) -> Iterator[None]:
+    """Make and lock a training's folder; `NeuralvizError` if in use, `StoreError` if unwritable."""
+    lock = FileLock(folder / _LOCK, thread_local=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise NeuralvizError(
+            "This very training is under way already, in another tab or program. Wait until it "
+            "has ended, or stop it there."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise folder_error(f"Could not save the training to {folder}: {reason}.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _trainings() -> Path:
+    return home() / "trainings"
+
+
+def _stays(folder: Path) -> bool:
+    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        with FileLock(lock, blocking=False):
+            return False
+    except (Timeout, OSError):
+        return True

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import time
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +17,10 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
-from neuralviz.errors import NeuralvizError, SettingsError, StoreError, shorten_reason
+from neuralviz.errors import SettingsError, StoreError, shorten_reason
+from neuralviz.models.exporting import new_folder
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.trained import RECORD_FILE
+from neuralviz.models.shared import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner
 from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 
@@ -31,18 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Trained
     from neuralviz.training.settings import TrainingSettings
 
-UNFINISHED = ".unfinished-encoder"
-ABANDONED = 86400.0  # seconds after which an unfinished folder counts as abandoned
 TOLERANCE = 1e-3  # relative to the largest value; allows for GPU and CPU differences
-_SPECIAL_TOKENS = (
-    "eos_token",
-    "sep_token",
-    "bos_token",
-    "cls_token",
-    "unk_token",
-    "mask_token",
-    "pad_token",
-)
 _PROBES = (
     "a",
     "The gulls are awake, and 2 children count the boats.",
@@ -53,27 +41,15 @@ _PROBES = (
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
     """Write a SentenceTransformer folder, with the tokenizer of the original ``model``.
 
-    Raises NeuralvizError if the folder exists or the pooling is not supported there, StoreError if
-    it cannot be written.
+    Raises `NeuralvizError` if the folder is not empty or cannot be written, or the pooling or
+    family is not supported there.
     """
-    folder = Path(folder)
     check_can_be_saved(trained.settings.pooling)
-    if folder.exists():
-        raise NeuralvizError(f"{folder} is there already. Choose another name.")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _delete_unfinished(folder.parent)
-        temporary = Path(
-            tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=UNFINISHED)
-        )
-    except OSError as error:
-        raise StoreError(f"Could not save the encoder: {error.strerror}.") from error
-    try:
-        with quiet_transformers():
-            _as_sentence_transformer(trained, model, temporary / "parts").save(
-                str(temporary / "whole"), create_model_card=False
-            )
-            _check_saved(trained.learner, temporary / "whole")
+    with new_folder(folder) as part, quiet_transformers():
+        encoder = _as_sentence_transformer(trained, model, part / "parts")
+        encoder.save(str(part), create_model_card=False)
+        shutil.rmtree(part / "parts", ignore_errors=True)  # a table has none
+        _check_saved(trained.learner, part)
         header = {
             "model": model.id,
             "fingerprint": model.fingerprint,
@@ -81,13 +57,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
             "step": trained.step,
             "steps": trained.steps,
         }
-        (temporary / "whole" / RECORD_FILE).write_text(json.dumps(header, indent=2), "utf-8")
-        (temporary / "whole").rename(folder)
-    except Exception as error:  # tokenizers raises plain Exception, even for a full disk
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"Could not save the encoder: {reason}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        (part / RECORD_FILE).write_text(json.dumps(header, indent=2), "utf-8")
 
 
 def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> None:
@@ -105,13 +75,6 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
                 f"needs a processor that is missing ({shorten_reason(error)}). Choose a model of "
                 "another family, or train the embedding table alone."
             ) from error
-
-
-def _delete_unfinished(folder: Path) -> None:
-    for path in folder.glob(f".*{UNFINISHED}"):
-        with suppress(OSError):  # another process deleted it
-            if path.stat().st_mtime < time.time() - ABANDONED:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def _as_sentence_transformer(
@@ -139,8 +102,8 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
     backend.post_processor = TemplateProcessing(
         single=[*before, "$A", *after], special_tokens=list(tokens.items())
     )
-    named = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
-    special = {name: str(token) for name, token in named.items() if token is not None}
+    named = model.tokenizer.special_tokens_map.items()
+    special = {name: str(token) for name, token in named if not isinstance(token, list)}
     anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
     special.setdefault("pad_token", anything)  # padding is never read, so any token will do
     return PreTrainedTokenizerFast(
@@ -173,5 +136,5 @@ def _check_saved(learner: Learner, folder: Path) -> None:
     if not np.allclose(saved, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
         raise StoreError(
             "sentence-transformers reads other vectors from the folder than those that were "
-            "trained. Begin with a model of another family"
+            "trained. Begin with a model of another family."
         )

@@ -11,6 +11,11 @@ from neuralviz.errors import SettingsError
 
 PairKind = Literal["crops", "dropout", "masking"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
+PAIR_LINES: dict[PairKind, str] = {
+    "crops": "two different chunks of a text should be near each other",
+    "dropout": "a chunk, read twice, should be near itself",
+    "masking": "as crops, with tokens of both chunks masked",
+}
 Splitting = Literal["sentencex", "full-stops"]
 TrainingPooling = Literal["mean", "cls", "sep", "seventh"]
 TRAINING_POOLINGS: tuple[TrainingPooling, ...] = get_args(TrainingPooling)

@@ -21,6 +21,7 @@ from neuralviz.evaluation.ladder_results import (
     RungResult,
 )
 from neuralviz.headlines import ladder as headlines
+from neuralviz.headlines.layers import describe_best_layer
 from neuralviz.jobs import Run
 from neuralviz.jobs import ladder as jobs
 from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoScores
@@ -241,14 +242,19 @@ def _show_layers(looking: Run[Ladder]) -> None:
         draw_layers(looking.result, live=False)
         return
     show_run_panel(LOOKS, looking, draw_layers, sentences=_SILENT)
-    if any(len(layers.scores) == jobs.LOOKED_AT for layers in looking.result.layers.values()):
+    if any(len(of[0].scores) == jobs.LOOKED_AT for of in looking.result.layers.values()):
         st.caption(f"The first {many(jobs.LOOKED_AT, 'train pair')}.")
 
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
     layers = ladder.layers
-    sentence, best = headlines.describe_layers(layers, is_whole=not live)
-    values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
+    sentence, best = "Every text is read once, for its vectors at all layers.", None
+    if layers:
+        sentence, best = describe_best_layer(layers, "spearman", "Spearman", is_whole=not live)
+    values = {
+        pooling: [layer.correlation.spearman for layer in measured]
+        for pooling, measured in layers.items()
+    }
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
     if not layers:
@@ -257,15 +263,13 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
     def tabulate_layers() -> pd.DataFrame:
         columns = ("pooling", "layer", "Spearman", "Pearson")
         rows = [
-            (pooling, layer, cosines.spearman[layer], cosines.pearson[layer])
-            for pooling, cosines in layers.items()
-            for layer in range(len(cosines.spearman))
+            (pooling, place, layer.correlation.spearman, layer.correlation.pearson)
+            for pooling, measured in layers.items()
+            for place, layer in enumerate(measured)
         ]
         return pd.DataFrame(rows, columns=columns)
 
-    with slide(
-        f"{KEY}-layers", sentence or "Every text is read once, for its vectors at all layers."
-    ):
+    with slide(f"{KEY}-layers", sentence):
         draw = _drawing(model_id)
         draw(figure, "correlation-by-layer", tabulate_layers, height=HEIGHT + 40)
 
@@ -306,17 +310,17 @@ def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
 def _show_rung(run: Run[Ladder]) -> None:
     """Show what one rung has learnt and its errors, and offer to save it."""
     ladder = run.result
-    rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
-    best = ladders.best_rung(ladder) or rungs[0]
+    best = ladders.best_rung(ladder) or ladder.rungs[0]
     st.subheader("A rung looked at closer", anchor=False)
     with hide_on_stage("frozen-rung"):
         rung: Rung = choose_one(
-            st.pills, "Rung", rungs, default=best, format_func=RUNG_NAMES.__getitem__,
+            st.pills, "Rung", ladder.rungs, default=best, format_func=RUNG_NAMES.__getitem__,
             key=f"{KEY}-rung-{best}",  # another best rung resets it
             label_visibility="collapsed",
         )  # fmt: skip
     result = ladders.best_result(ladder, rung)
-    draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(result.seed))
+    seed = result.trained.settings.seed
+    draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
     _show_layer_shares(ladder, result, draw)
     _show_predictions(ladder, result, draw)
     with hide_on_stage("frozen-save"):
@@ -325,16 +329,16 @@ def _show_rung(run: Run[Ladder]) -> None:
 
 def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
     """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
-    shares = result.trained.layer_shares
+    rung, shares = result.trained.settings.rung, result.trained.layer_shares
     rebuilt = [
         (ladder.curves[place].rebuilt if place in ladder.curves else (), rung_result.trained.losses)
         for place, rung_result in ladder.results.items()
         if rung_result.trained.losses is not None
     ]
-    with slide("frozen-heard", headlines.describe_layer_shares(result.rung, shares)):
+    with slide("frozen-heard", headlines.describe_layer_shares(rung, shares)):
         places = wide_columns(1 + bool(rebuilt), "frozen-heard")
         with places[0]:
-            figure = plots.layer_shares_figure(result.rung, shares)
+            figure = plots.layer_shares_figure(rung, shares)
             table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
             draw(figure, "layers-heard", table)
         for epochs, losses in rebuilt[:1]:
@@ -350,26 +354,33 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
     """Draw predictions against human scores, and list the worst."""
     test = ladder.test
     assert test is not None
-    pairs = ladders.worst_predictions(test, result.predicted, len(test.scores))
-    rows = [(*pair.sentences, pair.score, pair.predicted) for pair in pairs]
-    numbers = pd.DataFrame(rows, columns=["text 1", "text 2", "human score", "prediction"])
-    with slide("frozen-predictions", headlines.describe_worst(result.rung, pairs[0], quote)):
+    rung, predicted = result.trained.settings.rung, result.measured.cosines
+    errors, sentences = (
+        predicted - test.scores,
+        [*zip(test.sentences1, test.sentences2, strict=True)],
+    )
+    order = np.argsort(-np.abs(errors), kind="stable")
+    numbers, worst = pd.DataFrame(sentences, columns=["text 1", "text 2"]), order[0]
+    numbers = numbers.assign(**{"human score": test.scores, "prediction": predicted}).iloc[order]
+    sentence = headlines.describe_worst(
+        rung, sentences[worst], test.scores[worst], predicted[worst], quote
+    )
+    with slide("frozen-predictions", sentence):
         left_column, right_column = wide_columns(2, "frozen-predictions")
         with left_column:
-            figure = plots.predictions_figure(result.rung, pairs)
+            figure = plots.predictions_figure(rung, predicted, test.scores, sentences)
             draw(figure, "predictions", numbers, height=HEIGHT + 100)
         with right_column:
             st.markdown("**The worst predictions**")
             list_worst(numbers[:N_WORST], "frozen-worst")
-    errors = result.predicted - test.scores
-    sentence = headlines.describe_errors(result.rung, result.predicted, test.scores)
+    sentence = headlines.describe_errors(rung, predicted, test.scores)
     with slide("frozen-errors", sentence):
         left_column, right_column = wide_columns(2, "frozen-errors")
         table = pd.DataFrame({"error": errors})
         with left_column:
-            draw(plots.residual_figure(result.rung, errors), "errors", table)
+            draw(plots.residual_figure(rung, errors), "errors", table)
         with right_column:
-            draw(plots.qq_figure(result.rung, errors), "q-q", table)
+            draw(plots.qq_figure(rung, errors), "q-q", table)
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:

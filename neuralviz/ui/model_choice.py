@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
-from neuralviz.embedders.methods import Option
-from neuralviz.embedders.specs import concatenate_specs, read_methods, select_options
+from neuralviz.embedders.specs import Option, concatenate_specs, read_methods, select_options
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM
@@ -19,11 +18,12 @@ from neuralviz.models.shared import (
     ModelKind,
     add_loading_hook,
     check_may_load,
-    find_device,
+    find_held,
+    is_at_hand,
     is_loaded,
     shared_model,
+    trained_encoders,
 )
-from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.pace import let_others_draw
@@ -72,7 +72,8 @@ def show_model_sidebar() -> None:
                 "you trained cannot be micro-tuned."
             ),
         )
-        device = find_device(model_id or BUNDLED)
+        held = find_held("text", model_id or BUNDLED)
+        device = held and held.device.type
         st.caption(
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."

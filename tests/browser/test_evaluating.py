@@ -93,7 +93,7 @@ def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
     page.get_by_text(f"{2 * 2 * N_PAIRS} embeddings in ").wait_for(timeout=2 * MINUTE)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     look_at(page, "Spearman", "Spearman correlation", "Lead of")
-    look_at(page, "Pair error", "Broken comparisons (of 60)", "Lead of")
+    look_at(page, "Pair error", "Pair error", "Lead of")
     look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
     look(page, max(LOOKS))
     assert_markup_is_text(page)

@@ -18,8 +18,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui import choices
-from neuralviz.ui.evaluation import choose
+from neuralviz.ui import choices, evaluation
 from neuralviz.ui.limits import describe_limits, effective_settings, n_within_limits, row_limit
 from tests.support.pages import page_at
 
@@ -74,7 +73,7 @@ def test_where_an_uploaded_file_goes(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui.evaluation.choose import choose_upload
+        from neuralviz.ui.evaluation import choose_upload
         from neuralviz.ui.frozen_features import choose_scored_pairs
         from neuralviz.ui.inputs import ask_texts
         from neuralviz.ui.layers import pairs
@@ -154,7 +153,7 @@ def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
     import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
     for browser, is_offered in (("one browser", True), ("another browser", False)):
         come_as(monkeypatch, browser)
-        assert ("file: mine.npy" in choose.find_imported(data)) == is_offered
+        assert ("file: mine.npy" in evaluation.find_imported(data)) == is_offered
 
 
 @pytest.mark.usefixtures("private")

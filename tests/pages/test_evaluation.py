@@ -31,7 +31,7 @@ from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.evaluation import choose
+from neuralviz.ui import evaluation as evaluation_page
 from tests.support.models import save_family
 from tests.support.pages import find_labelled, finish_run, page_at, press
 from tests.support.waiting import wait_until
@@ -57,13 +57,13 @@ pytestmark = pytest.mark.usefixtures("bundled")  # it is there before the clock 
 @pytest.fixture(autouse=True)
 def _no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bootstrap intervals would take most of the time of these tests; few ask about them."""
-    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
+    monkeypatch.setattr(evaluation_page, "MeasureSettings", partial(MeasureSettings, resamples=0))
 
 
 @pytest.fixture
 def intervals(monkeypatch: pytest.MonkeyPatch, _no_intervals: None) -> None:
     """Intervals as they are usually drawn."""
-    monkeypatch.setattr(choose, "MeasureSettings", MeasureSettings)
+    monkeypatch.setattr(evaluation_page, "MeasureSettings", MeasureSettings)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def proof(page: AppTest, measure: str = "") -> dict:
 def of_view(page: AppTest, view: str) -> list[dict]:
     """The figures of a view."""
     click(page, "View", view)
-    proofs = ("Lead of", "Spearman", "Kendall", "Pearson", "Broken")
+    proofs = ("Lead of", "Spearman", "Kendall", "Pearson", "Pair error", "Triplet error")
     figures = drawn(page)
     return [one for one in figures if not title(one).startswith(proofs) and "-NN" not in title(one)]
 
@@ -466,7 +466,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert run.status == "stopped"
     assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     bars = proof(page)
-    assert title(bars) == "Broken triplets (of 5,600)"
+    assert title(bars) == "Triplet error"
     assert headline(page).endswith("Left out: **cls**.")
     assert bars["data"][0]["y"] == ["mean"]
 
@@ -476,7 +476,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert not page.info
     assert runs(page)[-1].status == "done"
     assert embedded == {"mean": 40, "cls": 32}
-    assert proof(page)["data"][0]["y"] == ["mean", "cls"]
+    assert [dot["y"] for dot in proof(page)["data"]] == [["mean"], ["cls"]]
 
 
 def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:

@@ -84,8 +84,8 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     reopened = last_run(again, "frozen")
     assert reopened.is_reopened
     np.testing.assert_array_equal(
-        reopened.result.results["cosines", 42].predicted,
-        run.result.results["cosines", 42].predicted,
+        reopened.result.results["cosines", 42].measured.cosines,
+        run.result.results["cosines", 42].measured.cosines,
     )
 
 

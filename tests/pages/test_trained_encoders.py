@@ -14,7 +14,7 @@ from neuralviz.lazy import Lazy
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
-from neuralviz.models.trained import delete_encoder, encoders_folder
+from neuralviz.models.shared import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -71,7 +71,7 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
 
 def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> None:
     page = page_at("layers", 180, layers_model=TABLE).run()
-    assert "table of token embeddings without a transformer" in read_page(page)
+    assert "has no transformer" in read_page(page)
     delete_encoder(MINE)
     page = page_at("layers", 180, layers_model=MINE).run()
     assert f"The model “{MINE}” is not loaded yet." in read_page(page)

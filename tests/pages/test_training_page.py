@@ -15,13 +15,12 @@ from neuralviz import training
 from neuralviz.errors import ShouldStop, WorkerEndedError
 from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
 from neuralviz.models import load_text_model
-from neuralviz.models.trained import encoders_folder, trained_encoders
+from neuralviz.models.shared import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.record import RECORDING_FORMAT, Lesson, RecordedTraining
+from neuralviz.training.record import RECORDING_FORMAT, Lesson, RecordedTraining, Snapshot
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot
 from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -137,15 +136,8 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
     page = train(opened(kept(), tiny, **SHORT))
     assert last_run(page, "training").status == "failed"
-    goes_on = "“Run again” goes on from what was saved"
-    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in read_page(page)
+    assert "“Run again” goes on from what was saved." in read_page(page)
     assert "Keep the encoder" in [one.value for one in page.subheader]
-
-    lost, _ = home().glob("trainings/*/step-1")
-    lost.unlink()
-    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in read_page(page.run())]
-    assert len(kinds) == 1  # of the other, nothing is left
-    assert f"{kinds[0]} after 1 step." in read_page(page)
     for folder in home().glob("trainings/*"):
         shutil.rmtree(folder)
     assert "goes on" not in read_page(page.run())
@@ -181,7 +173,7 @@ def write_recording(folder: Path, is_over: bool) -> None:
 
 def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_path: Path) -> None:
     def app() -> None:
-        from neuralviz.ui.training.show import open_folder
+        from neuralviz.ui.training import open_folder
 
         open_folder()
 

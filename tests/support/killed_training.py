@@ -64,10 +64,10 @@ def child(work: Callable[[], None]) -> dict[str, Any]:
 
 def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> None:
     from neuralviz.cli import app
-    from neuralviz.training import checkpoints
+    from neuralviz.training import loop
 
-    checkpoints.CHECKPOINT_SECONDS = -1.0  # after every step
-    checkpoints.CHECKPOINT_SHARE = float("inf")
+    loop.CHECKPOINT_SECONDS = -1.0  # after every step
+    loop.CHECKPOINT_SHARE = float("inf")
     prepare()
     words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS]
     try:
@@ -82,14 +82,14 @@ def main() -> None:
     import lance_namespace  # noqa: F401  # seconds of every child that opens a corpus
 
     import neuralviz.cli.train
-    from neuralviz.training import checkpoints, saving
+    from neuralviz.training import loop, saving
 
     # what a child meets, how it ends, and after how many of the nine steps it began
     moments: dict[str, tuple[Callable[[], None], int, int]] = {
         "after a step": (partial(at_call, neuralviz.cli.train, "event_json", 5), KILLED, 0),
         "in a checkpoint": (partial(at_call, Path, "replace", 2), KILLED, 4),
         "before the old one goes": (partial(at_call, Path, "unlink", 1), KILLED, 5),
-        "no room": (partial(at_call, checkpoints, "save_file", 1, fill_the_disk), REFUSED, 6),
+        "no room": (partial(at_call, loop, "save_file", 1, fill_the_disk), REFUSED, 6),
         "while it is saved": (partial(at_call, saving, "asdict", 1), KILLED, 6),
         "nothing": (lambda: None, 0, 9),
     }

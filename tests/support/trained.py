@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neuralviz.models.trained import encoders_folder
+from neuralviz.models.shared import encoders_folder
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel

@@ -81,7 +81,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(run, ending: str)
         (["texts.txt", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["texts.csv", "-o", "texts.csv"], "output file is the input file"),
         (["texts.txt", "-o", "out.csv", "--method", "magic"], "Unknown method “magic”"),
-        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "No such folder: ./nowhere"),
+        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "no folder “./nowhere”"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),
         (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a layer (1-D"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),

@@ -16,7 +16,6 @@ from neuralviz import __version__
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.broken import Overlap
-from neuralviz.evaluation.columns import YARDSTICKS
 from neuralviz.evaluation.data import (
     DataSet,
     LabelledData,
@@ -25,7 +24,6 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
-from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import (
     EvaluationPlan,
@@ -35,7 +33,7 @@ from neuralviz.evaluation.plan import (
     find_swept_options,
     method_rows,
 )
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results import YARDSTICKS, Cell, Compared, Measured, Results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -159,8 +157,8 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Spearman correlation",
         "Lead of mean over …",
         "Kendall tau-c correlation",
-        "Broken comparisons (of 9)",
-        "Broken triplets (of 24)",
+        "Pair error",
+        "Triplet error",
         "Shared errors: pairs",
         "Shared errors: triplets",
         "Cosines by mean",
@@ -232,7 +230,7 @@ def test_other_tables_are_no_sweep() -> None:
 def test_a_line_has_its_values_in_order_and_its_band() -> None:
     chart = plots.Chart(
         ["a", "b", "c"], [0.3, 0.1, 0.2], [(0.2, 0.4), (0.0, 0.2), (0.1, 0.3)], "T", "Spearman",
-        [(0.9, "a <b>model</b>"), None, None],
+        published=[(0.9, "a <b>model</b>"), None, None],
     )  # fmt: skip
     figure = plots.line_figure(chart, "epochs", [3, 1, 2])
     low, high, line, theirs = figure.data
@@ -251,7 +249,7 @@ def test_a_grid_has_every_value_at_its_place() -> None:
     (heat,) = figure.data
     assert (heat.y, heat.x) == (("0", "4"), ("1", "2"))
     np.testing.assert_array_equal(np.array(heat.z, dtype=float), [[np.nan, 2], [1, 3]])
-    assert list(heat.text[0]) == ["", "2.00"]
+    assert list(heat.text[0]) == ["", "2.000"]
 
 
 def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
@@ -262,7 +260,7 @@ def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
     assert list(line.x) == [1, 2, 3, 4, 5, 6]
     assert list(line.y) == [learnt.measured(0, at).correlations.spearman for at in range(6)]
     figure = plots.yardstick_figure(learnt, 0, by_name["triplets"])
-    expected = [100 * learnt.measured(0, at).triplets.error for at in range(6)]
+    expected = [learnt.measured(0, at).triplets.error for at in range(6)]
     assert list(figure.data[-1].y) == expected
     windows = filled(rows_of("sbert-wk-sweep"), few_pairs())
     figure = plots.yardstick_figure(windows, 0, by_name["kendall_b"])

@@ -19,10 +19,8 @@ from neuralviz.evaluation.ladder_results import (
     LADDER_FORMAT,
     LINEAR,
     NEURAL,
-    Baseline,
     Ladder,
     LadderSettings,
-    RungResult,
 )
 from neuralviz.jobs.ladder import (
     ClimbLadder,
@@ -69,11 +67,11 @@ def test_every_rung_is_trained_with_every_seed_and_measured_on_the_test_pairs(
     assert ladder.test is not None
     assert ladder.test.sentences1 == split.test.sentences1
     assert (ladder.test.n_train, ladder.test.n_dev) == (len(split.train), len(split.dev))
-    assert [one.seed for one in ladder.of_rung("siamese")] == [1, 2]
-    measured: list[Baseline | RungResult] = [*ladder.baselines.values(), *ladder.results.values()]
-    for one in measured:
-        assert one.spearman == pytest.approx(spearmanr(one.predicted, split.test.scores).statistic)
-        assert one.pearson == pytest.approx(pearsonr(one.predicted, split.test.scores).statistic)
+    assert [one.trained.settings.seed for one in ladder.of_rung("siamese")] == [1, 2]
+    for one in (*ladder.baselines.values(), *ladder.results.values()):
+        predicted, found = one.measured.cosines, one.measured.correlation
+        assert found.spearman == pytest.approx(spearmanr(predicted, split.test.scores).statistic)
+        assert found.pearson == pytest.approx(pearsonr(predicted, split.test.scores).statistic)
 
 
 def test_floor_and_linear_regression_are_those_of_plain_programs(
@@ -86,13 +84,14 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
         )
         return np.asarray((one * other).sum(axis=1))
 
-    assert ladder.baselines[FLOOR].predicted == pytest.approx(cosines(split.test, 3), abs=1e-5)
+    floor, linear = (ladder.baselines[name].measured.cosines for name in (FLOOR, LINEAR))
+    assert floor == pytest.approx(cosines(split.test, 3), abs=1e-5)
     train, test = (
         np.stack([cosines(part, layer) for layer in range(4)], axis=1)
         for part in (split.train, split.test)
     )
     line = LinearRegression().fit(train, split.train.scores)
-    assert ladder.baselines[LINEAR].predicted == pytest.approx(line.predict(test), abs=2e-3)
+    assert linear == pytest.approx(line.predict(test), abs=2e-3)
 
 
 @pytest.mark.parametrize("role", ["train", "dev"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, spearmanr
+from scipy.stats import norm, pearsonr, spearmanr
 
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
 from neuralviz.evaluation.ladder_results import (
     FLOOR,
@@ -13,13 +14,10 @@ from neuralviz.evaluation.ladder_results import (
     Curve,
     Ladder,
     LadderLine,
-    Prediction,
     RungResult,
     TestPairs,
     best_rung,
     ladder_lines,
-    normal_quantiles,
-    worst_predictions,
 )
 from neuralviz.plots.ladder import (
     curves_figure,
@@ -30,7 +28,12 @@ from neuralviz.plots.ladder import (
 )
 from neuralviz.plots.theme import BLUE, RUNG_COLOURS
 from neuralviz.reading.pairs import Scale
-from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
+from neuralviz.training.similarity.settings import (
+    RUNG_NAMES,
+    Rung,
+    SimilarityEnded,
+    SimilaritySettings,
+)
 
 N = 40
 SCORES = np.arange(N) / (N - 1) * 5
@@ -42,19 +45,19 @@ TEST = TestPairs(
 )  # fmt: skip
 
 
-def spearman(predicted: np.ndarray) -> float:
-    return float(spearmanr(predicted, SCORES).statistic)
+def measured(predicted: np.ndarray) -> MeasuredPooling:
+    return MeasuredPooling(predicted, SCORES, np.arange(N))
 
 
 def result(rung: Rung, predicted: np.ndarray, dev: float, seed: int = 42) -> RungResult:
     ended = SimilarityEnded(
         SimilaritySettings(rung=rung, seed=seed), 2, 4, b"", None, 3, 5, dev, np.array([0.5, 0.5])
     )
-    return RungResult(rung, seed, ended, predicted, spearman(predicted), 0.5, 1.0)
+    return RungResult(RUNG_NAMES[rung], dev, measured(predicted), ended, 1.0)
 
 
 def baseline(name: str, predicted: np.ndarray) -> Baseline:
-    return Baseline(name, 0.3, predicted, spearman(predicted), 0.4)
+    return Baseline(name, 0.3, measured(predicted))
 
 
 def ladder(*results: RungResult, floor: np.ndarray = NOISE) -> Ladder:
@@ -78,7 +81,8 @@ def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() 
     assert (first.name, first.rung, first.published, first.seeds) == (FLOOR, None, None, ())
     assert (second.name, second.rung, second.published) == ("Siamese encoders", "siamese", None)
     assert second.spearman == pytest.approx(1 - 6 * N / (N * (N**2 - 1)))
-    assert (second.dev, second.pearson, second.spread) == (0.8, 0.5, None)
+    assert (second.dev, second.spread) == (0.8, None)
+    assert second.pearson == pytest.approx(pearsonr(SWAPPED, SCORES).statistic)
     for line in (first, second):
         assert line.interval is not None
         low, high = line.interval
@@ -89,31 +93,17 @@ def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() 
 def test_of_several_seeds_a_line_has_the_mean_and_the_range() -> None:
     (_, line) = ladder_lines(ladder(GOOD, result("siamese", SCORES, 0.6, seed=43)))
     assert line.dev == pytest.approx(0.7)
-    assert line.spearman == pytest.approx((GOOD.spearman + 1) / 2)
-    assert line.spread == (GOOD.spearman, 1.0)
+    assert line.spearman == pytest.approx((spearmanr(SWAPPED, SCORES).statistic + 1) / 2)
+    assert line.spread == (GOOD.measured.correlation.spearman, 1.0)
 
 
 def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
-    assert SAME.spearman > GOOD.spearman
+    assert SAME.measured.correlation.spearman > GOOD.measured.correlation.spearman
     assert best_rung(ladder(SAME, GOOD)) == "siamese"
     undefined = result("cosines", SCORES, float("nan"))
     assert best_rung(ladder(undefined, GOOD)) == "siamese"
     assert best_rung(ladder(undefined)) is None
     assert best_rung(ladder()) is None
-
-
-def test_normal_quantiles_are_those_of_scipy() -> None:
-    shares = (np.arange(1, 10) - 3 / 8) / (9 + 1 / 4)  # Blom
-    np.testing.assert_allclose(normal_quantiles(9), norm.ppf(shares), atol=1e-12)
-
-
-def test_the_worst_predictions_come_first() -> None:
-    predicted = SCORES.copy()
-    predicted[7], predicted[30] = 5.0, 0.5
-    first, second = worst_predictions(TEST, predicted, 2)
-    assert first.sentences == ("first 7", "second 7")
-    assert first.error == pytest.approx(5 - SCORES[7])
-    assert second.error == pytest.approx(0.5 - SCORES[30])
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -164,8 +154,10 @@ def test_every_error_is_drawn_and_no_text_is_html() -> None:
     assert sum(bars.y) == 500
     line, dots = qq_figure("cosines", errors).data
     assert list(dots.y) == sorted(errors)
+    shares = (np.arange(1, 501) - 3 / 8) / (500 + 1 / 4)  # Blom
+    np.testing.assert_allclose(dots.x, norm.ppf(shares), atol=1e-12)
     np.testing.assert_allclose(np.mean(line.y), errors.mean(), atol=1e-9)
-    pairs = [Prediction(("<b>a</b>", "b"), 1.0, 4.0), Prediction(("c", "d"), 2.0, 2.0)]
-    dots, _ = predictions_figure("cosines", pairs).data
+    sentences, values = [("<b>a</b>", "b"), ("c", "d")], np.array([[4.0, 2.0], [1.0, 2.0]])
+    dots, _ = predictions_figure("cosines", *values, sentences).data
     assert (list(dots.x), list(dots.y)) == ([4.0, 2.0], [1.0, 2.0])
     assert "<b>" not in dots.customdata[0]

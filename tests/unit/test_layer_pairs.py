@@ -115,7 +115,7 @@ def test_measuring_can_be_stopped_between_two_passes(tiny):
 
 
 def test_a_sentence_without_a_token_is_named_by_its_pair(tiny):
-    with pytest.raises(TextError, match="Pair 2 has a sentence without any character"):
+    with pytest.raises(TextError, match="has no character that the model can read"):
         list(measure_layers(tiny, scored([("a", "b"), ("a", "\u200b"), ("c", "d")])))
 
 

@@ -22,7 +22,7 @@ from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.data import Measure, labelled_data
 from neuralviz.evaluation.measures import check_measures, measure
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.probing import FOLDS, folds, probe, why_not_probed
+from neuralviz.evaluation.probing import FOLDS, Confusion, folds, probe, why_not_probed
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
 from neuralviz.maps.shares import wilson_interval
 
@@ -75,7 +75,7 @@ def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
     # the vectors tell texts, not labels: had a probe seen a text, it would know its label
     found = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
     assert found.accuracy < 0.8
-    with pytest.raises(NeuralvizError, match="1 different text has the label “b”"):
+    with pytest.raises(NeuralvizError, match="different texts each; 1 of 2 labels has so many"):
         probe(random_vectors(), ["a"] * 80 + ["b"] * 10, [*TEXTS[:80], *["once"] * 10])
 
 
@@ -84,13 +84,9 @@ def test_what_cannot_be_probed_is_said() -> None:
     with pytest.raises(NeuralvizError, match="same label"):
         probe(vectors, ["a"] * 90, TEXTS)
     few = ["a"] * 86 + ["b"] * 4
-    with pytest.raises(NeuralvizError, match=r"only one label .* 4 different texts have the label"):
+    with pytest.raises(NeuralvizError, match="5 different texts each; 1 of 2 labels has so many"):
         probe(vectors, few, TEXTS)
-    assert why_not_probed(["a"] * 9 + ["b", *"ccc"], range(13)) == (
-        "A probe needs at least two labels with 5 different texts each, as it is cross-validated "
-        "in 5 folds; only one label has so many. For example, 1 different text has the label “b”."
-    )
-    assert "no label has so many" in why_not_probed(list("aabbcc"), range(6))
+    assert "none of 3 labels has so many" in why_not_probed(list("aabbcc"), range(6))
     assert why_not_probed(["a"] * 5 + ["b"] * 5 + ["c"], range(11)) == ""
     assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS, range(2 * FOLDS)) == ""
     vectors[3, 3] = np.nan
@@ -149,6 +145,8 @@ def test_lengths_are_told_by_number_of_words() -> None:
         assert low <= len(text.split()) <= high
         ranges.append((low, high))
     in_order = sorted(set(ranges))
+    confusion = Confusion.from_predictions(made.labels, made.labels)
+    assert confusion.labels == tuple(f"{low} to {high} words" for low, high in in_order)
     assert all(a[1] < b[0] for a, b in pairwise(in_order))
     assert set(made.texts) <= set(sentences())
 
@@ -214,7 +212,7 @@ def test_labels_are_probed_when_asked_and_not_by_default() -> None:
     assert everything.as_json()["probe"] == asked.as_json()["probe"]
     assert everything.neighbours is not None
     one = labelled_data("own.csv", TEXTS[:8], ["a"] * 5 + ["b"] * 3)
-    with pytest.raises(NeuralvizError, match="3 different texts have the label “b”"):
+    with pytest.raises(NeuralvizError, match="1 of 2 labels has so many"):
         check_measures(one, MeasureSettings(("probe",)))
 
 
@@ -229,8 +227,8 @@ def test_labels_too_rare_to_probe_are_left_out_by_name() -> None:
     assert asked.probe.as_json() == alone | {"left_out": ["rare", "once", "again"]}
     assert (alone["n"], alone["n_labels"], alone["baseline"]) == (84, 2, 44 / 84)
     assert asked.notes == (
-        "The probe leaves out the labels “rare” (4), “once” (1) and “again” (1): fewer than 5 "
-        "different texts have each.",
+        "The probe leaves out labels of fewer than 5 different texts: “rare” (4), “once” (1) and "
+        "“again” (1).",
     )
     assert len(asked.probe.right) == 84
 

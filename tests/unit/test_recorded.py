@@ -24,21 +24,19 @@ from neuralviz.jobs.evaluating import (
 )
 from neuralviz.jobs.ladder import RECORDED as LADDER
 from neuralviz.jobs.ladder import (
+    ScoreTwoTexts,
     example_ladder,
     example_pairs,
     make_similarity_models,
     recorded_ladder,
-    score_two_texts,
 )
 from neuralviz.jobs.training import RECORDED as TRAINING
-from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
+from neuralviz.jobs.training import TrainOnCorpus, add_textbooks, example_training, recorded_lessons
 from neuralviz.layers.settings import POOLINGS
-from neuralviz.models import MINILM, load_text_model
 from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import similarity, train
-from neuralviz.training.example import add_textbooks
 from neuralviz.training.record import TrainingStep
 from neuralviz.training.similarity.settings import RUNGS
 
@@ -107,7 +105,7 @@ def test_the_ladder_is_of_the_settings_and_pairs_that_the_page_begins_with(ladde
     assert list(ladder.baselines) == [FLOOR, LINEAR, SENTENCE]
     pairs, test = example_pairs(), ladder.test
     split = similarity.split_pairs(pairs)
-    for one in ladder.layers.values():
+    for one, *_ in ladder.layers.values():
         np.testing.assert_array_equal(one.scores, split.train.scores)
     assert test is not None
     assert (test.n_train, test.n_dev) == (len(split.train), len(split.dev))
@@ -130,14 +128,15 @@ def test_the_ladder_begins_as_one_of_today_does(
         while len(started.curves.get(place, Curve()).losses) < EPOCHS:
             started = task.fold(started, [next(events)])
     for name, baseline in ladder.baselines.items():
-        assert started.baselines[name].spearman == pytest.approx(baseline.spearman, abs=CLOSE)
+        assert started.baselines[name].dev == pytest.approx(baseline.dev, abs=CLOSE)
     losses = ladder.curves[place].losses
     np.testing.assert_allclose(started.curves[place].losses[:EPOCHS], losses[:EPOCHS], atol=0.005)
 
 
 def test_its_networks_score_two_texts_at_once_and_identical_ones_highest(ladder: Ladder) -> None:
     rungs = make_similarity_models(example_ladder().model, ladder)
-    found = score_two_texts(load_text_model(MINILM), rungs, *PAPERS_PAIR)
+    task = ScoreTwoTexts(example_ladder().model, rungs, *PAPERS_PAIR)
+    (found,) = task.events(lambda: False)
     assert set(found.pair) == set(found.equal) == set(RUNGS)
     for rung in RUNGS:
         assert found.pair[rung] <= found.equal[rung]

@@ -10,10 +10,9 @@ import pytest
 
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.evaluation.data import DataSet
-from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, Results
 from neuralviz.evaluation.tables import read_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots.report import report_html

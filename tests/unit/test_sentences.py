@@ -21,12 +21,11 @@ from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Cell, Compared, Measured, QualityMap
-from neuralviz.evaluation.ladder_results import Prediction
+from neuralviz.evaluation.ladder_results import Baseline
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.probing import Accuracy
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results import Cell, Compared, Measured, QualityMap, Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
@@ -128,7 +127,6 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "level", verdict(pairs(), spearman(0.6), spearman(0.6), low)
     yield "level, and a third not decided", verdict(pairs(), spearman(0.6), spearman(0.6), unsure)
     yield "no interval", verdict(pairs(), spearman(0.6), unknown)
-    yield "no interval asked for", verdict(pairs(), spearman(0.6), unknown, resamples=0)
     yield "all worse than chance", verdict(pairs(), spearman(-0.4, 0.1), spearman(-0.6, 0.1))
     yield "best worse than chance", verdict(pairs(), spearman(-0.05, 0.02), spearman(-0.1, 0.2))
     yield "left out", verdict(pairs(), spearman(0.8), spearman(0.7), None, spearman(np.nan))
@@ -165,8 +163,6 @@ def evaluations() -> Iterator[tuple[str, str]]:
     examples = dict(zip(("forms", "topics", "scored", "groups"), recorded_results(), strict=True))
     for name, recorded in examples.items():
         yield f"example {name}", evaluation.describe_verdict(recorded, 0, name=named)
-    topics = {"topics": examples["topics"]}
-    yield "other winner", evaluation.describe_other_winner(examples["forms"], topics, named)
     scored = examples["scored"]
     measured = scored.measured(0, 0)
     assert measured is not None
@@ -284,30 +280,35 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
 
 
+def reverse(result: Baseline) -> Baseline:
+    """A baseline or rung that predicts the opposite."""
+    return replace(result, measured=replace(result.measured, cosines=-result.measured.cosines))
+
+
 def ladders() -> Iterator[tuple[str, str]]:
     recorded = recorded_ladder()
     assert recorded is not None
     assert recorded.test is not None
-    yield "layers", ladder.describe_layers(recorded.layers)[0]
+    yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
     yield "ladder", ladder.describe_ladder(recorded)
     yield "first baseline", ladder.describe_ladder(replace(recorded, results={}))
-    worse = {place: replace(result, predicted=-result.predicted, spearman=-result.spearman)
-             for place, result in recorded.results.items()}  # fmt: skip
+    worse = {place: reverse(result) for place, result in recorded.results.items()}
     yield "baseline ahead", ladder.describe_ladder(replace(recorded, results=worse))
-    below = {name: replace(one, predicted=-one.predicted, spearman=-one.spearman)
-             for name, one in recorded.baselines.items()}  # fmt: skip
+    below = {name: reverse(one) for name, one in recorded.baselines.items()}
     yield "scores reversed", ladder.describe_ladder(replace(recorded, baselines=below))
-    against = {name: replace(one, cosines=-one.cosines) for name, one in recorded.layers.items()}
+    against = {name: [replace(one, cosines=-one.cosines) for one in layers]
+               for name, layers in recorded.layers.items()}  # fmt: skip
     yield "layers reversed", ladder.describe_ladder(replace(recorded, layers=against))
     yield "warning", " / ".join(ladder.warn_of_rung(replace(recorded, results=worse), "siamese"))
     result = next(iter(recorded.results.values()))
-    yield "errors", ladder.describe_errors("siamese", result.predicted, recorded.test.scores)
-    worst = Prediction(("A dog.", "A cat."), 4.5, 1.25)
-    yield "worst", ladder.describe_worst("siamese", worst, lambda text: f"“{text}”")
+    predicted = result.measured.cosines
+    yield "errors", ladder.describe_errors("siamese", predicted, recorded.test.scores)
+    two_texts = ("A dog.", "A cat.")
+    yield "worst", ladder.describe_worst("siamese", two_texts, 4.5, 1.25, lambda t: f"“{t}”")
     for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
         yield f"layers heard {shares}", ladder.describe_layer_shares("cosines", np.array(shares))
     two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
-    yield "two texts", ladder.describe_two_texts(("A dog.", "A cat."), *two, lambda t: f"“{t}”")
+    yield "two texts", ladder.describe_two_texts(two_texts, *two, lambda t: f"“{t}”")
 
 
 # --- trainings, runs, steps --------------------------------------------------------------------
@@ -315,12 +316,11 @@ def ladders() -> Iterator[tuple[str, str]]:
 
 def trainings() -> Iterator[tuple[str, str]]:
     recorded = recorded_lessons()
-    part = training.trained_part(recorded[0].settings)
     known = [replace(lesson, untrained=None) for lesson in recorded]
     crops, dropout = known
 
     def lessons(*chosen: Any, label: str = "chapter") -> str:
-        return training.describe_lessons(chosen, label, part=part)
+        return training.describe_lessons(chosen, label)
 
     yield "whole model is better", lessons(*recorded)
     yield "two kinds", lessons(*known)

@@ -35,7 +35,7 @@ from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, 
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.files import why_not_writable
-from neuralviz.training.kept import hold_training
+from neuralviz.training.record import hold_training
 from neuralviz.ui import server
 from neuralviz.ui.limits import effective_settings
 from tests.support.tasks import submit

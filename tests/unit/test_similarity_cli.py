@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.errors import SettingsError, StoreError
-from neuralviz.models import trained as trained_models
+from neuralviz.models import shared
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training.similarity import load_similarity_model, save_similarity_model
@@ -209,9 +209,9 @@ def test_a_name_is_given_once_and_a_similarity_model_is_deleted_but_not_exported
         assert result.exit_code == 2
         assert f"There is already a model called “{taken}”" in result.stderr
     with pytest.raises(SettingsError, match="already a model called “tone”"):
-        trained_models.check_free_name(NAME)
-    trained_models.encoders_folder().joinpath("mine").mkdir(parents=True)
-    (trained_models.encoders_folder() / "mine" / trained_models.RECORD_FILE).write_text("{}")
+        shared.check_free_name(NAME)
+    shared.encoders_folder().joinpath("mine").mkdir(parents=True)
+    (shared.encoders_folder() / "mine" / shared.RECORD_FILE).write_text("{}")
     with pytest.raises(SettingsError, match="already a model called “mine”"):
         save_similarity_model(load_similarity_model(NAME), "mine")
     assert "is a similarity model" in run("models", "export", NAME, "out").stderr

@@ -121,7 +121,7 @@ def test_a_second_look_computes_nothing(tiny: LanguageModel, tmp_path: Path) -> 
         assert not isinstance(last, LayerCosines)
         assert (last.done, last.total, last.found) == (6, 6, found)
         assert isinstance(cosines, LayerCosines)
-        assert cosines.cosines[0].tolist() == [1.0] * 4  # a text and itself
+        assert [layer.cosines[0] for layer in cosines.layers] == [1.0] * 4  # a text and itself
 
 
 def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:

@@ -138,11 +138,10 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     assert read_folder(home / "run").lesson.step == 8
 
 
-def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, home: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_warned_of(tiny: LanguageModel, home: Path) -> None:
     (home / "file").write_text("")
-    with pytest.warns(UserWarning, match="Could not write .* The training goes on") as warned:
+    with pytest.warns(UserWarning, match="Could not write .* The training goes on"):
         driven(SnapshotCallback(home / "file" / "run", CORPUS), encoder(tiny, home))
-    assert len([one for one in warned if "goes on" in str(one.message)]) == 1
 
 
 def test_what_cannot_be_watched_is_refused_before_the_training(home: Path) -> None:
@@ -161,11 +160,10 @@ def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(float("nan"))
-    with pytest.warns(UserWarning, match="gives no numbers any more. The training goes on") as said:
+    with pytest.warns(UserWarning, match="gives no numbers any more. The training goes on"):
         for step in (2, 4):
             callback.on_step_end(arguments(), state(step), None, model=model)
         callback.on_train_end(arguments(), state(6), None, model=model)
-    assert len([one for one in said if "goes on" in str(one.message)]) == 1
     lesson = read_folder(home / "run").lesson
     assert (lesson.is_over, [one.step for one in lesson.snapshots]) == (True, [0])
 
@@ -185,15 +183,8 @@ def test_what_is_no_folder_of_snapshots_is_said(tiny: LanguageModel, home: Path)
     good = home / "good"
     driven(SnapshotCallback(good, CORPUS, [0, 1] * 6), encoder(tiny, home))
     recorded = read_folder(good)
-    lesson, (first, *others) = recorded.lesson, recorded.lesson.snapshots
-    wrong_firsts = ({"step": -5}, {"step": 6}, {"accuracy": None}, {"nearest": np.zeros((9, 2))})
-    spoilt: list[Any] = [None, replace(lesson, steps=-1), replace(lesson, curves=lesson.loss)]
-    for changes in wrong_firsts:
-        spoilt.append(replace(lesson, snapshots=(replace(first, **changes), *others)))
-    for wrong in spoilt:
-        content = RECORDING_FORMAT.pack(replace(recorded, lesson=wrong))
-        (good / "training.npz").write_bytes(content)
-        assert "damaged" in said(good)
+    (good / "training.npz").write_bytes(RECORDING_FORMAT.pack(replace(recorded, lesson=None)))
+    assert "damaged" in said(good)
 
 
 def test_what_unpacks_to_too_much_is_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

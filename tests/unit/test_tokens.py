@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.embedders import Embedder, embedder_spec, make_embedder
-from neuralviz.embedders.unread import describe_unread
+from neuralviz.embedders.base import describe_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
@@ -213,7 +213,7 @@ def test_python_warns_of_texts_that_are_lost(method: str) -> None:
 
 def test_a_sentence_encoder_cuts_texts() -> None:
     """all-MiniLM-L6-v2 reads 256 tokens; *mean* reads a text to its end."""
-    texts = [f"{'the river rose ' * 200} {end}" for end in ("fire", "snow")]
+    texts = [f"{'the river rose ' * 120} {end}" for end in ("fire", "snow")]
     assert f"{EQUAL} texts 1, 2" in describe_unread(embedder_of("sentence-transformer"), texts)
     assert not describe_unread(embedder_of("mean"), texts)
 

@@ -20,10 +20,16 @@ from neuralviz.models import LanguageModel
 from neuralviz.training.learner import Learner, make_learner, measure_untrained, pool_tokens
 from neuralviz.training.loop import Schedule, restore_training, train
 from neuralviz.training.pairs import PairSource
-from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.record import (
+    Snapshot,
+    Trained,
+    TrainingEnded,
+    TrainingStarted,
+    TrainingStep,
+    Watch,
+)
 from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot, Watch
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -333,6 +339,6 @@ def test_a_disk_that_is_full_at_the_tokenizer_leaves_nothing_behind(
 
     result = result_of(tiny)
     monkeypatch.setattr(type(tiny.tokenizer), "save_pretrained", save)
-    with pytest.raises(StoreError, match="Could not save the encoder: No space left"):
+    with pytest.raises(NeuralvizError, match=r"Could not write .*: No space left"):
         save_encoder(result, tiny, tmp_path / "mine")
     assert list(tmp_path.iterdir()) == []

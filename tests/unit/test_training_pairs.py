@@ -108,7 +108,7 @@ def test_texts_that_are_too_short_are_counted() -> None:
     source = PairSource(corpus, TrainingSettings())
     assert source.skipped.tolist() == [0, 1]
     assert source.skipped_in_words() == (
-        "2 texts of 4 are too short and left out: a pair needs 3 different sentences of 100 to 250 "
+        "Left out, as too short: 2 texts of 4. A pair needs 3 different sentences of 100 to 250 "
         "characters."
     )
 
@@ -117,8 +117,8 @@ def test_texts_that_are_too_short_are_counted() -> None:
     ("corpus", "says"),
     [
         ([LONG], "at least two texts"),
-        (["", " "], "No text of 2 is long enough for a pair, which needs 3 different sentences of"),
-        ([LONG, "Short."], "Only one text of 2"),
+        (["", " "], "Too few of the 2 texts are long enough for a pair, which needs 3 different"),
+        ([LONG, "Short."], "Too few of the 2 texts"),
     ],
 )
 def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str) -> None:

@@ -15,8 +15,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
-from neuralviz.training.record import LESSONS_FORMAT, Lesson, make_change
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.record import LESSONS_FORMAT, Lesson, Watch, make_change
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
 

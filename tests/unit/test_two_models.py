@@ -115,8 +115,6 @@ def test_what_stands_behind_an_at_goes_before_what_all_have() -> None:
 @pytest.mark.parametrize(
     ("methods", "sentence"),
     [
-        (["mean@"], "No model and no option is named behind “mean@”"),
-        (["mean@,layer=1"], "No model and no option"),
         (["magic@bundled"], "Unknown method “magic”"),
         (["mean@bundled+magic@x", "cls@window=2"], "“cls” has no option “window”"),
         (["mean@window=2"], "The method “mean” has no option “window”. Its options are: layer"),

@@ -7,10 +7,10 @@ import pytest
 
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.probing import Accuracy
+from neuralviz.evaluation.results import Measured
 from neuralviz.evaluation.triplets import WorstTriplets
 from neuralviz.evaluation.yardsticks import compute_leads, worst_cases, yardsticks_of
 from neuralviz.headlines.evaluation import describe_worst
@@ -36,11 +36,11 @@ def test_a_pair_that_is_right_is_not_the_worst() -> None:
     data = scored([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
     right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
     assert said(data, right) == "<mean> puts no pair far from its place by people's scores."
-    assert worst_cases(data, right) == []
+    assert worst_cases(data, right) == {}
     one_off = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.3, 0.2, 0.4, 0.5]))
     assert said(data, one_off) == "<mean> puts no pair far from its place by people's scores."
-    (cases,) = worst_cases(data, one_off)
-    assert [line[0] for line in cases.lines] == ["one 6", "one 7"]
+    (cases,) = worst_cases(data, one_off).values()
+    assert cases["text 1"].tolist() == ["one 6", "one 7"]
 
 
 def test_the_worst_pair_is_told_by_its_place() -> None:

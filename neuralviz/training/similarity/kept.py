@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 import neuralviz.models
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.models.trained import MODEL_NAME, check_free_name
+from neuralviz.models.shared import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale
 from neuralviz.store.files import write_beside
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of a file
 KIND = "similarity model"
 SUFFIX = ".safetensors"
-_MOST_HEADER = 1 << 20  # bytes
+_PLAIN = ("n_layers", "d_model", "losses", "best_epoch", "epochs", "dev")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,18 +112,13 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         "format": FORMAT,
         "model": model.model,
         "fingerprint": model.fingerprint,
-        "low": model.scale.low,
-        "high": model.scale.high,
+        **asdict(model.scale),
         "settings": asdict(trained.settings),
-        "n_layers": trained.n_layers,
-        "d_model": trained.d_model,
-        "losses": None if trained.losses is None else trained.losses.tolist(),
-        "best_epoch": trained.best_epoch,
-        "epochs": trained.epochs,
-        "dev": trained.dev,
-        "heard": trained.layer_shares.tolist(),
+        "heard": trained.layer_shares,
+        **{name: getattr(trained, name) for name in _PLAIN},
     }
-    content = save(load(trained.weights), {"neuralviz": json.dumps(header)})
+    text = json.dumps(header, default=np.ndarray.tolist)
+    content = save(load(trained.weights), {"neuralviz": text})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_beside(path) as file:
@@ -144,30 +139,26 @@ def load_similarity_model(name: str) -> SimilarityModel:
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     try:
         content = path.read_bytes()
-        header = _read_header(content)
+        header = _read_header(path)
         if header["format"] > FORMAT:
             raise ModelError(
                 f"A newer neuralviz saved the similarity model “{name}”. Update neuralviz."
             )
-        losses = header["losses"]
         trained = SimilarityEnded(
             settings=SimilaritySettings(**header["settings"]),
-            n_layers=int(header["n_layers"]),
-            d_model=int(header["d_model"]),
             weights=content,
-            losses=None if losses is None else np.array(losses, float),
-            best_epoch=int(header["best_epoch"]),
-            epochs=int(header["epochs"]),
-            dev=float(header["dev"]),
             layer_shares=np.array(header["heard"], float),
+            **{name: header[name] for name in _PLAIN},
         )
+        if trained.losses is not None:
+            trained = replace(trained, losses=np.array(trained.losses, float))
         load_network(trained)
         scale = Scale(float(header["low"]), float(header["high"]))
         return SimilarityModel(trained, scale, str(header["model"]), str(header["fingerprint"]))
     except OSError as error:
         reason = error.strerror or error
         raise ModelError(f"The similarity model “{name}” cannot be read: {reason}.") from error
-    except (*_DAMAGES, RuntimeError, SafetensorError) as error:
+    except (*_DAMAGES, RuntimeError) as error:
         raise ModelError(f"The similarity model “{name}” is damaged. Train it again.") from error
 
 
@@ -200,8 +191,7 @@ def similarity_models() -> list[KeptSimilarityModel]:
     for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         with suppress(OSError, *_DAMAGES):
-            with path.open("rb") as file:
-                header = _read_header(file.read(_MOST_HEADER))
+            header = _read_header(path)
             if MODEL_NAME.fullmatch(name):
                 settings = SimilaritySettings(**header["settings"])
                 models.append(KeptSimilarityModel(name, str(header["model"]), settings.rung))
@@ -218,13 +208,11 @@ def delete_similarity_model(name: str) -> None:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
 
 
-_DAMAGES = (ValueError, LookupError, TypeError, SettingsError)
+_DAMAGES = (ValueError, LookupError, TypeError, SettingsError, SafetensorError)
 
 
-def _read_header(content: bytes) -> dict[str, Any]:
-    """Our part of a safetensors header: length in eight bytes, then JSON."""
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["neuralviz"])
-    if not isinstance(header, dict):
-        raise TypeError("no settings")
+def _read_header(path: Path) -> dict[str, Any]:
+    """Our part of the header of a safetensors file."""
+    with safe_open(path, framework="numpy") as file:
+        header: dict[str, Any] = json.loads(file.metadata()["neuralviz"])
     return header

@@ -141,8 +141,9 @@ def fit(
     diverged or all predictions are equal; `Stopped` before a step.
     """
     for part, role in ((train, "train"), (dev, "dev")):
-        _check(part, role)
-    check_different(dev.scores, "dev")
+        if len(part) < 2:
+            raise TextError(f"At least two {role} pairs are needed.")
+        check_different(part.scores, role)
     training = _Training(train, dev, settings, should_stop)
     network, losses = training.network, None
     for passed in training.learn_to_rebuild():
@@ -355,16 +356,3 @@ def _vectors(pairs: PairFeatures, places: np.ndarray) -> tuple[Tensor, Tensor]:
 def _in_parts(pairs: PairFeatures) -> Iterator[tuple[Tensor, Tensor]]:
     for start in range(0, len(pairs), AT_ONCE):
         yield _vectors(pairs, np.arange(start, min(start + AT_ONCE, len(pairs))))
-
-
-def _check(part: PairFeatures, role: str) -> None:
-    if len(part) < 2:
-        raise TextError(f"At least two {role} pairs are needed.")
-    if not np.isfinite(part.scores).all():
-        raise TextError(f"A score of a {role} pair is infinite or NaN.")
-    texts = _texts_of(part)
-    for start in range(0, len(texts), AT_ONCE):
-        if not np.isfinite(part.vectors[texts[start : start + AT_ONCE]]).all():
-            raise TextError(
-                f"Features of {role} pairs are infinite or NaN. Choose another model or pooling."
-            )

@@ -17,18 +17,17 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
 from neuralviz.jobs.results import find_status
+from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.maps.neighbours import METRICS
 from neuralviz.maps.opened import OpenMap
 from neuralviz.maps.projection import LIMITS, REDUCERS, SETTING_NAMES, ProjectionSettings, warm_up
-from neuralviz.models.shared import LOADERS, held_model
-from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.importing import FILE, imported_specs
 from neuralviz.store.vectors import embedder_id
-from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.choices import choose_one, corpus_store
 from neuralviz.ui.corpus.choose import ADDED, PLACES, RUNS, choose_corpus, current_run
 from neuralviz.ui.corpus.lists import describe_neighbourhoods, show_accuracy, show_lists

@@ -31,7 +31,7 @@ from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import ModelRef, is_held
+from neuralviz.models.shared import ModelRef, find_held
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.report import About, file_name
@@ -664,7 +664,8 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
 def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
     """Names and options of `gradient`, of one epoch of `neural`, and of the run."""
     settings, model_id = record.settings, record.model_id
-    is_at_hand = model_id == BUNDLED or is_held("masked", model_id)  # a page must not load it
+    held = find_held("masked", model_id)  # a page must not load it
+    is_at_hand = model_id == BUNDLED or held is not None
     layers = find_layers(model_id) if is_at_hand else None
     presets = list_presets(*layers) if layers is not None else {}
     typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
@@ -695,7 +696,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
     is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or is_automatic or is_held("masked", record.model_id)
+    is_answered = is_asked or is_automatic or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):

@@ -1,4 +1,4 @@
-"""The training page below its title: a training live and over, its encoder, the experiments."""
+"""The training page below its title: its widgets, a training, its encoder, the experiments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,34 +17,64 @@ from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation import training_tables as tables
 from neuralviz.headlines import training as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs import training as jobs
-from neuralviz.jobs.training import TrainOnCorpus
-from neuralviz.models.shared import shared_text_model
-from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
+from neuralviz.jobs.training import (
+    ENCODER,
+    KINDS,
+    PART,
+    TEXTBOOKS,
+    FilledTable,
+    FillTrainingTable,
+    TrainOnCorpus,
+    add_textbooks_once,
+    example_training,
+    first_label,
+    first_settings,
+    recorded_lessons,
+    textbooks,
+    watched_training,
+)
+from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.shared import (
+    check_free_name,
+    encoders_folder,
+    shared_text_model,
+    trained_encoder,
+    trained_encoders,
+)
 from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.training.example import NAME, add_textbooks_once, textbooks
+from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     CURVES,
     Lesson,
     NewNeighbours,
     RecordedTraining,
+    Watch,
     new_neighbours,
     read_folder,
 )
-from neuralviz.training.settings import PairKind, TrainingSettings
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.settings import (
+    LEARNING_RATE,
+    PAIR_KINDS,
+    PAIR_LINES,
+    PARTS,
+    STARTS,
+    TABLE_LEARNING_RATE,
+    WHOLE_NUMBERS,
+    PairKind,
+    Part,
+    TrainingSettings,
+)
 from neuralviz.ui.choices import choose_one, corpus_store, save_by_name
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import hide_on_stage, show_headline, slide
-from neuralviz.ui.training.choose import choose_training, load_texts
 from neuralviz.words import many
 
 Lessons = tuple[Lesson, ...]
@@ -60,6 +91,21 @@ MOST_SEEDS = 10
 PIXELS_A_ROW = 46
 
 
+CORPUS = "training-corpus"  # session state and address: the id of the corpus
+N_PREVIEWED = 10  # pairs
+MAX_KINDS = 2  # of pairs, trained side by side
+_PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
+_NUMBERS = {  # of `TrainingSettings`, and what they are called
+    "epochs": "Epochs",
+    "batch_size": "Batch size",
+    "seed": "Seed",
+    "shortest": "Shortest sentence, characters",
+    "longest": "Longest sentence, characters",
+    "sentences": "Sentences of a chunk",
+    "frozen_blocks": "Frozen blocks from below",
+}
+
+
 def show() -> None:
     try:
         store = CorpusStore()
@@ -71,9 +117,11 @@ def show() -> None:
     if not saved_corpora:
         st.info("No corpora yet. Add one on the page *Corpus map*.")
         return
-    corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != NAME)  # the example first
+    corpora = sorted(
+        saved_corpora, key=lambda corpus: corpus.name != TEXTBOOKS
+    )  # the example first
     task, pressed = choose_training(corpora)
-    recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == NAME else None
+    recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
     run = find_current_run(
         RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
@@ -81,11 +129,9 @@ def show() -> None:
     if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
     else:
-        sentences = RunSentences(
-            start="Loading the encoder and making the first pairs …",
-            error_advice=_describe_resumption(run),
-            describe_stopped=_describe_stopped,
-        )
+        saved = "“Run again” goes on from what was saved." if any(run.task.kept_steps()) else ""
+        start = "Loading the encoder and making the first pairs …"
+        sentences = RunSentences(start, saved, lambda _: f"Stopped. {saved}")
         draw = partial(_show_training, run, is_recorded=run is recorded)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if task is not None:
@@ -99,31 +145,11 @@ def show() -> None:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
     """The recorded training as a finished run; None if the example corpus has other texts."""
-    lessons, texts = jobs.recorded_lessons(), load_texts(corpus_id)
+    lessons, texts = recorded_lessons(), load_texts(corpus_id)
     if not lessons or texts != tuple(textbooks().texts):
         return None
-    task = jobs.example_training(CorpusStore().corpus(corpus_id), texts)
+    task = example_training(CorpusStore().corpus(corpus_id), texts)
     return Run.from_result(task, lessons)
-
-
-def _describe_resumption(run: Run[Lessons]) -> str:
-    """Where *Run again* resumes a failed training; empty where it would begin anew."""
-    if run.status != "failed" or run.has_nothing:
-        return ""
-    steps = " and ".join(
-        f"{settings.pairs} after {many(kept, 'step')}"
-        for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
-        if kept
-    )
-    return f"“Run again” goes on from what was saved: {steps}." if steps else ""
-
-
-def _describe_stopped(lessons: Lessons) -> str:
-    steps = " and ".join(
-        f"{lesson.settings.pairs} after {lesson.step:,} of {lesson.steps:,} steps"
-        for lesson in lessons
-    )
-    return f"Stopped: {steps}. “Run again” goes on from there."
 
 
 def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_recorded: bool) -> None:
@@ -135,8 +161,7 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
         show_error(error)
         return
     provenance = plots.describe_training(lessons, corpus.name, task.model.id)
-    part = headlines.trained_part(task.settings[0])
-    sentence = headlines.describe_lessons(lessons, plain(task.labels), part=part)
+    sentence = headlines.describe_lessons(lessons, plain(task.labels))
     _show_lessons(f"training-{run.id}", sentence, lessons, task.labels, provenance)
     if live:
         return
@@ -230,11 +255,11 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
         changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
         write_headline(headlines.describe_moves(lesson, changed))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
-        maps, colours = np.asarray(lesson.maps), plots.colours_of_groups(groups)
+        maps = np.asarray(lesson.maps)
         followed = [change.text for change in changed]
         with left_column:
             show_figure(
-                plots.moving_map_figure(maps, snapshot, steps, texts, groups, colours, followed),
+                plots.moving_map_figure(maps, snapshot, steps, texts, groups, followed),
                 f"map while training {kind}",
                 lambda: _tabulate_points(lesson, texts, groups),
                 provenance,
@@ -300,19 +325,13 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption(
-            "The weights of this training are not saved, only its results, so there is no encoder "
-            "to keep."
-        )
+        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
         return
     st.subheader("Keep the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
-    if kept[number] < lessons[number].step:
-        st.caption(
-            f"The weights that are saved are those after {many(kept[number], 'step')} of "
-            f"{lessons[number].step:,}: the training ended suddenly."
-        )
+    if kept[number] < lessons[number].step:  # the training ended suddenly
+        st.caption(f"Saved are the weights after {many(kept[number], 'step')}.")
     name = save_by_name(
         "training", "my-encoder", (task.model, task.corpus, settings),
         partial(_save_encoder, task, number), lambda name: trained_encoder(name) is not None,
@@ -356,7 +375,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         return
     if settings.part == "table":
         st.caption("The experiments train the whole model, with its own epochs and rate.")
-        first = jobs.first_settings("model")
+        first = first_settings("model")
         settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
         )
@@ -372,20 +391,18 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     st.caption(tables.training_table(name).line)
     n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
     seeds = tuple(range(1, int(n_seeds) + 1))
-    task = jobs.FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
+    task = FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
     pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
     view = corpus_view(chosen.corpus)
     run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
         stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
-        sentences = RunSentences(start="Loading the encoder …", describe_stopped=lambda _: stopped)
+        sentences = RunSentences("Loading the encoder …", describe_stopped=lambda _: stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
 
 
-def _show_table(
-    task: jobs.FillTrainingTable, corpus: str, result: jobs.FilledTable, _live: bool
-) -> None:
+def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live: bool) -> None:
     if not result.cells:
         return
     table = tables.training_table(task.table)
@@ -432,7 +449,11 @@ def open_folder() -> None:
         except NeuralvizError as error:
             show_error(error)
     if f"{FOLDER}-read" in st.session_state:
-        _show_snapshots(*st.session_state[f"{FOLDER}-read"])
+        folder, recorded = st.session_state[f"{FOLDER}-read"]
+        try:
+            _show_snapshots(folder, recorded)
+        except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
+            show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
@@ -449,3 +470,182 @@ def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
     )
     sentence = headlines.describe_lessons([lesson], "label")
     _show_lessons(FOLDER, sentence, [lesson], "label", About("A recorded training", settings))
+
+
+# --- the widgets ---------------------------------------------------------------------------------
+
+
+def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bool]:
+    """Ask for a training, None while it is incomplete; also whether *Train* was pressed."""
+    left_column, right_column = wide_columns(2, "training-given")
+    with left_column:
+        corpus = _choose_corpus(corpora)
+        label = _choose_label(corpus)
+    with right_column:
+        model_id = _choose_encoder()
+        kinds = _choose_kinds()
+    row = st.container(horizontal=True, vertical_alignment="center")
+    pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+    with row.popover("Settings", icon=":material/tune:", key="training-settings"):
+        options = _choose_settings()
+    wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
+    if not kinds:
+        st.info("Choose one or two ways to make pairs.")
+        return None, pressed
+    try:
+        settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
+        source = _make_pairs(corpus.id, settings[0])
+    except NeuralvizError as error:
+        show_error(error)
+        return None, pressed
+    if wants_pairs:
+        _show_preview(corpus, label, source)
+    with row:
+        _describe_steps(settings[0], source)
+    return watched_training(model_id, corpus, label, settings, source), pressed
+
+
+def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
+    batch = min(settings.batch_size, len(source))
+    steps = steps_of_epoch(len(source), batch) * settings.n_epochs
+    sentence = f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}."
+    st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
+
+
+def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
+    by_id = {corpus.id: corpus for corpus in corpora}
+    if st.session_state.get(CORPUS) not in by_id:
+        address_id = st.query_params.get(CORPUS)
+        st.session_state[CORPUS] = address_id if address_id in by_id else next(iter(by_id))
+    chosen = st.selectbox(
+        "Corpus",
+        list(by_id),
+        format_func=lambda corpus_id: (
+            f"{by_id[corpus_id].name} · {many(by_id[corpus_id].n_texts, 'text')}"
+        ),
+        key=CORPUS,
+        persist_state="session",
+        help="Add your own on the page *Corpus map*. Texts of several sentences work best.",
+    )
+    st.query_params[CORPUS] = chosen
+    return by_id[chosen]
+
+
+def _choose_encoder() -> str:
+    options = [BUNDLED, MINILM, *(encoder.name for encoder in trained_encoders())]
+    chosen = st.selectbox(
+        "Encoder",
+        options,
+        key="encoder",
+        bind="query-params",
+        accept_new_options=not effective_settings().demo,
+        help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
+    )
+    return chosen or ENCODER
+
+
+def _choose_label(corpus: Corpus) -> str:
+    columns = [column.name for column in corpus.columns if column.kind == "text"]
+    if not columns:
+        st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
+        return ""
+    return choose_one(
+        st.pills,
+        "Measure by",
+        columns,
+        key="training-label",
+        default=first_label(corpus),
+        format_func=plain,
+        help="Labels are never trained on. They only show whether like texts come together.",
+    )
+
+
+def _choose_kinds() -> list[PairKind]:
+    chosen = st.pills(
+        "Pairs",
+        PAIR_KINDS,
+        default=list(KINDS),
+        selection_mode="multi",
+        format_func=str.capitalize,
+        key="pairs",
+        bind="query-params",
+        help="Two ways run beside each other, on the same texts, seed and steps.",
+    )
+    if len(chosen) > MAX_KINDS:
+        st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
+    return list(chosen)[:MAX_KINDS]
+
+
+def _choose_settings() -> dict[str, Any]:
+    part: Part = choose_one(
+        st.segmented_control,
+        "What is trained",
+        PARTS,
+        key="training-part",
+        default=PART,
+        format_func=_PARTS.__getitem__,
+        help="The table of token embeddings alone, without a transformer, trains in seconds.",
+    )
+    first = first_settings(part)
+    options: dict[str, Any] = {"part": part}
+    left_column, right_column = st.columns(2)
+    options["learning_rate"] = right_column.number_input(
+        "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
+        key=f"training-rate-{part}", bind="query-params",
+        help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
+        f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
+    )  # fmt: skip
+    for place, (name, label) in enumerate(_NUMBERS.items()):
+        if name == "frozen_blocks" and part == "table":
+            continue
+        _, lowest, highest = WHOLE_NUMBERS[name]
+        key = f"training-{name.replace('_', '-')}" + (f"-{part}" if name == "epochs" else "")
+        options[name] = (left_column, right_column)[place % 2].number_input(
+            label, lowest, highest, getattr(first, name), key=key, bind="query-params"
+        )
+    if part == "model":
+        options["start"] = choose_one(
+            st.segmented_control,
+            "Start from",
+            STARTS,
+            key="training-start",
+            default=STARTS[0],
+            format_func=lambda start: f"{start.capitalize()} weights",
+        )
+    return options
+
+
+@st.cache_data(max_entries=2, show_spinner="Reading the corpus …")
+def load_texts(corpus_id: str) -> tuple[str, ...]:
+    store = CorpusStore()
+    return tuple(store.texts(store.corpus(corpus_id)))
+
+
+def _hash_pair_settings(settings: TrainingSettings) -> tuple[object, ...]:
+    """The settings that decide the pairs."""
+    s = settings
+    return s.pairs, s.sentences, s.shortest, s.longest, s.splitting, s.seed
+
+
+@st.cache_resource(
+    max_entries=4,
+    show_spinner="Making pairs …",
+    hash_funcs={TrainingSettings: _hash_pair_settings},
+)
+def _make_pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
+    """The pairs of a corpus; takes seconds, as all texts are split into sentences."""
+    return PairSource(load_texts(corpus_id), settings)
+
+
+@st.dialog("Ten pairs of this corpus", width="large")
+def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
+    """Show the pairs of the first steps, each with its text."""
+    labels = CorpusStore().labels(corpus, label) if label else ()
+    kind = source.settings.pairs
+    st.caption(f"{kind.capitalize()}: {PAIR_LINES[kind]}. {plain(source.skipped_in_words())}")
+    for pair in source.preview(N_PREVIEWED):
+        label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
+        st.markdown(f"**Text {pair.text + 1:,}**{label_note}")
+        chunks = dict.fromkeys((pair.anchor, pair.positive))  # one, where both are the same
+        for column, chunk in zip(st.columns(len(chunks)), chunks, strict=True):
+            column.markdown(plain(chunk))

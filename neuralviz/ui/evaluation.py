@@ -1,0 +1,835 @@
+"""The evaluation page below its title: verdict, proof, numbers, and where methods fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from neuralviz.embedders import METHODS, split_options
+from neuralviz.embedders.specs import EmbedderSpec, method_labels, short_labels, split_at_commas
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, Measure, ScoredData
+from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.plan import (
+    EXPERIMENTS,
+    EvaluationPlan,
+    MeasureSettings,
+    Row,
+    experiment_rows,
+    method_rows,
+    spec_rows,
+)
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
+from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
+from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
+from neuralviz.evaluation.yardsticks import (
+    best_first,
+    compute_leads,
+    explain_measures,
+    rank_methods,
+    worst_cases,
+    yardsticks_of,
+)
+from neuralviz.headlines import evaluation as headlines
+from neuralviz.jobs import Run
+from neuralviz.jobs.evaluating import (
+    EXAMPLES,
+    FIRST_METHODS,
+    Evaluate,
+    EvaluationState,
+    recorded_results,
+)
+from neuralviz.maps.neighbours import K, suggest_k
+from neuralviz.micro_tuning.settings import Precision
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import check_may_load
+from neuralviz.plots import evaluation as plots
+from neuralviz.plots.layers import scatter_figure
+from neuralviz.plots.report import TABLE_STYLE, About, file_name, report_html, table_html
+from neuralviz.plots.theme import escape
+from neuralviz.reading.pairs import FIVE, Scale
+from neuralviz.reading.source import Source
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.files import corpus_view
+from neuralviz.store.importing import imported_specs
+from neuralviz.store.vectors import text_keys
+from neuralviz.store.writing import BYTE_ORDER_MARK
+from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
+from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.figures import (
+    allow_swiping,
+    download,
+    download_table,
+    list_cells,
+    list_worst,
+    open_downloads,
+    quote,
+    show_figure,
+)
+from neuralviz.ui.limits import effective_settings, row_limit
+from neuralviz.ui.links import result_view_id
+from neuralviz.ui.model_choice import JOINED, MODEL_HELP, may_load, offline_models, trained_names
+from neuralviz.ui.pace import let_others_draw
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
+from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.tables import (
+    MAX_ROWS,
+    open_upload,
+    put_upload_in_address,
+    read_uploaded,
+    upload_table,
+)
+from neuralviz.words import many
+
+KEY = "evaluation"
+MAX_K = 1000
+OWN_METHODS = "Methods"
+SAVED_EMBEDDINGS = "Saved embeddings"
+LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
+CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets": "groups"}
+NO_PROBE, LABELS = "none", "labels"
+PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
+PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
+PROBE_HELP = "\n".join(
+    [
+        "A small network learns to tell something from the embeddings of the texts.\n",
+        "- **Labels**: the labels of the data.",
+        *(f"- **{task.title}**: {task.line}" for task in TASKS.values()),
+    ]
+)
+_TABLE_COLUMNS = (
+    "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
+    "varies, value, fixed1 and fixed2"
+)
+Write = Callable[[str], None]
+
+RUNS = SessionRuns(KEY)
+LONGEST_NAME = 100  # characters
+DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
+MAX_DRAWN_METHODS = 6  # with more, the user picks one
+UNKNOWN = (np.nan, np.nan)  # an interval
+
+
+def show() -> None:
+    task, pressed = choose_evaluation()
+    view = ""
+    if task is None and pressed:
+        st.info("Choose data and at least one method first; what is missing is said above.")
+    if task is not None:
+        if pressed:
+            put_upload_in_address(KEY)
+        view = corpus_view(task.corpus) if task.corpus else result_view_id(KEY)
+        (data,) = task.plan.data
+        size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
+        st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
+    recorded = next((run for run in _load_recorded_runs() if run.task == task), None)
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
+    if run is None:
+        return
+    show_current_run(RUNS, run, task, "Evaluate", _show_state, recorded=recorded)
+
+
+# --- what is evaluated ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DataChoice:
+    """The chosen data, and for a saved corpus its id and saved embeddings."""
+
+    data: DataSet
+    corpus: str = ""
+    kept: tuple[EmbedderSpec, ...] = ()
+
+
+def choose_evaluation() -> tuple[Evaluate | None, bool]:
+    """Ask for an evaluation, None while it is incomplete; also whether *Evaluate* was pressed."""
+    left_column, right_column = wide_columns(2, "evaluation-given")
+    choice: DataChoice | None = None
+    measures: tuple[Measure, ...] = ()
+    with left_column:
+        try:
+            if (choice := _choose_data()) is not None:
+                choice, measures = _choose_probe(choice)
+        except NeuralvizError as error:
+            choice = None
+            show_error(error)
+    with right_column:
+        kept = choice.kept if choice is not None else ()
+        table = _choose_table(bool(kept))
+        specs = _list_specs(table, choice)
+        names = _choose_methods(table, specs)
+        row = st.container(horizontal=True)
+        pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
+        try:
+            with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
+                k, data = K, None if choice is None else choice.data
+                if data is not None and "neighbours" in data.by_default:
+                    k = _choose_k(data)
+                if isinstance(data, ScoredData):
+                    data = _choose_thresholds(data)
+                shared = _choose_shared_options(table)
+            rows = _build_rows(table, names, specs, *shared)
+            if data is None or choice is None or not rows:
+                return None, pressed
+            measuring = MeasureSettings(measures, k=k)
+            check_measures(data, measuring)
+        except NeuralvizError as error:
+            show_error(error)
+            return None, pressed
+    plan = EvaluationPlan((data,), rows, measuring)
+    return Evaluate.for_current_models(plan, corpus=choice.corpus), pressed
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def _choose_data() -> DataChoice | None:
+    """Ask for the data; None, with a message, while something is missing."""
+    open_upload(KEY)
+    st.session_state.setdefault(f"{KEY}-source", "Example")
+    sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
+    source = choose_one(st.segmented_control, "Data set", sources, key=f"{KEY}-source")
+    if source == "Saved corpus":
+        return _choose_corpus()
+    ask = {"Example": _choose_example, "Upload": choose_upload, "Hub": _choose_hub_data}[source]
+    data = ask()
+    return None if data is None else DataChoice(data)
+
+
+def _choose_example() -> DataSet:
+    with show_on_stage("example"):
+        name = choose_one(
+            st.pills,
+            "Example",
+            list(EXAMPLES),
+            default=next(iter(EXAMPLES)),
+            key="example",
+            label_visibility="collapsed",
+            wrap=True,
+        )
+    st.caption(EXAMPLES[name].line)
+    return _read_example(name)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _read_example(name: str) -> DataSet:
+    return EXAMPLES[name].read()
+
+
+def choose_upload() -> DataSet | None:
+    upload = upload_table(KEY, _TABLE_COLUMNS, row_limit(MAX_ROWS))
+    return None if upload is None else _read_upload(*upload)
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
+def _read_upload(source: Source, roles: dict[str, str]) -> DataSet:
+    return make_data(source.name, read_uploaded(source, max_rows=row_limit(MAX_ROWS)), roles)
+
+
+def _choose_corpus() -> DataChoice | None:
+    """Ask for a saved corpus and a label; None, with a message, where there is none."""
+    corpora = {corpus.id: corpus for corpus in corpus_store().corpora()}
+    if not corpora:
+        st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
+        return None
+    row = st.container(horizontal=True)
+    chosen = row.selectbox(
+        "Corpus",
+        list(corpora),
+        format_func=lambda key: corpora[key].name if key in corpora else key,
+        key="evaluation-corpus",
+        bind="query-params",
+    )
+    corpus = corpora.get(chosen) or next(iter(corpora.values()))
+    columns = list(open_corpus(corpus).label_names)
+    if not columns:
+        sentence = "has no column of labels. Evaluation needs to know which texts belong together."
+        st.caption(plain(f"“{corpus.name}” {sentence}"))
+        return None
+    column = row.selectbox("Label", columns, key=f"evaluation-label-of-{corpus.id}") or columns[0]
+    kind = choose_one(
+        row.segmented_control,
+        "Measured by",
+        list(CORPUS_KINDS),
+        default=next(iter(CORPUS_KINDS)),
+        key="evaluation-corpus-by",
+    )
+    data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
+    return DataChoice(data, corpus.id, kept_specs(CorpusStore(), corpus))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> DataSet:
+    """The data of a corpus; its name, which may change, is part of the cache key."""
+    store = CorpusStore()
+    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=row_limit(MAX_ROWS))
+
+
+def _choose_hub_data() -> DataSet | None:
+    """Ask for a data set on the Hub; None while no name is entered."""
+    name = st.text_input(
+        "Data set",
+        key="evaluation-hub",
+        bind="query-params",
+        placeholder="stsb, mrpc, asset, summeval, or ID:CONFIG:SPLIT",
+        help=(
+            "A data set on the Hugging Face Hub, downloaded when you press Enter. None of "
+            "your data is sent there."
+        ),
+        label_visibility="collapsed",
+    )
+    if not (name or "").strip():
+        st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
+        return None
+    with let_others_draw(), st.spinner("Downloading …"):
+        return _load_hub_data(name.strip(), max_rows=row_limit(MAX_ROWS))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _load_hub_data(name: str, max_rows: int) -> DataSet:
+    from neuralviz.evaluation.hub_data import load_hub_data
+
+    return load_hub_data(name, max_rows=max_rows)
+
+
+def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
+    """Ask for a probe; returns the data to probe and its measures, none for the default ones."""
+    data = choice.data
+    is_labelled = isinstance(data, LabelledData)
+    task = st.selectbox(
+        "Probe",
+        [NO_PROBE, *[LABELS] * is_labelled, *TASKS],
+        format_func=PROBE_NAMES.__getitem__,
+        key="probe-of-labels" if is_labelled else "probe",
+        bind="query-params",
+        help=PROBE_HELP,
+    )
+    if task == LABELS:
+        return choice, (*data.by_default, "probe")
+    if task not in TASKS:
+        return choice, ()
+    st.caption(TASKS[task].line)
+    task_data = _make_task_data(task, data.name, data.texts)
+    kept = () if task_data.rewrites else choice.kept
+    return replace(choice, data=task_data, kept=kept), ()
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask:
+    return probing_task(task, name, texts)
+
+
+# --- methods -----------------------------------------------------------------------------------
+
+
+def _list_specs(table: str, choice: DataChoice | None) -> Mapping[str, EmbedderSpec]:
+    """Embeddings that exist already, by label: those of a saved corpus, or imported vectors."""
+    if choice is None:
+        return {}
+    if table == SAVED_EMBEDDINGS:
+        return dict(zip(method_labels(choice.kept), choice.kept, strict=True))
+    is_example = st.session_state.get(f"{KEY}-source") == "Example"
+    return {} if is_example else find_imported(choice.data)
+
+
+def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
+    """Imported vectors, by label, of this browser's corpora that cover all the texts."""
+    try:
+        store = corpus_store()
+        imported = imported_specs(store.vectors, lambda: text_keys(data.texts))
+        if not imported:
+            return {}
+        visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}
+    except StoreError:  # opening a saved corpus shows the error
+        return {}
+    return {label: spec for label, spec in imported.items() if spec in visible}
+
+
+def _choose_table(has_saved: bool) -> str:
+    return st.selectbox(
+        "Evaluate",
+        [*[SAVED_EMBEDDINGS] * has_saved, OWN_METHODS, *EXPERIMENTS],
+        key="experiment-of-corpus" if has_saved else "experiment",
+        bind="query-params",
+        help="Choose your own methods, or an experiment from the papers.",
+    )
+
+
+def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec]) -> Sequence[str]:
+    """Ask for methods, or for embeddings of a corpus; empty for an experiment."""
+    if table in EXPERIMENTS:
+        st.caption(EXPERIMENTS[table].line)
+        return ()
+    if table == SAVED_EMBEDDINGS:
+        labels = list(specs)
+        return st.multiselect(
+            "Embeddings",
+            labels,
+            default=labels,
+            key=f"kept-{'-'.join(labels)}",
+            label_visibility="collapsed",
+            placeholder="Choose saved embeddings",
+        )
+    encoders = [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
+    return st.multiselect(
+        "Methods",
+        [*METHODS, *JOINED, *encoders, *specs],
+        default=list(FIRST_METHODS),
+        key="methods",
+        bind="query-params",
+        accept_new_options=True,
+        label_visibility="collapsed",
+        placeholder="Choose methods, or type mean@bundled or neural+mean",
+    )
+
+
+def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
+    """Ask for precision, options and model of all methods; saved embeddings have theirs."""
+    if table == SAVED_EMBEDDINGS:
+        return "exact", "", None
+    precision = choose_precision("precision", "exact")
+    options = st.text_input(
+        "Options",
+        key="options",
+        bind="query-params",
+        placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
+        help=(
+            "Options for every method that has them, or for one method with METHOD.NAME=VALUE. "
+            "To use a method several times, type its model or options behind an @: "
+            "mean@bundled, neural@epochs=5."
+        ),
+    )
+    model = st.selectbox(
+        "Model",
+        list(dict.fromkeys([*offline_models("text"), *offline_models("sentence-transformer")])),
+        index=None,
+        key="evaluation-model",
+        bind="query-params",
+        accept_new_options=not effective_settings().demo,
+        placeholder="each method's default",
+        help=MODEL_HELP,
+    )
+    return precision, options or "", (model or "").strip() or None
+
+
+def _build_rows(
+    table: str,
+    names: Sequence[str],
+    specs: Mapping[str, EmbedderSpec],
+    precision: Precision,
+    options: str,
+    model: str | None,
+) -> tuple[Row, ...]:
+    """The rows of the plan; none, with a message, while something is missing."""
+    if table not in EXPERIMENTS and not names:
+        st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
+        return ()
+    if table == SAVED_EMBEDDINGS:
+        return spec_rows([specs[name] for name in names])
+    typed = split_options(split_at_commas(options))
+    if table in LAYER_TABLES and not may_load(model or BUNDLED):
+        return ()
+
+    def make_rows(options: dict[str, str]) -> tuple[Row, ...]:
+        if table == OWN_METHODS:
+            return method_rows(names, options, model, specs)
+        return experiment_rows(table, options, model)
+
+    rows = make_rows(typed)
+    if precision != "exact" and any(row.spec.learns for row in rows):
+        rows = make_rows({"precision": precision} | typed)
+    for part in (part for row in rows for part in row.spec.singles):
+        check_may_load(part.model_id)
+    return rows
+
+
+# --- measures ----------------------------------------------------------------------------------
+
+
+def _choose_k(data: DataSet) -> int:
+    """Ask for the number of voting neighbours: at first ten, or fewer for labels with few texts."""
+    labels = data.labels if isinstance(data, LabelledData) else ()
+    first = suggest_k([list(Counter(labels).values())])
+    chosen = st.number_input(
+        "Neighbours",
+        min_value=1,
+        max_value=MAX_K,
+        value=first,
+        key="neighbours" if first == K else f"neighbours-{first}",  # other data reset it
+        bind="query-params",
+        help="Number of neighbours that vote on a text's label.",
+    )
+    return chosen or first
+
+
+def _choose_thresholds(data: ScoredData) -> ScoredData:
+    """Ask for the lowest similar and the highest dissimilar score; return the data with them."""
+    row = st.container(horizontal=True)
+    scale = Scale.from_scores(data.scores)
+    suffix = "" if scale == FIVE else f"-of-{scale.low:g}-{scale.high:g}"
+    step = (scale.high - scale.low) / 10
+    similar = row.number_input(
+        "Similar if at least", value=data.similar, step=step, format="%g",
+        key=f"similar{suffix}", bind="query-params",
+        help="Pairs with this score or higher count as similar.",
+    )  # fmt: skip
+    dissimilar = row.number_input(
+        "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
+        key=f"dissimilar{suffix}", bind="query-params",
+        help="Pairs with this score or lower count as dissimilar.",
+    )  # fmt: skip
+    if (similar, dissimilar) == (data.similar, data.dissimilar):
+        return data
+    range_note = BY_RANGE.note(data.scores)  # thresholds no longer follow the range
+    notes = tuple(note for note in data.notes if note != range_note)
+    return replace(data, similar=similar, dissimilar=dissimilar, notes=notes)
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _load_recorded_runs() -> list[Run[EvaluationState]]:
+    """Recorded evaluations of the examples as finished runs."""
+    return [
+        Run.from_result(Evaluate.for_current_models(results.plan), EvaluationState(results))
+        for results in recorded_results()
+    ]
+
+
+def _show_state(state: EvaluationState, live: bool) -> None:
+    """Show the verdict, its figures, the numbers, the worst cases, and other views."""
+    results = state.results
+    if not results.cells:
+        return
+    with slide("evaluation-verdict") as write_headline:
+        yardstick = _choose_yardstick(results, live)
+        write_headline(headlines.describe_verdict(results, 0, yardstick, _name_method, plain))
+        shown = _Shown(results, yardstick) if yardstick is not None else None
+        has_figure = not live and shown is not None and shown.show_proof()
+        if not has_figure:
+            _show_numbers(results)
+    if has_figure:  # the stage shows the figures first
+        _show_numbers(results)
+    if live:
+        st.caption("Figures appear when all methods are finished.")
+        return
+    if results.finished(0):
+        _offer_downloads(results)
+    if shown is not None:
+        shown.show_worst()
+        shown.show_views()
+
+
+def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
+    """Ask for the measure that methods are compared by; None where there is none."""
+    yardsticks = {yardstick.short: yardstick for yardstick in yardsticks_of(results, 0)}
+    if not yardsticks:
+        return None
+    first = chosen = next(iter(yardsticks))
+    if len(yardsticks) > 1 and not live:
+        chosen = choose_one(
+            st.segmented_control,
+            "Measure",
+            list(yardsticks),
+            default=first,
+            key=f"measure-{results.data[0].kind}",
+            label_visibility="collapsed",
+        )
+    return yardsticks.get(chosen, yardsticks[first])
+
+
+def _name_method(label: str) -> str:
+    return f"**{plain(label)}**"
+
+
+def _describe(results: Results) -> About:
+    """What the figures show, for downloads."""
+    data = results.data[0]
+    return About(
+        f"Evaluation: {data.name}",
+        {
+            "data": data.describe(),
+            "methods": "; ".join(row.label for row in results.rows),
+            "model": results.models(),
+            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
+        },
+    )
+
+
+def _show_numbers(results: Results) -> None:
+    """Show the table of numbers with an explanation of its columns."""
+    table = results.table(0)
+    details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
+    is_detailed = any(head.endswith(details) for head in table.heads)
+    in_full = is_detailed and st.session_state.get("all-numbers", False)
+    visible_columns = [
+        place for place, head in enumerate(table.heads) if in_full or not head.endswith(details)
+    ]
+    table = table._replace(heads=["method", *table.heads[1:]])
+    st.html(f"<style>{TABLE_STYLE}</style>{table_html(table, visible_columns)}")
+    if is_detailed:
+        st.toggle("Show all columns", key="all-numbers")
+    for sentence in results.sentences(0):
+        st.warning(plain(sentence))
+    published = results.published_table(0)
+    if published.lines:
+        st.caption("Published results on the same data, with the model used in the paper:")
+        st.html(table_html(published))
+    explained = explain_measures(results, 0, in_full=in_full)
+    st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
+
+
+def _offer_downloads(results: Results) -> None:
+    methods = "-".join(short_labels([row.label for row in results.rows]))
+    name = file_name(f"{_describe(results).title}-{methods}"[:LONGEST_NAME])
+
+    def write_json() -> str:
+        record = results.as_record()
+        return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False)
+
+    with open_downloads(KEY, "Download the results"):
+        download("Report (HTML)", lambda: report_html(results), f"{name}.html", key=KEY)
+        download("Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", key=KEY)
+        download("Results (JSON)", write_json, f"{name}.json", key=KEY)
+        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The figures and tables of results, by the measure that methods are compared by."""
+
+    results: Results
+    yardstick: Yardstick
+
+    def draw(
+        self,
+        figure: go.Figure,
+        name: str,
+        numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
+        **look: Any,
+    ) -> None:
+        show_figure(figure, name, numbers, _describe(self.results), **look)
+
+    def show_proof(self) -> bool:
+        """Draw each method's result and the lead of the best; return whether there is a figure."""
+        results, yardstick = self.results, self.yardstick
+        chart = plots.yardstick_figure(results, 0, yardstick)
+        if chart is None:
+            return False
+        drawings = [("", chart, self._tabulate_values)]
+        if (lead := plots.lead_of_best(results, 0, yardstick)) is not None:
+            drawings.append(("lead in ", lead, self._tabulate_leads))
+        height = max(figure.layout.height for _, figure, _ in drawings)
+        columns = st.columns(len(drawings), gap="large")
+        for column, (name, figure, tabulate) in zip(columns, drawings, strict=True):
+            title = f"{_describe(results).title} {name}{yardstick.title}"
+            key = f"evaluation-{name.replace(' ', '-')}{yardstick.name}"
+            with column:
+                self.draw(figure, title, tabulate, key=key, height=height)
+        return True
+
+    def _tabulate_values(self) -> pd.DataFrame:
+        rows = [
+            (method.label, method.value, *(self.yardstick.interval(method.measured) or UNKNOWN))
+            for method in rank_methods(self.results, 0, self.yardstick)
+        ]
+        return pd.DataFrame(rows, columns=["method", self.yardstick.title, "low", "high"])
+
+    def _tabulate_leads(self) -> pd.DataFrame:
+        """Leads of each method over those that are not better, with intervals."""
+        rows = [
+            (lead.first, lead.second, lead.value, *(lead.interval or UNKNOWN), lead.is_decided)
+            for lead in compute_leads(self.results, 0, self.yardstick)
+        ]
+        title = f"lead of A in {self.yardstick.title}"
+        return pd.DataFrame(rows, columns=["A", "B", title, "low", "high", "decided"])
+
+    def pick_method(
+        self,
+        key: str,
+        among: Collection[str] | None = None,  # labels to choose from; all by default
+        label: str = "Method",
+    ) -> tuple[str, Measured]:
+        """Ask for a method; other results or another measure select the best one again."""
+        measured_by_label = {
+            name: measured
+            for name, measured in best_first(self.results, 0, self.yardstick)
+            if among is None or name in among
+        }
+        context = self.results.data[0].digest, self.yardstick.name, tuple(measured_by_label)
+        if st.session_state.get(f"{key}-for") != context:
+            st.session_state[f"{key}-for"] = context
+            st.session_state[key] = next(iter(measured_by_label))
+        chosen = st.selectbox(label, list(measured_by_label), key=key)
+        return chosen, measured_by_label[chosen]
+
+    # --- the worst cases -----------------------------------------------------------------------
+
+    def show_worst(self) -> None:
+        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+        data, name = self.results.data[0], headlines.short_name(self.results, _name_method)
+        sentences = {
+            label: sentence
+            for _, label, measured in self.results.finished(0)
+            if (sentence := headlines.describe_worst(data, measured, name(label), quote))
+        }
+        if not sentences:
+            return
+        with slide("evaluation-worst") as write_headline:
+            label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
+            write_headline(sentences[label])
+            kinds = list(worst_cases(data, measured).items())
+            for title, cases in kinds[:1]:
+                self._show_cases(title, cases, 0, label)
+        for place, (title, cases) in enumerate(kinds[1:], 1):  # they do not fit on the stage
+            self._show_cases(title, cases, place, label)
+
+    def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
+        st.markdown(f"**{title}**")
+        list_worst(cases, f"evaluation-worst-{place}")
+        key, about = f"evaluation-errors-{place}", _describe(self.results)
+        with open_downloads(key):
+            name = f"{about.title} errors of {label}"
+            download_table("Errors", cases, name, key=key, provenance=about)
+
+    # --- other views ---------------------------------------------------------------------------
+
+    def show_views(self) -> None:
+        """Ask for a view that has something to show, and draw it."""
+        results = self.results
+        finished = [measured for _, _, measured in results.finished(0)]
+        is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
+        drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
+            "Pair by pair": (is_pairs, self._draw_pairs),
+            "Similar and dissimilar": (
+                any(len(measured.same) and len(measured.diff) for measured in finished),
+                self._draw_histograms,
+            ),
+            "Confused labels": (any(m.confusions for m in finished), self._draw_confusions),
+            "Shared errors": (
+                any(True for _ in plots.common_figures(results, 0)),
+                self._draw_shared_errors,
+            ),
+            "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
+        }
+        views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
+        if not views:
+            return
+        st.subheader("More ways to look at it", anchor=False)
+        first = next(iter(views))
+        view = choose_one(
+            st.segmented_control,
+            "View",
+            list(views),
+            default=first,
+            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
+            label_visibility="collapsed",
+        )
+        with slide("evaluation-view") as write_headline:
+            views.get(view, views[first])(write_headline)
+
+    def _draw_pairs(self, write_headline: Write) -> None:
+        data = self.results.data[0]
+        assert isinstance(data, ScoredData)
+        label, measured = self.pick_method("evaluation-pairs-of")
+        name = headlines.short_name(self.results, _name_method)(label)
+        write_headline(headlines.describe_pairs(data, measured, name))
+        firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
+        table = pd.DataFrame(
+            {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
+        )
+        title = f"Human score and cosine similarity by {escape(label)}"
+        sentences = list(zip(firsts, seconds, strict=True))
+        figure = scatter_figure(measured.products, data.scores, sentences, None, title)
+        self.draw(figure, "pairs", table, height=520)
+
+    def _draw_histograms(self, write_headline: Write) -> None:
+        results = self.results
+        sentence = headlines.describe_separation(results, 0, self.yardstick, name=_name_method)
+        write_headline(sentence)
+        figures = {
+            results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
+        }
+        if len(figures) > MAX_DRAWN_METHODS:
+            label, _ = self.pick_method("evaluation-histograms-of", figures)
+            figures = {label: figures[label]}
+
+        def tabulate(row: int) -> pd.DataFrame:
+            measured = results.measured(0, row)
+            assert measured is not None
+            products = {"similar": measured.same, "dissimilar": measured.diff}
+            return pd.concat(pd.DataFrame({"kind": k, "product": v}) for k, v in products.items())
+
+        n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
+        places = [place for _ in figures for place in st.columns(n_columns)]
+        for place, (row, figure) in zip(places, figures.values(), strict=False):
+            with place:
+                key = f"evaluation-histogram-{row}"
+                self.draw(figure, "products", partial(tabulate, row), key=key)
+        st.caption(
+            "The less the two distributions overlap, the better the method separates similar "
+            "from dissimilar texts. At most 20,000 pairs of each kind are shown."
+        )
+
+    def _draw_shared_errors(self, write_headline: Write) -> None:
+        results, compared = self.results, self.results.compared[0]
+        write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
+        labels = [results.rows[row].label for row in compared.rows]
+        for name, figure in plots.common_figures(results, 0):
+            frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
+            frame.insert(0, "method", labels)
+            with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+                self.draw(figure, f"{name}-shared-errors", frame)
+        st.caption(
+            "The number of triplets or comparisons that both methods break, divided by the number "
+            "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
+            f"help. A cell is empty if one of the two makes no errors. {results.left_out(0)}"
+        )
+
+    def _draw_confusions(self, _write_headline: Write) -> None:
+        drawings = list(plots.confusion_figures(self.results, 0))
+        labels = {self.results.rows[row].label for row, *_ in drawings}
+        label, _ = self.pick_method("evaluation-confused-by", labels)
+        for row, measure, confusion, figure in drawings:
+            if self.results.rows[row].label == label:
+                frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+                frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+                self.draw(figure, f"{measure}-confused-labels", frame)
+        st.caption("Each row shows which labels the texts of one label get, as shares of them.")
+
+    def _draw_qualities(self, write_headline: Write) -> None:
+        sentence = headlines.describe_followed_quality(
+            self.results, 0, self.yardstick, _name_method, plain
+        )
+        write_headline(sentence)
+        drawings = list(plots.quality_figures(self.results, 0))
+        labels = {self.results.rows[row].label for row, *_ in drawings}
+        label, measured = self.pick_method("evaluation-paraphrases-by", labels)
+
+        def tabulate() -> pd.DataFrame:
+            frames = {
+                result.quality: list_cells(
+                    {"fixed1": result.fixed1, "fixed2": result.fixed2},
+                    **{"tau-c": result.kendall_c, "n": result.n},
+                )
+                for result in measured.paraphrases
+            }
+            return pd.concat(frames, names=["quality"]).reset_index("quality")
+
+        for row, kind, figure in drawings:
+            if self.results.rows[row].label == label:
+                with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
+                    self.draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
+        st.caption("One quality of similarity varies; the others are fixed at the values shown.")

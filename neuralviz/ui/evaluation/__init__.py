@@ -1,1 +1,0 @@
-"""What the evaluation page consists of."""
