@@ -26,12 +26,7 @@ from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
-<<<<<<< HEAD
-from neuralviz.evaluation.data import Measure, Thresholds
-=======
 from neuralviz.evaluation.data import DataSet, Measure, Thresholds
-from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
->>>>>>> main
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,

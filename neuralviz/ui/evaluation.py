@@ -30,7 +30,13 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
-from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
+from neuralviz.evaluation.tables import (
+    CorpusKind,
+    corpus_data,
+    kept_specs,
+    load_hub_data,
+    make_data,
+)
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
@@ -75,6 +81,13 @@ from neuralviz.ui.figures import (
     quote,
     show_figure,
 )
+from neuralviz.ui.inputs import (
+    MAX_ROWS,
+    open_upload,
+    put_upload_in_address,
+    read_uploaded,
+    upload_table,
+)
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.model_choice import JOINED, MODEL_HELP, may_load, offline_models, trained_names
@@ -82,13 +95,6 @@ from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.tables import (
-    MAX_ROWS,
-    open_upload,
-    put_upload_in_address,
-    read_uploaded,
-    upload_table,
-)
 from neuralviz.words import many
 
 KEY = "evaluation"
@@ -298,8 +304,6 @@ def _choose_hub_data() -> DataSet | None:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _load_hub_data(name: str, max_rows: int) -> DataSet:
-    from neuralviz.evaluation.hub_data import load_hub_data
-
     return load_hub_data(name, max_rows=max_rows)
 
 

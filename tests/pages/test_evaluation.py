@@ -269,7 +269,7 @@ def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -
             raise NeuralvizError(f"The data set no/such is not available: {EVIL}")
         return read_data(Source(name, SCORED.encode()), max_rows=max_rows)
 
-    monkeypatch.setattr(choose, "load_hub_data", load)
+    monkeypatch.setattr(evaluation_page, "load_hub_data", load)
     page.segmented_control(key="evaluation-source").set_value("Hub").run()
     assert refuses(page)
     page.text_input(key="evaluation-hub").set_value("no/such").run()
