@@ -400,7 +400,6 @@ _CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
 _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
 _MOST_BEFORE = 30  # rows above a header
 _LIKE_DATA = -3  # evidence of a cell that looks like those below
-_FEW_NUMBERS = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
 _TELLING = 200  # first characters of a cell by which its kind is known
 
@@ -541,7 +540,7 @@ def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
         return 2 if _IDENTIFIER.fullmatch(title) else 0
     if usual != "words":
         if kind == usual:
-            return _LIKE_DATA if kind != "number" or _is_near(title, cells) else 0
+            return _LIKE_DATA
         return 2 if kind in ("words", "code") else 0
     if kind != "words":
         return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
@@ -575,17 +574,6 @@ def _is_longer(cells: Sequence[str], title: str) -> bool:
 
 def _is_sentence(text: str) -> bool:
     return len(text.split()) > 6 or bool(_ENDS_A_SENTENCE.search(text))
-
-
-def _is_near(title: str, cells: Sequence[str]) -> bool:
-    """Whether a number fits its column, unlike, say, a year above shares."""
-    numbers = [number for cell in cells if (number := finite_number(cell)) is not None]
-    mine = finite_number(title)
-    if mine is None or not numbers:
-        return True
-    low, high = min(numbers), max(numbers)
-    reach = (2 if len(numbers) > _FEW_NUMBERS else 20) * max(high - low, abs(high), 1)
-    return low - reach <= mine <= high + reach
 
 
 def _classify_cell(cell: str) -> str:

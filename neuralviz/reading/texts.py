@@ -353,7 +353,6 @@ def read_folder(
     *,
     mode: Mode = "one",
     max_texts: int | None = None,
-    max_files: int = MAX_FILES,
 ) -> ReadTexts:
     """Read a folder and its subfolders by `read_files`, in the order of paths.
 
@@ -362,7 +361,7 @@ def read_folder(
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
-    files, skipped = _list_files(path, max_files)
+    files, skipped = _list_files(path)
     place = f"the folder {path}"
     return read_files(files, column, mode=mode, max_texts=max_texts, place=place, skipped=skipped)
 
@@ -384,7 +383,7 @@ def prefix_name(name: str, note: str) -> str:
     return note if name in note else f"{name}: {note}"
 
 
-def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
+def _list_files(folder: Path) -> tuple[list[Source], list[str]]:
     """Files to read, with relative paths, and notes on others."""
     root = folder.resolve()
     files: list[Path] = []
@@ -397,9 +396,9 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
     n_entries = 0
     for top, inner, names in os.walk(folder, onerror=note_unreadable):
         n_entries += len(names)
-        if n_entries > max_files:
+        if n_entries > MAX_FILES:
             raise TextError(
-                f"The folder {folder} has more than {max_files:,} files. Choose a folder "
+                f"The folder {folder} has more than {MAX_FILES:,} files. Choose a folder "
                 "inside it, or put the texts in a table."
             )
         for entry in [*inner, *names]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
-from neuralviz.errors import SettingsError, StoreError, TextError
+from neuralviz.errors import SettingsError, TextError
 from neuralviz.reading.texts import ID_COLUMNS, TEXT_COLUMNS
 from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
@@ -269,20 +269,18 @@ def imported_specs(
 def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
-    """Find the store whose imported vectors cover all keys. Raises TextError or StoreError."""
+    """Find the store whose imported vectors cover all keys. Raises TextError without one."""
     keys = np.unique(keys)
-    spec_json, fewest = spec.to_json(), len(keys) + 1
+    fewest = len(keys)
     for store in stores:
         for kept in store.embedders():
-            if kept.spec == spec_json:
+            if kept.spec == spec.to_json():
                 fewest = min(fewest, int((~store.has_vectors(kept, keys)).sum()))
                 if not fewest:
                     return store, kept
-    if fewest > len(keys):
-        raise StoreError(f"The vectors of “{spec.label}” were deleted. Import the file again.")
     raise TextError(
-        f"“{spec.label}” has no vector for {fewest:,} of the {many(len(keys), 'different text')}. "
-        "Its texts must be those of the data."
+        f"“{spec.label}” has no vector for {fewest:,} of the {many(len(keys), 'different text')}, "
+        "or was deleted. Import a file with the texts of the data."
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from huggingface_hub import constants
 
-from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
 from neuralviz.evaluation.tables import HUB_DATA, HubData, load_hub_data
 
@@ -89,21 +89,6 @@ def test_any_other_of_labels_or_groups(tmp_path: Path) -> None:
     groups = save(tmp_path / "groups", "test", [{"text": t, "group": t[0]} for t in
                                                 ("a1", "a2", "b1")])  # fmt: skip
     assert load_hub_data(groups).grouping.n_triplets == 2
-
-
-def test_labels_read_as_those_of_a_file(tmp_path: Path) -> None:
-    rows = [{"text": text, "label": label} for text, label in
-            (("a", 1.0), ("b", float("nan")), ("c", 2.0), ("d", 2.5))]  # fmt: skip
-    data = load_hub_data(f"hf:{save(tmp_path / 'labels', 'test', rows)}")
-    assert isinstance(data, LabelledData)
-    assert data.labels == ("1", "2", "2.5")
-
-
-def test_columns_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
-    folder = save(tmp_path / "odd", "test", [{"question": "a", "answer": "b"}])
-    said = r"is not a data set.*“question”, “answer”"
-    with pytest.raises(TextError, match=said):
-        load_hub_data(folder)
 
 
 def test_a_split_that_there_is_not(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError, StoreError, TextError
+from neuralviz.errors import ModelError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.projection import ProjectionSettings
@@ -184,7 +184,7 @@ def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore)
         import_vectors(store, corpus, read_vectors(of_texts(text=["rain", "x"])))
     assert store.vectors.embedders() == ()
     gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
-    with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
+    with pytest.raises(TextError, match=r"gone.npy” has no vector for 6 of the 6.*or was deleted"):
         find_imported([store.vectors], gone, store.keys(corpus))
 
 

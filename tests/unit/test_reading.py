@@ -13,10 +13,17 @@ import pytest
 from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
-from neuralviz.reading import source
+from neuralviz.reading import source, texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.texts import join_pasted, read_files, read_folder, read_texts, split_pasted
+from neuralviz.reading.texts import (
+    ReadTexts,
+    join_pasted,
+    read_files,
+    read_folder,
+    read_texts,
+    split_pasted,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,7 @@ def test_texts_are_split_as_asked(mode: str, texts: tuple[str, ...], tmp_path: P
     content = b"\n  One\r\ntwo\n \n\nthree\n\n"
     (tmp_path / "a.txt").write_bytes(content)
     assert split_pasted(content.decode(), mode).texts == texts
+    assert split_pasted(" \n\t\n ", mode) == ReadTexts(())
     assert read_texts(Source("a.txt", content), mode=mode).texts == texts
     assert read_texts(Source("a.txt", tmp_path / "a.txt"), mode=mode).texts == texts
 
@@ -69,13 +77,6 @@ def test_a_line_that_begins_with_a_quotation_mark_is_a_text(prose: str) -> None:
     read = split_pasted(prose, "line")
     assert read.texts == tuple(line for line in prose.split("\n") if line)
     assert read.notes == ()
-
-
-@pytest.mark.parametrize("mode", ["line", "blank line", "one"])
-@pytest.mark.parametrize("text", ["", " \n\t\n ", "\n\n\n"])
-def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
-    read = split_pasted(text, mode)
-    assert (read.texts, read.notes) == ((), ())
 
 
 def test_control_characters_and_surrogates_become_blanks() -> None:
@@ -317,7 +318,7 @@ def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
     assert set(read_folder(folder / "a" / "deep").labels) == {"file"}
 
 
-def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
+def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path, monkeypatch) -> None:
     table = "id,text,file\n1,One,theirs\n2,Two,theirs\n"
     rows = '{"sentence": "Three", "tone": "calm", "id": 1}\n'
     folder = write(tmp_path, {"1.csv": table, "2.jsonl": rows, "3.txt": "Four"})
@@ -331,8 +332,10 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
         "tone": ("", "", "calm", ""),
         "file (2)": ("1.csv", "1.csv", "2.jsonl", "3.txt"),
     }
+    monkeypatch.setattr(texts, "MAX_FILES", 2)
     with pytest.raises(TextError, match=r"has more than 2 files\. Choose a folder inside it"):
-        read_folder(folder, max_files=2)
+        read_folder(folder)
+    monkeypatch.undo()
     with pytest.raises(TextError, match="No such folder"):
         read_folder(folder / "nowhere")
     chosen = read_folder(folder, "text")

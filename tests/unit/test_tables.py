@@ -256,14 +256,6 @@ def test_json_that_can_be_read_in_several_ways_is_refused(found: dict) -> None:
     assert all(f"“{key}”" in str(said.value) for key in lists)
 
 
-@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
-@pytest.mark.parametrize("rows", [["One", "Two"], [{"text": "One"}, {"text": "Two"}]])
-def test_the_ending_of_json_does_not_matter(name: str, rows: list) -> None:
-    lines = "\n\n" + "\n".join(map(json.dumps, rows))
-    for content in (json.dumps(rows), json.dumps(rows, indent=2), lines):
-        assert list(read_table(Source(name, content.encode())).column("text")) == ["One", "Two"]
-
-
 ROWS = [{"id": n, "text": f"A text of {n} words.", "label": "ab"[n % 2]} for n in range(5)]
 
 
@@ -331,6 +323,9 @@ def test_lists_of_lists_are_rows(is_named: bool) -> None:
         ",\n".join(json.dumps(row, indent=2) for row in ROWS),
         "".join(map(json.dumps, ROWS)),
         ",\n".join(map(json.dumps, ROWS)),
+        json.dumps(ROWS),
+        json.dumps(ROWS, indent=2),
+        "\n\n" + "\n".join(map(json.dumps, ROWS)),
     ],
 )
 def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
