@@ -33,7 +33,7 @@ from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
 from neuralviz.micro_tuning.inputs import MaskedInput, PreparedInputs, mask_texts
-from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.loop import RowAdamW
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
 from neuralviz.models import BUNDLED, load_model, tokenize

@@ -3,7 +3,6 @@
     python benchmarks/class.py
     python benchmarks/class.py --sessions 20
     python benchmarks/class.py --day
-    python benchmarks/class.py --together
 
 Starts the app on this machine and opens sessions over the websocket that a browser uses, each
 with a text of its own of 10 to 30 tokens. Like a browser, a session asks for a live part of its
@@ -12,9 +11,6 @@ was there and when the run was over, for the first, the middle and the last sess
 
 `--day` measures memory instead: 200 page loads and 100 runs, four sessions at a time, that come and
 go; what the server and its workers hold after each quarter.
-
-`--together` measures what is saved when runs go through the model together: seconds a text, alone
-and in groups, in this process.
 """
 
 from __future__ import annotations
@@ -43,16 +39,6 @@ from websockets.typing import Origin, Subprotocol
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import neuralviz  # noqa: F401  # before torch, which reads how threads wait
-
-# isort: split
-import torch
-
-from neuralviz.errors import never
-from neuralviz.micro_tuning.settings import check_settings
-from neuralviz.micro_tuning.watching import watch_together
-from neuralviz.models import load_model
-from neuralviz.models.tokens import tokenize
 from neuralviz.words import many
 from tests.support.app import APP, served
 
@@ -60,8 +46,6 @@ POINT, OVER = "first point of the loss", "run over"
 WITHIN = 2.0  # seconds in which all press
 AT_ONCE = 4  # sessions that come and go together
 LOADS, RUNS = 200, 100  # of a day
-GROUPS = (1, 4, 12, 48)  # texts that are tuned at once
-ROUNDS = 3
 PATIENCE = 300.0
 MODEL_SECONDS = 3.0  # for the server's own copy of the model, which pages read tokens with
 MOST_MESSAGE = 1 << 28
@@ -296,32 +280,6 @@ def print_day(found: list[tuple[int, int, float, float]]) -> None:
     print(f"workers {workers / workers_first - 1:+.1%}.")
 
 
-def together() -> None:
-    """Print seconds a text where so many texts are tuned at once, each group in turn."""
-    model = load_model()
-    settings = check_settings(model, None)
-    texts = [tokenize(model, [text_of(number)]) for number in range(max(GROUPS))]
-
-    def seconds(size: int) -> float:
-        began = time.perf_counter()
-        for first in range(0, len(texts), size):
-            group = texts[first : first + size]
-            for _ in watch_together(model, group, settings, [never] * len(group)):
-                pass
-        return (time.perf_counter() - began) / len(texts)
-
-    seconds(max(GROUPS))  # warm up
-    measured: dict[int, list[float]] = {size: [] for size in GROUPS}
-    for _ in range(ROUNDS):
-        for size in GROUPS:
-            measured[size].append(seconds(size))
-    best = {size: min(found) for size, found in measured.items()}
-    print(f"{many(torch.get_num_threads(), 'thread')}\n")
-    print("| texts at once | seconds a text | of one at a time |\n| --- | --- | --- |")
-    for size in GROUPS:
-        print(f"| {size} | {best[size]:.2f} | {best[size] / best[1]:.2f} |")
-
-
 def print_table(sessions: list[Session], began: str) -> None:
     """How long the first, the middle and the last waited."""
     print(f"{began}\n\n| seconds after the press | first | middle | last |")
@@ -336,11 +294,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 20, 50])
     parser.add_argument("--day", action="store_true", help="measure memory instead")
-    parser.add_argument("--together", action="store_true", help="measure groups of texts instead")
     options = parser.parse_args()
-    if options.together:
-        together()
-        return
     if options.day:
         with TemporaryDirectory() as folder, served(APP, Path(folder), workers="") as address:
             print_day(asyncio.run(day(address)))

@@ -26,10 +26,11 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.evaluation.training_lab import SEEDS, fill_table
 from neuralviz.evaluation.training_tables import (
+    SEEDS,
     TrainingCell,
     TrainingRow,
+    fill_table,
     training_frame,
     training_table,
 )

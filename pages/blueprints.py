@@ -19,9 +19,8 @@ show_page_header(
         "A text of one token would never be masked, so it has all shifts, $0 \\dots P - 1$."
     ),
     (
-        "Each row is one masked input, each column a token. The strip below counts how often "
-        "each token is masked. A mix of blueprints masks every token several times, with "
-        "varying amounts of context. Inputs that would mask nothing are skipped."
+        "Each row is one masked input, each column a token. A mix of blueprints masks every token "
+        "several times, with varying amounts of context. Inputs that mask nothing are skipped."
     ),
     "Neural Embeddings for Text, section 2 and Appendix A (Figures 9 and 10)",
 )

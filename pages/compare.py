@@ -15,9 +15,8 @@ show_page_header(
     (
         "Each cell of a **heatmap** is a pair of texts; bright cells are similar pairs, and a text "
         "with itself is grey; columns are in the order of the rows. Each heatmap uses all colours, "
-        "from its least to its most similar pair; with **One scale**, all heatmaps share them. "
-        "Methods use different ranges, so a pair's **rank** among all pairs says more than its "
-        "cosine similarity. "
+        "from its least to its most similar pair. Methods use different ranges, so a pair's "
+        "**rank** among all pairs says more than its cosine similarity. "
         "**neural**: the change in the weights after micro-tuning on the text. **mean**: the "
         "mean of a sentence encoder's token vectors. **sbert-wk**: tokens and layers weighted "
         "by how the vectors change across the layers."

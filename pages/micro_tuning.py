@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.micro_tuning.show import show
+from neuralviz.ui.micro_tuning import show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(
@@ -18,13 +18,13 @@ show_page_header(
     ),
     (
         "Tokens of the text are masked in turn, and the model predicts them. The **loss** "
-        "measures how wrong its predictions are; it falls as the model learns. The **norm of "
-        "the delta** is how far a layer has changed. In the **heatmap**, each column is a neuron, "
-        "sorted by its delta, and each row an epoch, the first at the bottom: orange values "
-        "increased, purple ones decreased. **What does it know now?** adds the delta to the "
-        "model's weights and lets it fill the blanks of any sentence. The **shares** show which "
-        "words shaped the delta: each step adds up contributions of the masked positions, so it "
-        "can be split by word."
+        "measures how wrong its predictions are; it falls as the model learns. **What does "
+        "it know now?** adds the delta to the model's weights and lets it fill the blanks of any "
+        "sentence. The **shares** show which words shaped the delta: each step adds up "
+        "contributions of the masked positions, so it can be split by word. **More figures**: the "
+        "**norm of the delta** is how far a layer has changed. In the **heatmap**, each column "
+        "is a neuron, sorted by its delta, and each row an epoch, the first at the bottom: orange "
+        "values increased, purple ones decreased."
     ),
     "Neural Embeddings for Text, section 2 (Equation 1) and Appendix A",
 )

@@ -185,12 +185,8 @@ def _train(
                     bars.update(bar, total=event.steps, completed=event.step)
     lesson = Lesson(settings, untrained=untrained).having(changes)
     if result is None or result.is_stopped:
-        if not lesson.step:
-            raise stop("Stopped before the first step.")
-        raise stop(
-            f"Stopped after {many(lesson.step, 'step')} of {lesson.steps:,}. Run the same command "
-            "again to resume."
-        )
+        steps = many(lesson.step, "step")
+        raise stop(f"Stopped after {steps}. Run the same command again to resume.")
     if not as_json:
         print_message(_describe_end(lesson, label or ""))
     try:

@@ -23,6 +23,7 @@ from neuralviz.cli.console import (
 )
 from neuralviz.cli.options import method_options, take_options
 from neuralviz.embedders.specs import embedder_spec
+from neuralviz.headlines.micro_tuning import describe_learning, describe_warnings
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.settings import count_masked
@@ -32,8 +33,7 @@ from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning.events import TextReport
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.events import RunRecord, TextReport
 
 VERMILLION, BLUE = "#D55E00", "#0072B2"
 CURVE_WIDTH = 64  # characters, at most
@@ -93,51 +93,22 @@ def _run(task: TuneTexts) -> None:
 
     with Live(console=console, auto_refresh=False, transient=True) as live:
         record, is_stopped = run_task(task, watch)
-    losses = _list_losses(record)
     if is_stopped:
-        if losses:
+        if record.epochs_reached:
             console.print(_draw_run(record))
         raise stop(f"Stopped after epoch {record.epochs_reached:,} of {epochs:,}.")
-    has_ended = len(losses) > 1 and math.isfinite(losses[-1])
-    epochs_note = f", before and after {many(len(losses) - 1, 'epoch')}" if has_ended else ""
-    console.print(f"{describe_loss(losses)}{epochs_note}")
-    console.print(_draw_curve(losses))
+    console.print(Text(describe_learning(record, 0)))
+    console.print(_draw_curve(_list_losses(record)))
     console.print(_draw_norms(record))
-    report = record.reports[0]
-    console.print(draw_words(report))
-    if record.diverged:
-        print_message(
-            "The run diverged: the loss became infinite or NaN. The last finite values are "
-            "shown. Lower the learning rate."
-        )
-    elif record.loss_rose(0):
-        print_message("The loss rose instead of falling. Lower the learning rate.")
-    if report.text.looks_foreign:
-        print_message(
-            "Many words in this text are not in the model's vocabulary, or are split into several "
-            "tokens. It may be in a language that the model does not know."
-        )
+    console.print(_draw_words(record.reports[0]))
+    for warning in describe_warnings(record):
+        print_message(warning)
 
 
 def _list_losses(record: RunRecord) -> list[float]:
     """The measured losses after 0, 1, … epochs, infinite and NaN ones included."""
     losses = record.loss_curve(0).tolist()
     return losses if math.isfinite(losses[-1]) else losses[: record.epochs_reached]
-
-
-def describe_loss(losses: Sequence[float]) -> str:
-    """The loss in words: at the start, and when last measured."""
-    if not math.isfinite(losses[0]):
-        return "loss infinite or NaN from the start: the run diverged"
-    if len(losses) < 2:
-        return f"loss {losses[0]:.3f} nats"
-    if not math.isfinite(losses[-1]):
-        epochs = next(epoch for epoch, loss in enumerate(losses) if not math.isfinite(loss))
-        return (
-            f"loss {losses[0]:.3f} nats, after {many(epochs, 'epoch')} infinite or NaN: "
-            "the run diverged"
-        )
-    return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -151,7 +122,7 @@ def _draw_run(record: RunRecord) -> RenderableType:
     progress.add_row(
         Text(f"epoch {record.epochs_reached}/{epochs}"),
         ProgressBar(epochs, record.epochs_reached, width=40, complete_style=VERMILLION),
-        Text(describe_loss(losses)),
+        Text(describe_learning(record, 0)),
     )
     return Group(progress, _draw_curve(losses), _draw_norms(record))
 
@@ -186,28 +157,20 @@ def _draw_norms(record: RunRecord) -> RenderableType:
     return Group(Text("norm of each layer's delta", "dim"), table, Text())
 
 
-def draw_words(report: TextReport) -> RenderableType:
+def _draw_words(report: TextReport) -> RenderableType:
     if report.shares is None:
         return Text("The text is too long to compute which words shaped its embedding.")
-    text = report.text
-    by_word = np.bincount(text.words, weights=report.shares, minlength=len(text.word_spans))
-    unknown = np.bincount(text.words, weights=text.unknown, minlength=len(by_word)) > 0
-    largest = float(np.abs(by_word).max()) or 1.0
-    order = np.argsort(-np.abs(by_word), kind="stable")
+    words, shares, unknown = report.words
+    largest = float(np.abs(shares).max()) or 1.0
+    order = np.argsort(-np.abs(shares), kind="stable")[:SHOWN_WORDS]
     table = Table.grid(padding=(0, 1))
-    for word_index in order[:SHOWN_WORDS]:
-        start, end = text.word_spans[word_index]
-        word, share = printable(text.text[start:end]), by_word[word_index]
+    for place in order:
+        word, share = printable(words[place]), shares[place]
         name = Text(word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…")
-        if unknown[word_index]:
+        if unknown[place]:
             name.append(" (unknown)", "dim")
         bar = Text(_draw_bar(share / largest, 32), VERMILLION if share >= 0 else BLUE)
         table.add_row(name, Text(f"{number(share, ',.1%'):>6}", justify="right"), bar)
-    rest = {"weight decay": report.decay_share}
-    if len(order) > SHOWN_WORDS:
-        other_words = many(len(order) - SHOWN_WORDS, "other word")
-        rest = {other_words: by_word[order[SHOWN_WORDS:]].sum()} | rest
-    notes = [" · ".join(f"{name} {number(share, ',.1%')}" for name, share in rest.items())]
-    notes.append(why_above_100([*by_word[order[:SHOWN_WORDS]], *rest.values()]))
+    notes = f"weight decay {number(report.decay_share, ',.1%')} {why_above_100(shares)}"
     title = "words that shaped the embedding, by their share of the delta"
-    return Group(Text(title, "dim"), table, *(Text(note, "dim") for note in notes if note))
+    return Group(Text(title, "dim"), table, Text(notes.rstrip(), "dim"))

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.models import TokenizedText
 
-
 BATCH_SIZE = 32
 # Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.
 KEY_VERSION = 2
@@ -615,23 +614,19 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
     texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
     """
     n_texts = n_texts or len(texts)
-    texts = list(islice(texts, MOST_TEXTS))
-    beginnings = [text[:MOST_CHARACTERS] for text in texts]
+    beginnings = [text[:MOST_CHARACTERS] for text in islice(texts, MOST_TEXTS)]
     sentences: dict[str, None] = {}
     for part in embedder.parts:
         tokens = part.token_ids(beginnings)
-        if not tokens:
-            continue  # there is no tokenizer
         unknown = [
             place
-            for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=True))
+            for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=False))
             if _is_mostly_unknown(text, ids)
         ]
         if unknown:
-            them = "it" if len(unknown) == 1 else "them"
             sentences[
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
-                f"so similarities to {them} mean nothing. Use a model that knows the language."
+                "so similarities to such texts mean nothing. Use a model that knows the language."
             ] = None
         groups = _find_equal(beginnings, tokens)
         if groups:
@@ -654,7 +649,7 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
     """Places of the first of the texts that differ although their tokens are equal, by tokens."""
     groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
-    for place, (text, ids) in enumerate(zip(texts, tokens, strict=True)):
+    for place, (text, ids) in enumerate(zip(texts, tokens, strict=False)):  # or no tokens
         groups[ids].setdefault(text, place)
     equal = []
     for group in groups.values():

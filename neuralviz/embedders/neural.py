@@ -200,6 +200,8 @@ class TunedOutputEmbedder(_LearningEmbedder):
     is tuned minus plain.
     """
 
+    zeros_mean = "micro-tuning did not change the output. Choose a learning rate closer to 0.01."
+
     def __init__(
         self,
         model: LanguageModel,
@@ -213,10 +215,6 @@ class TunedOutputEmbedder(_LearningEmbedder):
         kind = "diff" if difference else "tuned"
         super().__init__(model, name or f"{'cls' if pooling == 'cls' else 'avg'}-{kind}")
         self.difference = difference
-        if difference:
-            self.zeros_mean = (
-                "micro-tuning did not change the output. Choose a learning rate closer to 0.01."
-            )
         if not model.last_block_layers:
             raise SettingsError(
                 f"The model “{model.id}” has no blocks with layers that can be tuned."

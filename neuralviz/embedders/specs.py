@@ -91,10 +91,6 @@ def _read_yes_or_no(text: str) -> bool:
     ]
 
 
-def _read_layer_start(text: str) -> int | None:
-    return None if text == "default" else int(text)
-
-
 def _read_tolerance(text: str) -> float:
     check_tolerance(float(text))
     return float(text)
@@ -149,7 +145,7 @@ _sbert_wk = (
     _choice("variant", "The authors' program or the paper's equations", VARIANTS, "authors"),
     Option(
         "layer_start", "First layer to use", "a whole number, or default (one third of the blocks)",
-        _read_layer_start, "default",
+        lambda text: None if text == "default" else int(text), "default",
     ),
     Option(
         "window", "Layers on each side to compare with", f"a whole number from 1 to {MOST_WINDOW}",
@@ -289,11 +285,8 @@ class EmbedderSpec:
         """Epochs of its parts, one number if all are equal; empty if all are defaults."""
         if all("epochs" not in dict(part.options) for part in self.singles):
             return ()
-        epochs = [
-            dict(part.options).get("epochs", int(_options(part.method)["epochs"].default))
-            for part in self.singles
-            if "epochs" in _options(part.method)
-        ]
+        options = [part.all_options for part in self.singles]
+        epochs = [int(str(values["epochs"])) for values in options if "epochs" in values]
         return tuple(epochs) if len(set(epochs)) > 1 else (epochs[0],)
 
     @property

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.plan import method_rows as method_rows
     from neuralviz.evaluation.results import Progress as Progress
     from neuralviz.evaluation.results import Results as Results
-    from neuralviz.evaluation.training_lab import fill_table as fill_table
+    from neuralviz.evaluation.training_tables import fill_table as fill_table
 
 _MODULES = {
     "EvaluationPlan": "plan",
     "Progress": "results",
     "Results": "results",
     "evaluate": "lab",
-    "fill_table": "training_lab",
+    "fill_table": "training_tables",
     "measure_cosines": "ladder",
     "method_rows": "plan",
     "model_poolings": "ladder",

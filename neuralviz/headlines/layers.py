@@ -21,10 +21,11 @@ from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
-    from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import FollowedWord
-    from neuralviz.layers.settings import MarkGrid
+    from neuralviz.layers.words import TokenWeights
 
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word
@@ -122,20 +123,22 @@ def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
     return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
 
 
-def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
-    """Which blocks change most, from [layer] norms of deltas; empty where a norm is not known."""
-    if not np.isfinite(delta_norm).all():
+def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> str:
+    """Which blocks change most, by the ``norm``, ``values`` and ``block`` of each layer."""
+    if not np.isfinite(changes["norm"]).all():
         return ""
-    values = grid.totals(delta_norm, per_value=per_value)
-    if len(values) == 1:
-        changes = f"block {grid.blocks[0]} has changed by {values[0]:.2g}"
+    squares = changes["norm"].pow(2).groupby(changes["block"]).sum()
+    if per_value:
+        squares /= changes.groupby("block")["values"].sum()
+    values = np.sqrt(squares)
+    entries = [Entry(f"block {block}", float(value)) for block, value in values.items()]
+    if len(entries) == 1:
+        clause = f"{entries[0].name} has changed by {entries[0].value:.2g}"
     elif np.ptp(values) <= ABOUT_EQUAL * values.max():
-        changes = f"all blocks have changed about equally ({write_range(values, '.2g')})"
+        clause = f"all blocks have changed about equally ({write_range(values.to_numpy(), '.2g')})"
     else:
-        pairs = zip(grid.blocks, values, strict=True)
-        entries = [Entry(f"block {block}", value) for block, value in pairs]
-        changes = most_and_least(entries, "has changed most ({})", spec=".2g")
-    return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {changes}."
+        clause = most_and_least(entries, "has changed most ({})", spec=".2g")
+    return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {clause}."
 
 
 def _describe_word(word: FollowedWord) -> str:

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.headlines import Entry, begin, most_and_least, write_range, write_times
-from neuralviz.words import joined, many, number, percent
+from neuralviz.headlines import Entry, begin, most_and_least, write_times
+from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.micro_tuning.blueprints import MaskedInputs
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.events import RunRecord
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 
-CLOSE_TO_0 = 0.1  # cosine similarities of texts that taught the model different things
 QUOTED = 28  # characters of a text
-CANCELLED = 1.0  # sum of the negative shares
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
@@ -45,41 +43,56 @@ def describe_learning(record: RunRecord, text: int) -> str:
         for predictions in (before, after)
     )
     loss, loss_after = (
-        float(np.mean([p.mean_loss for p in predictions])) for predictions in (before, after)
+        number(float(np.mean([p.mean_loss for p in predictions])), ".3g")
+        for predictions in (before, after)
     )
-    n, n_done = len(record.texts), len(reports)
-    texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
     words = "words" if record.settings.predict_unmasked else "masked words"
-    subject = f"this text's {words}" if n == 1 else f"the {words} of {texts}, on average"
-    first, last = _format_loss(loss), _format_loss(loss_after)
-    losses = f"loss {first}, then {last}"
-    if first != last and loss_after < loss:
-        losses = f"the loss fell from {first} to {last}"
+    subject = f"this text's {words}"
+    if len(record.texts) > 1:
+        subject = f"the {words} of {many(len(reports), 'text')}, on average"
     return (
         f"At first the model was {percent(sure)} sure of {subject}; after "
-        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure ({losses})."
+        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure "
+        f"(loss {loss}, then {loss_after})."
     )
 
 
 def _describe_losses(record: RunRecord, text: int) -> str:
-    """The first and the last losses of the texts that are under way, as ``text`` is."""
-    name = _name_text(record, text)
-    if not record.epochs_done(text):
-        return begin(f"{name} has not been started.")
-    all_curves = [record.loss_curve(i) for i in record.texts_like(text)]
-    curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
-    if not curves:
+    """The first and the last loss of a text that is under way."""
+    name, curve = _name_text(record, text), record.loss_curve(text)
+    curve = curve[np.isfinite(curve)]
+    if not len(curve):
         return begin(f"{name} has not finished its first epoch.")
-    first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
-    subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
-    n_done, epochs = max(map(len, curves)) - 1, many(record.settings.epochs, "epoch")
-    if not n_done:
-        return f"At first {subject} {first}."
-    return f"After {n_done:,} of {epochs}, {subject} {last}; at first {first}."
+    first, last = (number(loss, ".2f") for loss in curve[[0, -1]])
+    epochs = f"{len(curve) - 1:,} of {many(record.settings.epochs, 'epoch')}"
+    return f"After {epochs}, the loss of {name} is {last}; at first {first}."
 
 
 def _name_text(record: RunRecord, text: int) -> str:
     return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+
+
+def describe_warnings(record: RunRecord) -> list[str]:
+    """What is wrong with a run: it diverged, its loss rose, or its texts look foreign."""
+    warnings = []
+    if record.diverged:
+        warnings.append(
+            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
+            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
+            "0.01)."
+        )
+    elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
+        warnings.append(
+            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
+            "rate (the paper uses 0.01)."
+        )
+    if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
+        warnings.append(
+            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
+            "split into several tokens. For texts in another language, choose a model for that "
+            "language; the bundled model is for English and ignores case."
+        )
+    return warnings
 
 
 def describe_words(record: RunRecord, text: int) -> str:
@@ -88,12 +101,6 @@ def describe_words(record: RunRecord, text: int) -> str:
     largest = _largest_words(record, text)
     if report.shares is None or not largest:
         return ""
-    if float(-report.shares[report.shares < 0].sum()) > CANCELLED:
-        names = joined([f"“{word}”" for word, _ in largest[:2]])
-        return (
-            f"The words of {name} pull the weights in opposite directions: {names} "
-            "pushed most, and others pulled back."
-        )
     named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
     return (
         f"In {name}, punctuation aside, the largest shares of the change in the weights "
@@ -108,9 +115,8 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
         return []
     shares: dict[str, float] = {}
     spelt: dict[str, str] = {}
-    by_word = np.bincount(report.text.words, weights=report.shares).tolist()
-    for (start, end), share in zip(report.text.word_spans, by_word, strict=True):
-        word = report.text.text[start:end]
+    words, by_word, _ = report.words
+    for word, share in zip(words, by_word.tolist(), strict=True):
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
             shares[word.lower()] = shares.get(word.lower(), 0.0) + share
@@ -119,42 +125,46 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
 
 
 def describe_progress(record: RunRecord) -> str:
-    """How many texts are finished, under way and not started; empty for a finished run."""
-    n, n_finished = len(record.texts), len(record.reports)
-    n_begun = len(record.started_texts) - n_finished
-    if n_finished == n:
+    """How many texts are finished, and how far the next are; empty for a finished run."""
+    if len(record.reports) == len(record.texts):
         return ""
-    epoch = f"epoch {record.epochs_reached:,} of {record.settings.epochs:,}"
-    states = {
-        "finished": n_finished,
-        f"under way ({epoch})": n_begun,
-        "not started": n - n_finished - n_begun,
-    }
-    counts = [f"{count:,} {state}" for state, count in states.items() if count]
-    return f"Of {many(n, 'text')}: {joined(counts)}."
+    n_finished = f"{len(record.reports):,} of {many(len(record.texts), 'text')} finished"
+    return f"{n_finished}; epoch {record.epochs_reached:,} of {record.settings.epochs:,}."
 
 
-def _describe_settings(settings: TuningSettings) -> dict[str, str]:
-    masks = ", ".join(map(str, settings.blueprints))
+def describe_settings(settings: TuningSettings) -> dict[str, str]:
+    """The settings by name, as figures and comparisons of runs write them."""
     return {
+        "layers": ", ".join(short_layer_names(settings.layers)),
+        "blueprints": (
+            "none: every token is predicted"
+            if settings.predict_unmasked
+            else ", ".join(map(str, settings.blueprints))
+        ),
         "epochs": f"{settings.epochs:,}",
         "learning rate": f"{settings.learning_rate:g}",
-        "layers": f"{len(settings.layers):,}",
         "precision": settings.precision_in_words,
-        "masks": "none" if settings.predict_unmasked else masks,
     }
+
+
+def short_layer_names(names: Sequence[str]) -> list[str]:
+    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
+    return [_shorten_layer(name.split(".")) for name in names]
+
+
+def _shorten_layer(parts: list[str]) -> str:
+    for place, part in enumerate(parts[:-1]):
+        if part.isdigit():
+            return f"block {part} · {'.'.join(parts[place + 1 :])}"
+    return ".".join(parts[-2:])
 
 
 def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
     """How a run differs from an earlier one on the same texts."""
-    settings, before = (_describe_settings(run.settings) for run in (record, earlier))
+    settings, before = (describe_settings(run.settings) for run in (record, earlier))
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
-    if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
-        differences.append("other layers")
     line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
-    if not differences:
-        return f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
-    changes = ", ".join(differences)
+    changes = "; ".join(differences) or "the same settings"
     return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
 
 
@@ -164,9 +174,6 @@ def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
         return ""
     first, second = np.triu_indices(len(texts), 1)
     products = (vectors @ vectors.T)[first, second]
-    if np.abs(products).max() < CLOSE_TO_0:
-        cosines = write_range(products)
-        return f"These texts taught the model different things: cosine similarity {cosines}."
     if len(products) == 1:
         cosine = number(products[0], ".2f")
         return f"The embeddings of the two texts have a cosine similarity of {cosine}."
@@ -196,15 +203,6 @@ def describe_masks(inputs: MaskedInputs) -> str:
     return f"In {inputs_in_words}, every token is masked {write_times(times)}."
 
 
-def _format_loss(value: float) -> str:
-    """``2.01``, ``0.0048``."""
-    return number(value, ".2f" if value >= 0.1 else ".2g")
-
-
-def _select_finite(values: np.ndarray) -> np.ndarray:
-    return values[np.isfinite(values)]
-
-
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits
 
 
@@ -213,9 +211,7 @@ def describe_steps(walk: Walkthrough) -> list[str]:
     related, unrelated = (number(product, ".2f") for product in walk.products)
     n_words, n_inputs = len(walk.text.text.split()), len(walk.inputs.masked)
     often = write_times(walk.inputs.masked.sum(axis=0))
-    neighbours = "" if often == "once" else ", each time with other neighbours to guess it from"
     before, after = walk.before.mean_loss, walk.after.mean_loss
-    verb = "falls" if after < before else "does not fall"
     n_weights = sum(len(weights) for weights in walk.weights)
     furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
@@ -233,8 +229,8 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"Nine steps from a text to a number: its similarity to a related text is {related}, to an "
         f"unrelated one {unrelated}.",
         f"{many(n_words, 'word')}, {many(len(walk.text), 'token')}: this is all the model reads.",
-        f"{many(n_inputs, 'masked input')}: every token is masked {often}{neighbours}.",
-        f"The mean loss {verb}: {before:.2f} nats before, {after:.2f} after "
+        f"{many(n_inputs, 'masked input')}: every token is masked {often}.",
+        f"The mean loss is {before:.2f} nats before, {after:.2f} after "
         f"{many(walk.settings.epochs, 'epoch')}.",
         f"Only {n_weights:,} of the model's weights may change, and none changes by more than "
         f"{math.ceil(100 * furthest) / 100:.2f}.",

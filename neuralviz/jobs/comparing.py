@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 8  # texts between two updates
 MAX_FOLLOWED_TOKENS = 120  # of a pair
-MAX_FOLLOWED_IN_BLOCKS = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,25 +198,20 @@ class FollowPair(LatestTask[WordShares]):
 def _word_shares(
     embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
 ) -> WordShares:
-    from neuralviz.micro_tuning import collect_result
+    from neuralviz.micro_tuning.events import can_follow, collect_result
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
 
-    texts = tokenize(embedder.model, list(pair))
-    head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)
-    if (
-        sum(map(len, texts)) > (MAX_FOLLOWED_TOKENS if head_only else MAX_FOLLOWED_IN_BLOCKS)
-        or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
-    ):
+    texts, settings = tokenize(embedder.model, list(pair)), embedder.settings
+    n_tokens = sum(map(len, texts))
+    if n_tokens > MAX_FOLLOWED_TOKENS or not can_follow(embedder.model, texts, settings):
         return ()
-    tuning = tune(
-        embedder.model, texts, embedder.settings, with_token_shares=True, should_stop=should_stop
+    result = collect_result(
+        tune(embedder.model, texts, settings, with_token_shares=True, should_stop=should_stop)
     )
-    result = collect_result(tuning)
     assert result.shares is not None, "shares were asked for"
     return tuple(
         (
-            tuple(text.text[start:end] for start, end in text.word_spans),
+            tuple(text.word_texts),
             np.bincount(text.words, weights=shares.token_shares()),
         )
         for text, shares in zip(texts, result.shares, strict=True)

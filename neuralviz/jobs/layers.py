@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs
-    from neuralviz.layers.following import TokenWeights
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
-    from neuralviz.layers.words import WordVariances
+    from neuralviz.layers.words import TokenWeights, WordVariances
     from neuralviz.models.shared import ModelRef
     from neuralviz.reading.pairs import ScoredPairs
 
@@ -85,17 +84,17 @@ class FollowText(LatestTask[FollowedText]):
     settings: SbertWkSettings
 
     def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
-        from neuralviz.layers import following
+        from neuralviz.layers.words import token_weights
 
         states = _token_states(self.model, self.text)
         if should_stop():
             raise Stopped
-        yield FollowedText(states, following.token_weights(states, self.settings))
+        yield FollowedText(states, token_weights(states, self.settings))
 
 
 @lru_cache(maxsize=TEXTS_HELD)
 def _token_states(model: ModelRef, text: str) -> TokenStates:
-    from neuralviz.layers.following import follow_tokens
+    from neuralviz.layers.words import follow_tokens
 
     network = shared_text_model(model.id)
     return follow_tokens(network, tokenize(network, [text])[0])

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import atexit
 import json
-import queue
-import threading
-from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
-from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
+from neuralviz.micro_tuning.events import (
+    BATCH,
+    RECORD_FORMAT,
+    RunRecord,
+    WatchedEvent,
+    read_record,
+    record_bytes,
+    watch,
+)
 from neuralviz.micro_tuning.settings import REVISION
-from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
 from neuralviz.models.shared import ModelRef, find_held, shared_model
-from neuralviz.models.tokens import TokenizedText, tokenize
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import MarkGrid
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
-    from neuralviz.models import LanguageModel
+    from neuralviz.models.language_model import Layer
 
 
-MAX_SHARED = 2000  # characters of a run in a shared batch; longer ones would delay others
+MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
+E = TypeVar("E")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 
 @dataclass(frozen=True)
 class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
-    """Micro-tune on each text; a few short ones share batches with other runs."""
+    """Micro-tune on each text; runs on a few short ones take turns, step by step."""
 
     @property
     def lane(self) -> Lane:  # type: ignore[override]
@@ -71,8 +73,9 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
         return "shared" if is_small else "long"
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
-        tune = watch_with_others if self.lane == "shared" else watch
-        yield from tune(shared_model(self.model.id), self.texts, self.settings, should_stop)
+        model = shared_model(self.model.id)
+        events = watch(model, self.texts, self.settings, should_stop)
+        yield from take_turns(events) if self.lane == "shared" else events
 
     def cache_key(self) -> str:
         versions = [RECORD_FORMAT.version, REVISION]
@@ -89,7 +92,7 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
 class TuneBlocks(_Tune):
     """Micro-tune parameters of all blocks on one text, to see which of them move."""
 
-    grid: MarkGrid  # places of the tuned parameters
+    layers: tuple[Layer, ...]  # the tuned parameters
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
         model = shared_model(self.model.id)
@@ -144,98 +147,18 @@ class WalkThrough(LatestTask["Walkthrough"]):
         yield walkthrough.walk_through(model, self.texts, should_stop=should_stop)
 
 
-@dataclass(eq=False)
-class _Member:
-    """A run's texts, and an inbox for its events and, at the end, None or an error."""
-
-    model: LanguageModel
-    texts: Sequence[TokenizedText]
-    settings: TuningSettings
-    should_stop: ShouldStop
-    inbox: queue.SimpleQueue[WatchedEvent | BaseException | None] = field(
-        default_factory=queue.SimpleQueue
-    )
+# one thread, whose queue is first come, first served; Python waits for it before it ends
+_turns = ThreadPoolExecutor(1, "neuralviz-turns")
 
 
-_arrivals: queue.SimpleQueue[_Member] = queue.SimpleQueue()
-_lock = threading.Lock()
-_thread: threading.Thread | None = None
-_step = threading.Lock()  # held during a step
-# A thread inside torch when Python ends would crash the process.
-atexit.register(_step.acquire)
-
-
-def watch_with_others(
-    model: LanguageModel, texts: Sequence[str], settings: TuningSettings, should_stop: ShouldStop
-) -> Generator[WatchedEvent, None, None]:
-    """Micro-tune like `watch`, in one batch with texts of other runs where they fit."""
-    tokens = tokenize(model, texts)
-    if not go_together(model, [tokens], settings):
-        yield from watch(model, texts, settings, should_stop)
-        return
-    has_left = threading.Event()
-    member = _Member(model, tokens, settings, lambda: has_left.is_set() or should_stop())
-    _arrivals.put(member)
-    _start_thread()
-    try:
-        while (event := member.inbox.get()) is not None:
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-    finally:
-        has_left.set()
-
-
-def _start_thread() -> None:
-    global _thread
-    with _lock:
-        if _thread is None:
-            _thread = threading.Thread(target=_tune_all, name="neuralviz-sharing", daemon=True)
-            _thread.start()
-
-
-def _tune_all() -> None:
-    """Compute a step of each batch in turn, for ever."""
-    batches: deque[Iterator[None]] = deque()
+def take_turns(events: Iterator[E]) -> Iterator[E]:
+    """Yield the events, each computed when those that others asked for before are done."""
     while True:
-        arrived = [] if batches else [_arrivals.get()]
-        with suppress(queue.Empty):
-            while True:
-                arrived.append(_arrivals.get_nowait())
-        batches.extendleft(_make_batches(arrived))  # new runs see their first step soon
-        batch = batches.popleft()
-        with _step, suppress(StopIteration):
-            next(batch)
-            batches.append(batch)
-
-
-def _make_batches(arrived: Iterable[_Member]) -> list[Iterator[None]]:
-    alike: dict[tuple[int, TuningSettings], list[_Member]] = {}
-    for member in arrived:
-        alike.setdefault((id(member.model), member.settings), []).append(member)
-    return [
-        _tune_batch([members[number] for number in group])
-        for members in alike.values()
-        for group in go_together(
-            members[0].model, [member.texts for member in members], members[0].settings
-        )
-    ]
-
-
-def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
-    """Tune on the texts of runs, a step at a time, and put events into their inboxes."""
-    end: BaseException | None = None
-    try:
-        for step in watch_together(
-            members[0].model,
-            [member.texts for member in members],
-            members[0].settings,
-            [member.should_stop for member in members],
-        ):
-            for number, event in step:
-                members[number].inbox.put(event)
-            yield
-    except BaseException as error:  # no run may wait for ever
-        end = error
-    for member in members:
-        member.inbox.put(end)
+        try:
+            turn = _turns.submit(next, events, None)
+        except RuntimeError as error:
+            raise Stopped from error  # Python ends
+        event = turn.result()
+        if event is None:
+            return
+        yield event

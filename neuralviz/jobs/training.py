@@ -9,11 +9,16 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from neuralviz import evaluation, training
+from neuralviz import training
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.training_tables import RowProgress, TrainingCell, training_table
+from neuralviz.evaluation.training_tables import (
+    RowProgress,
+    TrainingCell,
+    fill_table,
+    training_table,
+)
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED
@@ -145,12 +150,12 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         steps = sum(lesson.steps for lesson in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
-        if all(lesson.step for lesson in result) and not all(lesson.snapshots for lesson in result):
-            return Progress(n_done, steps, doing=LOOKS_FIRST, is_last=False)
-        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
-        if all(lesson.is_over for lesson in result):
-            doing = "Drawing the maps …"
         looked = all(lesson.snapshots for lesson in result)  # a look takes longer than many steps
+        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
+        if all(lesson.step for lesson in result) and not looked:
+            doing = LOOKS_FIRST
+        elif all(lesson.is_over for lesson in result):
+            doing = "Drawing the maps …"
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int, *, makes_room: bool = True) -> Path:
@@ -268,7 +273,7 @@ class FillTrainingTable(KeptTask[RowProgress | TrainingCell, FilledTable]):
         store = CorpusStore()
         corpus = store.corpus(self.corpus)
         model = shared_text_model(self.model.id)
-        yield from evaluation.fill_table(
+        yield from fill_table(
             training_table(self.table).rows(self.settings, model.n_blocks),
             model,
             store.texts(corpus),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import TextError
 from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
@@ -68,16 +68,9 @@ def split_at_blanks(sentence: str) -> list[str]:
     return parts
 
 
-def check_scale(scale: float) -> None:
-    """Raise `SettingsError` unless −2 ≤ ``scale`` ≤ 2."""
-    if not -MAX_SCALE <= scale <= MAX_SCALE:
-        raise SettingsError(f"A delta can be scaled by −2 to 2, not {scale:g}.")
-
-
 def sentence_with_blank(text: str, report: TextReport | None) -> str:
-    """A text, or part of a long one, with a blank for the word that the model learnt best."""
-    # one token, occurring once, guessed only after tuning, with the largest rise in probability;
-    # else the longest word
+    """A text, or part of a long one, with a blank for the word learnt best, else the longest."""
+    # learnt: one token, occurring once, guessed only after tuning, with the largest rise
     if report is not None:
         text = report.text.text
     span = (report and _find_learnt_best(report)) or _find_longest(text)

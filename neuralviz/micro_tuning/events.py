@@ -1,16 +1,32 @@
-"""Events and results of a micro-tuning run."""
+"""Micro-tuning as a stream of events, watched batch by batch, and the record of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.arrays import unit_vectors
-from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.models.tokens import TokenizedText
+from neuralviz.arrays import RecordFormat, unit_vectors
+from neuralviz.errors import never
+from neuralviz.micro_tuning.blanks import TextDelta
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.settings import (
+    MAX_FOLLOWED_VALUES,
+    TuningSettings,
+    count_masked,
+    followed_values,
+)
+from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 from neuralviz.words import short_repr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import LanguageModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +75,6 @@ class MicroTuning:
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None  # one per text, if requested
 
-    def select_texts(self, texts: slice) -> MicroTuning:
-        return replace(
-            self,
-            texts=self.texts[texts],
-            deltas=tuple(delta[texts] for delta in self.deltas),
-            loss=self.loss[:, texts],
-            delta_norm=self.delta_norm[:, texts],
-            diverged=self.diverged[texts],
-            shares=None if self.shares is None else self.shares[texts],
-        )
-
     @property
     def embeddings(self) -> np.ndarray:
         """[text, dim] unit-length neural embeddings."""
@@ -99,15 +104,6 @@ class TuningEvent:
     # per layer, [text, dim] after the step, if requested
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None  # the finished run, only on the last event
-
-    def select_texts(self, texts: slice) -> TuningEvent:
-        return replace(
-            self,
-            loss=self.loss[texts],
-            delta_norm=self.delta_norm[texts],
-            deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
-            result=None if self.result is None else self.result.select_texts(texts),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +145,14 @@ class TextReport:
     after: MaskedPredictions  # and after it
     loss_after: float | None  # in nats; None if some positions were not predicted
 
+    @property
+    def words(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """The words in text order, [word] shares, and whether a word is unknown to the model."""
+        assert self.shares is not None, "the text's tokens were followed"
+        text = self.text
+        unknown = np.bincount(text.words, weights=text.unknown) > 0
+        return text.word_texts, np.bincount(text.words, weights=self.shares), unknown
+
 
 def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     """Consume all events and return the last one's result."""
@@ -178,3 +182,261 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     """[text, dim] from per-layer [text, dim] deltas (neural paper, Equation 1)."""
     # each layer is normalised, then the concatenation; layers that did not move give zeros
     return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))
+
+
+HISTORY_BYTES = 1 << 26  # for deltas of every epoch; other texts keep only the latest
+RECORD_FORMAT = RecordFormat(
+    "a run",
+    version=2,
+    classes=(Blueprint, MaskedPredictions, TextReport, TokenizedText, TuningSettings),
+)
+
+
+class RunRecord:
+    """The results of a run so far; `having` returns a copy with further events."""
+
+    def __init__(self, model_id: str, settings: TuningSettings, texts: Sequence[str]) -> None:
+        self.model_id = model_id
+        self.settings = settings
+        self.texts = tuple(texts)
+        shape = (settings.epochs, len(self.texts))
+        # [epoch, text] before the step; NaN if unknown or not a number
+        self.loss = np.full(shape, np.nan)
+        # [epoch, text, layer]; NaN if unknown
+        self.delta_norm = np.full((*shape, len(settings.layers)), np.nan)
+        self.last: list[np.ndarray] = []  # per layer, [text, dim] latest delta; NaN if none
+        # per layer, [epoch, text, dim] deltas of the texts that fit in 64 MB
+        self.history: list[np.ndarray] = []
+        self.reports: dict[int, TextReport] = {}  # of finished texts
+        self.epochs_reached = self.texts_done = self._batch = 0  # epochs of the current batch
+        self.diverged: set[int] = set()  # texts whose loss or weights became infinite or NaN
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.settings.layers)
+
+    def _add(self, watched: WatchedEvent) -> None:
+        if watched.report is not None:
+            self.reports[watched.report.index] = watched.report
+        event, first = watched.event, watched.first
+        if event is None:
+            return
+        self._batch = len(event.loss)
+        epoch, columns = event.epoch - 1, slice(first, first + self._batch)
+        self.loss[epoch, columns] = event.loss
+        self.delta_norm[epoch, columns] = event.delta_norm
+        if event.deltas is not None:
+            if not self.last:
+                self._make_room([delta.shape[1] for delta in event.deltas])
+            for last, history, delta in zip(self.last, self.history, event.deltas, strict=True):
+                last[columns] = delta
+                kept = history[epoch, columns]
+                kept[:] = delta[: len(kept)]
+        self.epochs_reached = event.epoch
+        if event.result is not None:
+            self.texts_done = columns.stop
+            self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
+
+    def having(self, events: Sequence[WatchedEvent]) -> RunRecord:
+        grown = copy(self)
+        grown.loss, grown.delta_norm = self.loss.copy(), self.delta_norm.copy()
+        grown.last = [kept.copy() for kept in self.last]
+        grown.history = [kept.copy() for kept in self.history]
+        grown.reports, grown.diverged = dict(self.reports), set(self.diverged)
+        for event in events:
+            grown._add(event)
+        return grown
+
+    def _make_room(self, dims: Sequence[int]) -> None:
+        n_texts, epochs = len(self.texts), self.settings.epochs
+        kept = min(n_texts, HISTORY_BYTES // (4 * epochs * sum(dims)))
+        self.last = [np.full((n_texts, dim), np.nan, dtype=np.float32) for dim in dims]
+        self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
+
+    @property
+    def progress(self) -> float:
+        """Share of the work done, 0 … 1, weighting texts by length."""
+        if self.texts_done >= len(self.texts):
+            return 1.0
+        inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
+        ends = np.cumsum([0, *map(len, self.texts)])
+        n_started = min(self.texts_done + self._batch, len(self.texts))
+        n_done = ends[self.texts_done] + inside * (ends[n_started] - ends[self.texts_done])
+        return float(n_done / ends[-1])
+
+    def epochs_done(self, text: int) -> int:
+        return int((~np.isnan(self.delta_norm[:, text, 0])).sum())
+
+    def delta(self, layer: int, text: int) -> np.ndarray:
+        """[epoch, dim] a layer's delta after each epoch; NaN if not kept."""
+        history = self.history[layer]
+        if text < history.shape[1]:
+            return history[:, text]
+        only_last = np.full((self.settings.epochs, history.shape[2]), np.nan, dtype=np.float32)
+        only_last[self.epochs_done(text) - 1] = self.last[layer][text]
+        return only_last
+
+    def text_delta(self, text: int) -> TextDelta:
+        values = tuple(last[text] for last in self.last)
+        return TextDelta(self.model_id, self.settings.layers, values)
+
+    def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
+        if not self.epochs_done(text):
+            return []
+        return np.argsort(-np.abs(self.last[layer][text]))[:n].tolist()
+
+    def loss_curves(self) -> np.ndarray:
+        return np.array([self.loss_curve(i) for i in range(len(self.texts))])
+
+    def loss_curve(self, text: int) -> np.ndarray:
+        """[epoch + 1] loss after 0, 1, … epochs; NaN if unknown."""
+        report = self.reports.get(text)
+        last = np.nan if report is None or report.loss_after is None else report.loss_after
+        return np.append(self.loss[:, text], last)
+
+    def loss_rose(self, text: int) -> bool:
+        """Whether the last known loss exceeds the first or is not finite."""
+        losses = self.loss[: self.epochs_done(text), text]
+        return len(losses) > 1 and not losses[-1] <= losses[0]
+
+    @property
+    def started_texts(self) -> list[int]:
+        return [i for i in range(len(self.texts)) if self.epochs_done(i)]
+
+    def texts_like(self, text: int) -> list[int]:
+        """Numbers of the texts at the same stage: finished, under way or not started."""
+
+        states = [(i in self.reports, self.epochs_done(i) > 0) for i in range(len(self.texts))]
+        return [i for i, state in enumerate(states) if state == states[text]]
+
+    def embeddings(self) -> np.ndarray:
+        started = self.started_texts
+        return neural_embeddings(tuple(last[started] for last in self.last))
+
+
+def load_record(path: Path) -> RunRecord:
+    """Read a file written from `record_bytes`; errors as `read_record`."""
+    return read_record(path.read_bytes())
+
+
+def record_bytes(record: RunRecord) -> bytes:
+    """Pack a run, finished or stopped; all deltas but the latest become float16 where they fit."""
+    return RECORD_FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
+
+
+def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Convert to float16 if all values are within its range; diverged ones may not be."""
+    with np.errstate(over="ignore"):
+        halves = [values.astype(np.float16) for values in history]
+    return [
+        values if np.isinf(half).any() else half
+        for values, half in zip(history, halves, strict=True)
+    ]
+
+
+def read_record(content: bytes) -> RunRecord:
+    """Unpack `record_bytes`; ValueError for anything else."""
+    values = RECORD_FORMAT.unpack(content)
+    try:
+        record = RunRecord(values["model_id"], values["settings"], values["texts"])
+        vars(record).update(values)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("This is no file of a run.") from error
+    record.history = [deltas.astype(np.float32) for deltas in record.history]
+    return record
+
+
+BATCH = 16  # texts per watched batch, at most
+BATCH_TOKENS = 512  # tokens per batch, unless a single text has more
+MAX_PREDICTED = 4000  # masked positions per text in the report, at most
+MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedEvent:
+    """An epoch of a batch whose first text is number ``first``, or the report on one text."""
+
+    __repr__ = short_repr
+
+    first: int
+    event: TuningEvent | None = None
+    report: TextReport | None = None
+
+
+def watch(
+    model: LanguageModel,
+    texts: Sequence[str],
+    settings: TuningSettings,
+    should_stop: ShouldStop = never,
+) -> Iterator[WatchedEvent]:
+    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text."""
+    from neuralviz.micro_tuning.loop import tune
+
+    first = 0
+    for batch in batches(model, tokenize(model, texts), settings):
+        result: MicroTuning | None = None
+        for event in tune(
+            model,
+            batch,
+            settings,
+            with_deltas=True,
+            with_token_shares=can_follow(model, batch, settings),
+            should_stop=should_stop,
+        ):
+            result = event.result
+            yield WatchedEvent(first, event)
+        assert result is not None, "a run's last event carries its result"
+        for place in range(len(batch)):
+            report = _report_on(model, result, place, first + place, should_stop)
+            yield WatchedEvent(first, report=report)
+        first += len(batch)
+
+
+def batches(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> Iterator[list[TokenizedText]]:
+    """Texts in order, in bounded batches; all tokens of a batch can be followed, or none."""
+
+    def fits(batch: list[TokenizedText], text: TokenizedText) -> bool:
+        grown = [*batch, text]  # a long text takes nothing from the short ones around it
+        ways = {can_follow(model, candidate, settings) for candidate in (batch, [text], grown)}
+        return len(ways) == 1 and len(grown) <= BATCH and sum(map(len, grown)) <= BATCH_TOKENS
+
+    return batch_while(texts, fits)
+
+
+def can_follow(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> bool:
+    """Whether the tokens of texts tuned together can be followed at acceptable cost."""
+    by_name = {layer.name: layer for layer in model.layers}
+    layers = [by_name[name] for name in settings.layers]
+    head_only = all(layer.part == "head" for layer in layers)
+    return (
+        not any(layer.size == model.vocab_size for layer in layers)
+        and followed_values(model, texts, settings) <= MAX_FOLLOWED_VALUES
+        and (head_only or max(map(len, texts), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
+    )
+
+
+def _report_on(
+    model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
+) -> TextReport:
+    from neuralviz.micro_tuning.predictions import predict_masked
+
+    text, settings = result.texts[i], result.settings
+    deltas = [delta[i] for delta in result.deltas]
+    before, after = predict_masked(
+        model, text, settings, [None, deltas], 3, at_most=MAX_PREDICTED, should_stop=should_stop
+    )
+    shares = result.shares[i] if result.shares else None
+    is_whole = len(after) == count_masked(text, settings)
+    return TextReport(
+        index=index,
+        text=text,
+        shares=None if shares is None else shares.token_shares(),
+        decay_share=0.0 if shares is None else shares.decay_share(),
+        before=before,
+        after=after,
+        loss_after=after.mean_loss if is_whole else None,
+    )

@@ -10,10 +10,10 @@ import torch
 
 from neuralviz.errors import SettingsError, Stopped, TextError, never
 from neuralviz.micro_tuning.blanks import (
+    MAX_SCALE,
     Candidate,
     FilledBlank,
     TextDelta,
-    check_scale,
     split_at_blanks,
 )
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
@@ -218,20 +218,14 @@ def _sum_deltas(
     sizes = {layer.name: layer.size for layer in model.layers}
     change: dict[str, np.ndarray] = {}
     for scale, delta in deltas:
-        check_scale(scale)
-        if delta.model_id != model.id:
-            raise SettingsError(
-                f"This delta is of the model “{delta.model_id}”. It cannot be added to "
-                f"“{model.id}”."
-            )
+        if not -MAX_SCALE <= scale <= MAX_SCALE:
+            raise SettingsError(f"A delta can be scaled by −2 to 2, not {scale:g}.")
         for name, values in zip(delta.layers, delta.values, strict=True):
-            if sizes.get(name) != len(values):
+            fits = delta.model_id == model.id and sizes.get(name) == len(values)
+            if not fits or not np.isfinite(values).all():
                 raise SettingsError(
-                    f"This delta does not fit the layers of “{model.id}”. Micro-tune again."
-                )
-            if not np.isfinite(values).all():
-                raise SettingsError(
-                    "This delta is not known yet. Choose a text that has been micro-tuned on."
+                    f"This delta does not fit the model “{model.id}”, or is not known yet. Choose "
+                    "a text that this model has been micro-tuned on."
                 )
             change[name] = change.get(name, 0.0) + scale * values.astype(np.float64)
     return change

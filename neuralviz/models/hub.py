@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NETWORK_SECONDS = 3.0
-_FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
-# files in the subfolder of a sentence-transformers module
-_OF_A_MODULE = re.compile(r"((\w+_)?\d+_\w+/)+([\w.-]+\.(json|txt|model)|model\.safetensors)")
+# also in the subfolder of a sentence-transformers module
+_FILES = re.compile(r"((\w+_)?\d+_\w+/)*([\w.-]+\.(json|txt|model)|model[\w.-]*\.safetensors)")
 _OTHER_WEIGHTS = re.compile(r"model.+\.safetensors")
 _TOKENIZER_FILES = (  # each of these sets makes a tokenizer
     {"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"}, {"sentencepiece.bpe.model"},
@@ -36,11 +34,6 @@ def fetch(model_id: str) -> Path:
     """
     if cached := _find_cached(model_id):
         return cached
-    if constants.HF_HUB_OFFLINE:
-        raise ModelError(
-            f"{model_id} is not on this machine, and downloads are switched off "
-            "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
-        )
     names = _list_files(model_id)
     try:
         patience = 2 * NETWORK_SECONDS
@@ -75,16 +68,11 @@ def _list_files(model_id: str) -> list[str]:
         if any(_find_status(cause) is not None for cause in _list_causes(info)):
             raise _explain(model_id, info) from info
         raise ModelError(
-            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
-            "Connect to the internet, or use the bundled model or a local folder."
+            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached "
+            f"({shorten_reason(info)}). Use the bundled model or a local folder."
         ) from info
     all_names = [sibling.rfilename for sibling in info.siblings or ()]
-    names = [
-        name
-        for name in all_names
-        if _OF_A_MODULE.fullmatch(name)
-        or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
-    ]
+    names = list(filter(_FILES.fullmatch, all_names))
     if "model.safetensors" in names:  # the same weights as in other formats
         names = [name for name in names if "/" in name or not _OTHER_WEIGHTS.fullmatch(name)]
     if not any(name.endswith(".safetensors") for name in names):

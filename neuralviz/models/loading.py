@@ -122,8 +122,9 @@ def resolve(model_id: str) -> tuple[Path, str]:
         return trained.folder, _hash_folder(trained.folder)
     try:
         path = Path(model_id).expanduser()
-        if path.is_dir() and model_id:
-            return path, _hash_folder(path) if _is_model_folder(path) else ""
+        if path.is_dir() and model_id:  # others, such as a home folder, are not read
+            is_model = any(path.glob("*config.json")) or (path / "modules.json").is_file()
+            return path, _hash_folder(path) if is_model else ""
         is_file = path.is_file()
     except (OSError, RuntimeError) as error:  # name too long, no home folder, no permission
         reason = getattr(error, "strerror", None) or error
@@ -140,11 +141,6 @@ def resolve(model_id: str) -> tuple[Path, str]:
             raise
         raise ModelError(f"{error} No encoder that was trained here has this name.") from error
     return folder, folder.name
-
-
-def _is_model_folder(folder: Path) -> bool:
-    """Whether a folder may be a model; others, such as a home folder, are not read."""
-    return any(folder.glob("*config.json")) or (folder / "modules.json").is_file()
 
 
 def _hash_folder(folder: Path) -> str:
@@ -164,13 +160,6 @@ def _add_prompts(model: M, files: ModelFiles) -> M:
         return model
     strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
     return replace(model, prompts={"query": "", "document": "", **strings})
-
-
-def _is_lower_case(files: ModelFiles) -> bool:
-    return any(
-        files.read(path.name).get("do_lower_case") is True
-        for path in files.folder.glob("sentence_*_config.json")
-    )
 
 
 def load_network(
@@ -196,18 +185,17 @@ def load_network(
                 output_loading_info=True,
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        if _is_lower_case(files):
+        settings = [files.read(path.name) for path in folder.glob("sentence_*_config.json")]
+        if any(values.get("do_lower_case") is True for values in settings):
             backend = tokenizer.backend_tokenizer
             own = [] if backend.normalizer is None else [backend.normalizer]
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     except ModelError:
         raise
-    except MemoryError as error:
-        raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # broken folders raise almost anything
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(network, info, model_id)
-    missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
+    missing = sorted(info["missing_keys"])
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
@@ -225,12 +213,11 @@ def assemble(
     behaviour: Behaviour | None = None,
 ) -> LanguageModel:
     """Freeze and describe a masked language model; its ``behaviour`` is probed if not given."""
-    if getattr(tokenizer, "mask_token_id", None) is None:
+    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
+    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise _NoHeadError(
-            f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
+            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
         )
-    if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise _NoHeadError(f"The output layer of {model_id} is not supported.")
     reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the least recently used goes first
 
 
@@ -36,7 +35,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 _models = Lazy(KEPT, freeze=False)  # by id and state of the files
 _sentence_transformers = Lazy(KEPT, freeze=False)
-_loading_hooks: list[Callable[[], None]] = []
+loading_hooks: list[Callable[[], None]] = []  # called after each load, on the loading thread
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,13 @@ def _find_commit(model_id: str) -> str:
     """Commit of a cached hub model, or fingerprint of the bundled weights; else empty."""
     if model_id == models.BUNDLED:
         return bundled.identity(bundled.WEIGHTS)
-    if not _HUB_ID.fullmatch(model_id):
-        return ""
-    from huggingface_hub import constants
+    from huggingface_hub import try_to_load_from_cache
 
-    folder = "--".join(["models", *model_id.split("/")])
     try:
-        return (Path(constants.HF_HUB_CACHE) / folder / "refs" / "main").read_text("utf-8").strip()
-    except (OSError, ValueError):
+        path = try_to_load_from_cache(model_id, "config.json")
+    except ValueError:  # no id of the Hub
         return ""
+    return Path(path).parent.name if isinstance(path, str) else ""
 
 
 def shared_model(model_id: str) -> LanguageModel:
@@ -105,12 +102,6 @@ def check_may_load(model_id: str) -> None:
         )
 
 
-def add_loading_hook(hook: Callable[[], None]) -> None:
-    """Call ``hook`` after each load of a model, on the thread that loaded it."""
-    if hook not in _loading_hooks:
-        _loading_hooks.append(hook)
-
-
 def _share(model_id: str, load: Callable[[str], T], kept: Lazy) -> T:
     check_may_load(model_id)
     return kept.get((model_id, files_stamp(model_id)), lambda: _load(load, model_id))
@@ -118,7 +109,7 @@ def _share(model_id: str, load: Callable[[str], T], kept: Lazy) -> T:
 
 def _load(load: Callable[[str], T], model_id: str) -> T:
     model = load(model_id)
-    for hook in _loading_hooks:
+    for hook in loading_hooks:
         hook()
     return model
 

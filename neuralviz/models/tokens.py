@@ -64,6 +64,10 @@ class TokenizedText:
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     @property
+    def word_texts(self) -> list[str]:
+        return [self.text[start:end] for start, end in self.word_spans]
+
+    @property
     def looks_foreign(self) -> bool:
         """Whether many words are in pieces, letters or unknown, so likely of a foreign language."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
@@ -179,16 +183,11 @@ def check_texts(texts: Sequence[str]) -> None:
 
 
 def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
-    numbers = np.zeros(len(word_ids), dtype=np.int64)
-    for token in range(1, len(word_ids)):
-        touches = (
-            spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
-            and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
-        )
-        word = word_ids[token]
-        is_continued = touches and word is not None and word == word_ids[token - 1]
-        numbers[token] = numbers[token - 1] + (not is_continued)
-    return numbers
+    words = np.array([-1 if word is None else word for word in word_ids])
+    is_blank = np.array([text[start : start + 1].isspace() for start in spans[:, 0]])
+    touches = (spans[:-1, 1] >= spans[1:, 0]) & ~is_blank[1:]  # bytes of a character share its span
+    is_continued = touches & (words[1:] >= 0) & (words[1:] == words[:-1])
+    return np.cumsum(np.append(False, ~is_continued))
 
 
 def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:

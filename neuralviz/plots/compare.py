@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.similarity import pair_indices, rank_differences
+from neuralviz.evaluation.similarity import rank_differences
 from neuralviz.plots.parts import (
     CIVIDIS,
     TOP_DOWN,
     Trace,
     cell_labels,
     cells,
-    dots,
     draw,
 )
 from neuralviz.plots.report import About, figure_html, page_html
-from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
+from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -50,9 +50,27 @@ def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> lis
     return names
 
 
-def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the texts of a heatmap are arranged."""
+
+    names: Sequence[str]  # [text] from `text_names`
+    order: np.ndarray  # [text] numbers of the texts, top to bottom
+    groups: Sequence[str] | None = None  # [text] labels that are divided by lines
+    pair: tuple[int, int] | None = None  # of texts, framed
+
+
+def similarity_heatmap(similarity: Similarity, layout: Layout) -> go.Figure:
+    """Heatmap of one method's similarities without the diagonal, in all colours."""
+    products = similarity.products.copy()
+    np.fill_diagonal(products, np.nan)
+    limits = _colour_range(similarity.of_pairs)
+    matrix = _matrix(products, layout, limits, "cosine similarity", ".3f") | CIVIDIS
+    return _draw_matrix(matrix, escape(similarity.method), layout)
+
+
+def _colour_range(products: np.ndarray) -> tuple[float, float]:
     """The lowest and highest similarity of two different texts."""
-    products = np.concatenate([similarity.of_pairs for similarity in similarities] or [np.zeros(0)])
     finite = products[np.isfinite(products)]
     if not finite.size:
         return 0.0, 1.0
@@ -60,45 +78,18 @@ def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
     return (low, high) if high > low else (low - NARROWEST / 2, high + NARROWEST / 2)
 
 
-def similarity_heatmap(
-    similarity: Similarity,
-    names: Sequence[str],
-    order: np.ndarray,
-    limits: tuple[float, float],
-    pair: tuple[int, int] | None = None,
-    groups: Sequence[str] | None = None,
-) -> go.Figure:
-    """Heatmap of one method's similarities without the diagonal, grouped by ``groups``."""
-    products = similarity.products.copy()
-    np.fill_diagonal(products, np.nan)
-    matrix = _matrix(products, names, order, limits, "cosine similarity", ".3f") | CIVIDIS
-    return _draw_matrix(matrix, escape(similarity.method), order, pair, groups)
-
-
-def difference_heatmap(
-    first: Similarity,
-    second: Similarity,
-    names: Sequence[str],
-    order: np.ndarray,
-    pair: tuple[int, int] | None = None,
-    groups: Sequence[str] | None = None,
-) -> go.Figure:
+def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) -> go.Figure:
     """How many ranks higher ``first`` puts each pair; similarities differ in range."""
     difference = rank_differences(first, second)
-    matrix = _matrix(difference, names, order, symmetric_range(difference), "ranks", "+.0f")
+    matrix = _matrix(difference, layout, symmetric_range(difference), "ranks", "+.0f")
     title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
     matrix["colorbar"] = {**_BAR_BELOW, "title": title, "tickformat": "d"}
     figure_title = f"Ranks: {escape(first.method)} against {escape(second.method)}"
-    return _draw_matrix(matrix, figure_title, order, pair, groups)
+    return _draw_matrix(matrix, figure_title, layout)
 
 
-def _draw_matrix(
-    matrix: Trace,
-    title: str,
-    order: np.ndarray,
-    pair: tuple[int, int] | None,
-    groups: Sequence[str] | None,
-) -> go.Figure:
+def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
+    order, pair = layout.order, layout.pair
     n_ticks = MAX_TICKS if len(order) < 100 else MAX_TICKS // 2  # of three digits
     places = range(0, len(order), max(1, -(-len(order) // n_ticks)))
     x = {
@@ -112,7 +103,8 @@ def _draw_matrix(
     }
     y = {**x, **TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
     figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
-    _divide(figure, order, groups)
+    if layout.groups is not None:
+        _divide(figure, [layout.groups[i] for i in order])
     place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]} if pair else ():
         corners = {"x0": place[a] - 0.5, "x1": place[a] + 0.5}
@@ -125,41 +117,15 @@ def _draw_matrix(
 def similarity_page(
     similarities: Sequence[Similarity], labels: Sequence[str] | None, title: str
 ) -> str:
-    """A standalone page with one heatmap per method on a common colour scale."""
-    names, limits = text_names(similarities[0].texts, labels), colour_range(similarities)
-    order = np.arange(len(names))
+    """A standalone page with one heatmap per method, each in all colours."""
+    names = text_names(similarities[0].texts, labels)
+    layout = Layout(names, np.arange(len(names)))
     drawn: list[str] = []
     for similarity in similarities:
-        heatmap = similarity_heatmap(similarity, names, order, limits)
+        heatmap = similarity_heatmap(similarity, layout)
         heatmap.update_layout(height=640)
         drawn.append(f"<div>{figure_html(heatmap, with_library=not drawn)}</div>")
     return page_html(About(title), f"<main>{''.join(drawn)}</main>", style=_TWO_COLUMNS)
-
-
-def products_scatter(
-    first: Similarity,
-    second: Similarity,
-    pair: tuple[int, int] | None = None,
-    among: Sequence[str] = (),
-) -> go.Figure:
-    """Each pair's similarity by two methods; ``among`` are all labels, for colours."""
-    colours = method_colours(among or [first.method, second.method])
-    i, j = pair_indices(len(first.texts))
-    size, opacity = (7, 0.7) if len(i) < 2000 else (4, 0.35)
-    hover = (
-        "texts %{customdata[0]} and %{customdata[1]}<br>"
-        f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}"
-    )
-    look: Trace = {"size": size, "marker": {"opacity": opacity}, "type": "scattergl"}
-    look |= {"customdata": np.stack([i, j], axis=1) + 1, "showlegend": False}
-    x_values, y_values = first.products[i, j], second.products[i, j]
-    traces = [dots(x_values, y_values, colours[second.method], hover, **look)]
-    if pair is not None and pair[0] != pair[1]:
-        ring = {"symbol": "circle-open", "line": {"width": 3}}
-        place = [first.products[pair]], [second.products[pair]]
-        traces.append(dots(*place, None, size=18, marker=ring, showlegend=False))
-    x, y = ({"title": f"cosine similarity, {escape(s.method)}"} for s in (first, second))
-    return draw(traces, "All pairs of texts", x, y)
 
 
 _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}
@@ -167,13 +133,13 @@ _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10,
 
 def _matrix(
     values: np.ndarray,
-    names: Sequence[str],
-    order: np.ndarray,
+    layout: Layout,
     limits: tuple[float, float],
     measure: str,
     written: str,
 ) -> Trace:
-    named = [names[i] for i in order]
+    order = layout.order
+    named = [layout.names[i] for i in order]
     ordered = values[np.ix_(order, order)].astype(np.float32)
     short_format = written.replace(".3f", ".2f")
     labels = {}
@@ -184,18 +150,16 @@ def _matrix(
     return cells(ordered, named, named, hover, limits, colorbar=_BAR_BELOW, **labels)
 
 
-def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
+def _divide(figure: go.Figure, group_names: Sequence[str]) -> None:
     """Draw lines between groups and name them beside rows; below columns, names would overlap."""
-    if groups is None:
-        return
-    group_names = [groups[i] for i in order]
     starts = [i for i, name in enumerate(group_names) if i == 0 or group_names[i - 1] != name]
-    middles = [(a + b - 1) / 2 for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
+    ends = [*starts[1:], len(group_names)]
+    middles = [(start + end - 1) / 2 for start, end in zip(starts, ends, strict=True)]
     for start in starts[1:]:
         for across, along in (("x", "y"), ("y", "x")):
-            ends = {f"{across}0": start - 0.5, f"{across}1": start - 0.5,
-                    f"{along}0": -0.5, f"{along}1": len(order) - 0.5}  # fmt: skip
-            figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **ends)
+            places = {f"{across}0": start - 0.5, f"{across}1": start - 0.5,
+                      f"{along}0": -0.5, f"{along}1": len(group_names) - 0.5}  # fmt: skip
+            figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **places)
     if len(starts) <= NAMED_GROUPS:
         names = [escape(shorten(group_names[start], GROUP_NAME)) for start in starts]
         figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")

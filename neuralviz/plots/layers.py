@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from plotly.colors import sample_colorscale
 from plotly.subplots import make_subplots
 
-from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
+from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES, kind_in_words
 from neuralviz.plots.parts import (
     BARE,
     CIVIDIS,
     FEW_COLUMNS,
-    GROUND,
     NAMES_OF_BARS,
     TOP_DOWN,
     Trace,
@@ -28,7 +26,6 @@ from neuralviz.plots.parts import (
     line,
     name_axis,
     number_axis,
-    widen,
 )
 from neuralviz.plots.theme import (
     BLUE,
@@ -42,6 +39,7 @@ from neuralviz.plots.theme import (
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
     from neuralviz.layers.geometry import FollowedWord
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 MAX_TOKENS = 60
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
-DIMMEST = 0.3  # position from which the scale is visible on dark pages
 _WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors share one colour
     "mean": ("solid", "circle"),
@@ -171,28 +168,20 @@ def weights_figure(
 # --- changed blocks ----------------------------------------------------------------------------
 
 
-def marks_figure(
-    norms: np.ndarray,
-    kinds: Sequence[str],
-    blocks: Sequence[int],
-    *,
-    measure: str,
-    moment: str,
-    full_kinds: Sequence[str] | None = None,
-) -> go.Figure:
-    """[kind, block] delta norms; NaN where a block has no such layer."""
-    finite = norms[np.isfinite(norms)]
+def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure:
+    """Delta norms by kind of layer and block; NaN where a block has no such layer."""
+    finite = norms.to_numpy()[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
     low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
-    rows = np.arange(len(kinds))
+    blocks, rows = list(map(int, norms.columns)), np.arange(len(norms))
+    names = [[escape(kind)] * len(blocks) for kind in norms.index]
+    look = {**CIVIDIS, **cell_values(norms.to_numpy(), _format_two_digits), "customdata": names}
     hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
-    names = [[escape(kind)] * len(blocks) for kind in full_kinds or kinds]
-    look = {**CIVIDIS, **cell_values(norms, _format_two_digits), "customdata": names}
     return draw(
-        [cells(norms, list(blocks), rows, hover, (low, high), **look)],
+        [cells(norms.to_numpy(), blocks, rows, hover, (low, high), **look)],
         f"{measure}, {moment}",
         number_axis("block", blocks, **BARE),
-        name_axis(kinds, 28, **TOP_DOWN, **BARE),
+        name_axis(list(map(kind_in_words, norms.index)), 28, **TOP_DOWN, **BARE),
     )
 
 
@@ -205,49 +194,25 @@ def _format_two_digits(value: float) -> str:
 
 
 def words_figure(
-    words: Sequence[str],
-    variance: np.ndarray,
-    occurrences: np.ndarray,
-    limits: tuple[float, float],  # of the variance, in all compared figures
-    title: str,
-    gap: int | None = None,  # word with an empty row above it
+    words: Sequence[str], variance: np.ndarray, occurrences: np.ndarray, title: str
 ) -> go.Figure:
     """Words by their variance across layers, sized by [word] occurrences."""
-    rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
-    is_logarithmic = limits[0] > 0 and limits[1] > 4 * limits[0]
-    places = DIMMEST + (1 - DIMMEST) * _scale_places(variance, limits, is_logarithmic)
     hovered = [
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
     ]
     hover = "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}"
-    look: Trace = {"marker": {"line": {"width": 1, "color": GROUND}}, "customdata": hovered}
-    look |= {"size": 9 + 3 * np.log10(np.maximum(occurrences, 1)), "cliponaxis": False}
-    colours = sample_colorscale("Cividis", places.tolist())
-    variances = dots(variance, rows, colours, hover, **look)
-    n_rows = len(words) + bool(gap)
-    ends = {"range": [n_rows - 0.4, -0.6], "zeroline": False}
-    y = name_axis(words, 16, ticklabelstandoff=6, **ends) | {"tickvals": rows}
-    x, height = _variance_axis(limits, is_logarithmic), 110 + _WORD_HEIGHT * max(3, n_rows)
-    return draw([variances], title, x, y, showlegend=False, height=height)
-
-
-def _scale_places(
-    variance: np.ndarray, limits: tuple[float, float], is_logarithmic: bool
-) -> np.ndarray:
-    """[word] positions within the limits, 0–1."""
-    scaled = np.log if is_logarithmic else np.asarray
-    low, high, values = scaled(limits[0]), scaled(limits[1]), scaled(variance)
-    return np.clip((values - low) / (high - low), 0, 1) if high > low else np.full(len(values), 0.5)
-
-
-def _variance_axis(limits: tuple[float, float], is_logarithmic: bool) -> dict[str, Any]:
-    axis = {"title": "variance", "zeroline": False, "nticks": 4}
-    if is_logarithmic:
-        ends = widen(np.log10(limits).tolist(), 0.06)
-        return axis | {"type": "log", "range": ends, "tickformat": ".4~g"}
-    room = 0.06 * (limits[1] - limits[0]) or 0.5 * limits[1] or 1.0
-    return axis | {"range": [limits[0] - room, limits[1] + room], "tickformat": ".2~g"}
+    look: Trace = {"customdata": hovered, "cliponaxis": False}
+    look["size"] = 9 + 3 * np.log10(np.maximum(occurrences, 1))
+    scale = "log" if variance.min() > 0 else "linear"
+    return draw(
+        [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
+        title,
+        {"title": "variance", "type": scale, "zeroline": False, "nticks": 4, "tickformat": ".2~g"},
+        name_axis(words, 16, ticklabelstandoff=6, range=[len(words) - 0.4, -0.6], zeroline=False),
+        showlegend=False,
+        height=110 + _WORD_HEIGHT * max(3, len(words)),
+    )
 
 
 # --- scored pairs of sentences ------------------------------------------------------------------

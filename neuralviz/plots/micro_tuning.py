@@ -1,16 +1,14 @@
-"""Figures of a micro-tuning run."""
+"""Figures of a micro-tuning run, and of its nine steps from two texts to their similarity."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.headlines.micro_tuning import describe_progress, describe_settings, short_layer_names
 from neuralviz.plots.parts import (
     BARE,
     CIVIDIS,
@@ -24,11 +22,19 @@ from neuralviz.plots.parts import (
     draw,
     layer_colours,
     line,
+    name_axis,
     token_bars,
 )
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import AFTER, BEFORE, escape, shorten, symmetric_range
-from neuralviz.words import many, percent
+from neuralviz.plots.theme import (
+    AFTER,
+    BEFORE,
+    VERMILLION,
+    escape,
+    shorten,
+    symmetric_range,
+)
+from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -36,85 +42,49 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blanks import FilledBlank
     from neuralviz.micro_tuning.blueprints import MaskedInputs
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.events import RunRecord
 
 
 MAX_LINES = 8
-PALE, PALE_WIDTH = 0.4, 11  # opacity and px of an earlier run's lines, visible behind equal ones
-EXTREME = 15  # neurons at either end
+PALE: Trace = {"width": 11, "size": 0, "opacity": 0.4}  # an earlier run's, seen behind equal lines
 MAX_CELLS = 100_000  # of an animated heatmap
 MAX_WRITTEN = 12  # texts; more leave no room for numbers in the cells
 FEW_EPOCHS = 12
-ALL_NAMED = 60  # words; in longer texts only the largest bars are named
-MOST_NAMED = 10
-LINES = 16  # vertical words that fit side by side on a phone
-UPRIGHT_WORDS = 14  # more are vertical
-FLAT_CHARACTERS = 36  # of horizontal words in half a page
+MOST_WORDS = 60  # whose shares are drawn
 ON_STAGE = 6  # tokens of a blank in presentation mode
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
     """Title, settings and file names of a run's figures and tables."""
-    settings = record.settings
-    masking = "none: every token is predicted"
-    if not settings.predict_unmasked:
-        masking = ", ".join(map(str, settings.blueprints))
     return About(
         f"Micro-tuning on {many(len(record.texts), 'text')}",
         {
             "model": record.model_id,
             "texts": f"{len(record.texts):,}",
-            "layers": ", ".join(short_layer_names(settings.layers)),
-            "blueprints": masking,
-            "epochs": f"{settings.epochs:,}",
-            "learning rate": f"{settings.learning_rate:g}",
-            "precision": settings.precision_in_words,
+            **describe_settings(record.settings),
         }
         | ({"so far": progress} if (progress := describe_progress(record)) else {}),
-        files=(record.texts[text], *_changed_settings(settings)),
+        files=(record.texts[text], many(record.settings.epochs, "epoch")),
     )
-
-
-def _changed_settings(settings: TuningSettings) -> list[str]:
-    parts = [many(settings.epochs, "epoch")]
-    if settings.learning_rate != TuningSettings.learning_rate:
-        parts.append(f"rate {settings.learning_rate:g}")
-    if settings.precision != TuningSettings.precision:
-        parts.append(settings.precision)
-    return parts + ["no masks"] * settings.predict_unmasked
-
-
-def short_layer_names(names: Sequence[str]) -> list[str]:
-    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
-    return [_shorten_layer(name.split(".")) for name in names]
-
-
-def _shorten_layer(parts: list[str]) -> str:
-    for place, part in enumerate(parts[:-1]):
-        if part.isdigit():
-            return f"block {part} · {'.'.join(parts[place + 1 :])}"
-    return ".".join(parts[-2:])
 
 
 # --- losses ------------------------------------------------------------------------------------
 
 
 def loss_figure(
-    curves: np.ndarray,
-    texts: Sequence[str],
-    chosen: int = 0,
-    earlier: np.ndarray | None = None,  # [epoch + 1] the chosen text's by another run, drawn pale
-    runs: tuple[int, int] = (2, 1),
+    record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """[text, epoch + 1] losses in nats, NaN to omit; many texts become a band."""
-    name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
-    traces, n_epochs = [], len(curves[0]) - 1
+    """Losses by epoch, of many texts as a band; ``earlier``, another run, is drawn pale."""
+    curves = record.loss_curves()
+    name = f"{text + 1}. {escape(shorten(record.texts[text], 24))}"
+    traces, n_epochs = [], record.settings.epochs
     if earlier is not None:
         name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
-        traces.append(_curve(earlier, _pale_name(runs), AFTER, PALE_WIDTH, opacity=PALE))
-        n_epochs = max(n_epochs, len(earlier) - 1)
-    traces += _band(curves) if len(curves) > MAX_LINES else _other_curves(curves, chosen)
-    traces.append(_curve(curves[chosen], name, AFTER, 4, size=8))
+        traces.append(_curve(earlier.loss_curve(text), _pale_name(runs), AFTER, **PALE))
+        n_epochs = max(n_epochs, earlier.settings.epochs)
+    is_band = len(curves) > MAX_LINES
+    traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
+    traces.append(_curve(curves[text], name, AFTER, width=4, size=8))
     return draw(
         traces,
         "Loss at the masked positions",
@@ -128,18 +98,19 @@ def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _curve(curve: np.ndarray, name: str, colour: str, width: float, **extra: Any) -> Trace:
-    hover = f"{extra.pop('hover_name', name)}<br>epoch %{{x}}: loss %{{y:.3f}}"
-    look: Trace = {"width": width, "size": 0, "name": name} | extra
-    return line(np.arange(len(curve)), curve, colour, hover, **look)
+def _curve(
+    curve: np.ndarray, name: str, colour: str, width: float = 3, size: float = 0, **extra: Any
+) -> Trace:
+    hover = f"{name}<br>epoch %{{x}}: loss %{{y:.3f}}"
+    epochs = np.arange(len(curve))
+    return line(epochs, curve, colour, hover, width=width, size=size, name=name, **extra)
 
 
-def _other_curves(curves: np.ndarray, chosen: int) -> list[Trace]:
-    other_texts = [i for i in range(len(curves)) if i != chosen]
-    name = "the other text" if len(other_texts) == 1 else "the other texts"
+def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
+    other_texts = [i for i in range(len(curves)) if i != text]
     return [
         _curve(
-            curves[i], name, BEFORE, 2, hover_name=f"text {i + 1}", legendgroup="others",
+            curves[i], "the other texts", BEFORE, width=2, legendgroup="others",
             showlegend=i == other_texts[0],
         )
         for i in other_texts
@@ -147,103 +118,67 @@ def _other_curves(curves: np.ndarray, chosen: int) -> list[Trace]:
 
 
 def _band(curves: np.ndarray) -> list[Trace]:
-    """Median and range of the texts."""
+    """Median and range of the texts that are known."""
     table = pd.DataFrame(curves).where(np.isfinite(curves))  # pandas statistics skip NaN
-    n_texts = int(table.notna().any(axis=1).sum())
-    if n_texts < 2:
-        return []
-    low, median, high = (values.to_numpy() for values in (table.min(), table.median(), table.max()))
+    low, median, high = table.quantile([0, 0.5, 1]).to_numpy()
     filled: Trace = {"fill": "tonexty", "fillcolor": "rgba(138, 144, 150, 0.18)"}
     return [
-        _curve(high, "highest", BEFORE, 1, showlegend=False),
-        _curve(low, "lowest to highest", BEFORE, 1, hover_name="lowest", **filled),
-        _curve(median, f"median of {n_texts:,} texts", BEFORE, 3),
+        _curve(high, "highest", BEFORE, width=1, showlegend=False),
+        _curve(low, "lowest to highest", BEFORE, width=1, **filled),
+        _curve(median, f"median of {len(curves):,} texts", BEFORE, width=3),
     ]
 
 
 # --- deltas ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Norms:
-    """Distances of one text's layers from their pretrained weights."""
-
-    values: np.ndarray  # [epoch, layer] delta norm after each epoch; NaN if unknown
-    layers: Sequence[str]  # full names
-
-
 def delta_norm_figure(
-    norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
+    record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
     """Each layer's distance from its pretrained weights; ``earlier`` is drawn pale."""
+    all_records = [record] if earlier is None else [earlier, record]
     # a layer has one colour in both runs
-    layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
+    layers = list(dict.fromkeys(name for run in all_records[::-1] for name in run.settings.layers))
     colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
-    short_names = short_layer_names(layers)
-    kinds = {name.partition(" · ")[2] for name in short_names}
-    kind = kinds.pop() if len(kinds) == 1 < len(layers) else ""  # shared by several layers
-    if kind:
-        short_names = [name.partition(" · ")[0] for name in short_names]
-    names = dict(zip(layers, map(escape, short_names), strict=True))
-    n_layers = len(norms.layers)
-    width, size = (3, 8) if n_layers <= MAX_LINES else (2, 0)
-    pale: Trace = {"width": PALE_WIDTH, "size": 0, "opacity": PALE}
-    clear: Trace = {"width": width, "size": size, "opacity": 1}
+    names = dict(zip(layers, map(escape, short_layer_names(layers)), strict=True))
+    has_few = len(record.settings.layers) <= MAX_LINES
+    clear: Trace = {"width": 3, "size": 8} if has_few else {"width": 2, "size": 0}
     traces = []
-    for run in (earlier, norms) if earlier is not None else (norms,):
-        look = clear if run is norms else pale
-        is_named = run is norms and 1 < n_layers <= MAX_LINES
-        for layer, values in zip(run.layers, run.values.T, strict=True):
+    for run in all_records:
+        look = clear | {"showlegend": has_few} if run is record else PALE | {"showlegend": False}
+        for layer, values in zip(run.settings.layers, run.delta_norm[:, text].T, strict=True):
             hover = f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}"
-            entry: Trace = {
-                "name": names[layer],
-                "legendgroup": names[layer],
-                "showlegend": is_named,
-            }
             x, y = np.arange(len(values) + 1), np.append(0.0, values)
-            traces.append(line(x, y, colours[layer], hover, **entry, **look))
+            traces.append(line(x, y, colours[layer], hover, name=names[layer], **look))
     if earlier is not None:
-        traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **pale))
-    n_epochs = max(len(run.values) for run in (norms, earlier) if run is not None)
+        traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **PALE))
     return draw(
         traces,
-        f"Norm of each block's {escape(kind)}" if kind else "Norm of each layer's delta",
-        _epoch_axis(n_epochs),
+        "Norm of each layer's delta",
+        _epoch_axis(max(run.settings.epochs for run in all_records)),
         {"title": "norm of the delta", "rangemode": "tozero"},
-        showlegend=earlier is not None or 1 < n_layers <= MAX_LINES,
+        showlegend=True,
     )
 
 
-def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
-    """[epoch, dim] deltas of a layer, NaN if unknown; by default only the largest changes."""
+def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
+    """[epoch, dim] deltas of a layer, NaN if unknown, the neurons sorted by the latest."""
     n_epochs, dim = deltas.shape
-    order = neurons_in_order(deltas, all_neurons=all_neurons)
-    n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
+    known_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
+    order = np.argsort(deltas[known_epochs[-1] if len(known_epochs) else 0], kind="stable")
+    n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     values = np.round(deltas[drawn][:, order], 5)
     hover = "neuron %{x}<br>after epoch %{y}: %{z:+.4f}"
     look = {"limits": symmetric_range(deltas), **bar_title("delta")}
-    heatmap = cells(values, [str(neuron) for neuron in order], drawn + 1, hover, **look)
-    shapes = []
-    name = escape(short_layer_names([layer])[0])
-    wide_title = f"All neurons of {name}, sorted by their delta"
-    if len(order) < dim:
-        wide_title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
-        ends = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
-        look = {"line": {"dash": "dot", "width": 2, "color": BEFORE}}
-        shapes = [{"type": "line", "xref": "x", **ends, **look}]
-    if len(drawn) < n_epochs:
-        wide_title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
     return draw(
-        [heatmap],
-        f"Neurons of {name}",
+        [cells(values, order.astype(str), drawn + 1, hover, **look)],
+        f"Neurons of {escape(short_layer_names([layer])[0])}",
         {
             "title": "neuron, sorted by its delta",
             "type": "category",
             "showgrid": False,
-            "showticklabels": len(order) <= 2 * EXTREME,
-            "tickangle": -90,
-            "tickfont": {"size": 13},
+            "showticklabels": False,
         },
         {
             "title": "epoch",
@@ -252,22 +187,7 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
             "nticks": 8,
             "dtick": 1 if n_epochs <= FEW_EPOCHS else None,
         },
-        shapes=shapes,
-        meta={
-            "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
-            "stage": {"xaxis.tickfont.size": 18},
-        },
     )
-
-
-def neurons_in_order(deltas: np.ndarray, *, all_neurons: bool = False) -> np.ndarray:
-    """The neurons of `neurons_figure`, left to right."""
-    finite_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
-    latest = finite_epochs[-1] if len(finite_epochs) else 0
-    order = np.argsort(deltas[latest], kind="stable")
-    if all_neurons or len(order) <= 2 * EXTREME:
-        return order
-    return np.concatenate([order[:EXTREME], order[-EXTREME:]])
 
 
 def _epoch_axis(n: int) -> dict[str, Any]:
@@ -299,60 +219,48 @@ def products_figure(
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
-    """Each word's share of the delta in text order; if many, only the largest are named."""
+    """Each word's share of the delta in text order; of many, the words with the largest ones."""
+    if len(words) > MOST_WORDS:
+        places = np.sort(np.argsort(-np.abs(shares), kind="stable")[:MOST_WORDS])
+        words, shares = [words[place] for place in places], shares[places]
+        title += f": the {MOST_WORDS} largest shares"
     percents = np.asarray(shares) * 100
     low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
     # outlined, as bars near 0 take the background colour
     share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
-    named = _named_places(percents)
-    is_upright = len(words) > UPRIGHT_WORDS
-    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
-    angle = -90 if is_upright else 0 if fits else -45  # prevents overlaps
     return draw(
         [share_bars],
         title,
-        {
-            "tickvals": named,
-            "ticktext": [escape(shorten(words[place], 14)) for place in named],
-            "tickangle": angle,
-            "tickfont": {"size": 13} if is_upright else None,
-            "showgrid": False,
-        },
+        name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
         {"title": "share of the delta, %", "zeroline": True},
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
         bargap=0.15,
-        meta={"stage": {"xaxis.tickangle": -45}} if is_upright and len(words) <= 30 else None,
     )
-
-
-def _named_places(shares: np.ndarray) -> list[int]:
-    if len(shares) <= ALL_NAMED:
-        return list(range(len(shares)))
-    named: list[int] = []
-    for place in np.argsort(-np.abs(shares), kind="stable").tolist():
-        if all(abs(place - named_place) * LINES >= len(shares) for named_place in named):
-            named.append(place)
-        if len(named) == MOST_NAMED:
-            break
-    return sorted(named)
 
 
 def shares_width(words: Sequence[str]) -> int:
     """Minimum width in px for the words of `shares_figure`."""
-    return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300
+    return 80 + 13 * min(len(words), MOST_WORDS)
 
 
 def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
     """Probabilities of the likeliest tokens before and after micro-tuning."""
     entries = blank.candidates
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
-    traces, highest = [], 0.0
-    for moment, colour in (("before", BEFORE), ("after", AFTER)):
-        values = [getattr(entry, moment) for entry in entries]
-        highest = max(highest, *values)
-        written = [percent(value).replace("less than ", "&lt; ") for value in values]
+    before, after = [entry.before for entry in entries], [entry.after for entry in entries]
+    return probabilities_figure(names, before, after, title)
+
+
+def probabilities_figure(
+    names: Sequence[str], before: Sequence[float], after: Sequence[float], title: str
+) -> go.Figure:
+    """[token] probabilities before and after micro-tuning, NaN if unknown; ``names`` are HTML."""
+    traces, highest = [], np.nanmax([*before, *after])
+    for moment, colour, values in (("before", BEFORE, before), ("after", AFTER, after)):
+        known = ["" if np.isnan(value) else percent(value) for value in values]
+        written = [value.replace("less than ", "&lt; ") for value in known]
         hover = f"%{{customdata}} {moment}: %{{text}}"
         traces.append(token_bars(values, names, colour, hover, written, name=moment))
     return draw(
@@ -365,31 +273,29 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             "nticks": 6,
         },
         {
-            "tickvals": list(range(len(entries))),
+            "tickvals": list(range(len(names))),
             "ticktext": names,
-            "range": [len(entries) - 0.4, -0.6],
+            "range": [len(names) - 0.4, -0.6],
             "showgrid": False,
         },
         barmode="group",
         bargap=0.25,
-        height=140 + 44 * len(entries),
-        meta={"stage": {"yaxis.range": [min(len(entries), ON_STAGE) - 0.4, -0.6]}},
+        height=140 + 44 * len(names),
+        meta={"stage": {"yaxis.range": [min(len(names), ON_STAGE) - 0.4, -0.6]}},
     )
 
 
 KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
-
 _BAND_HEAD = 27  # px above each band for its name
-_STRIP = 56  # px for the counts under the grid
 _LEGEND = 40  # px
 
 
 def blueprint_grid(
     inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
 ) -> go.Figure:
-    """Inputs × tokens, a band per blueprint, above the mask count of each token."""
+    """Inputs × tokens, a band per blueprint."""
     drawn = slice(window.start, window.stop)
     by_row = inputs.blueprint[:MAX_ROWS]  # which blueprint
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
@@ -399,18 +305,20 @@ def blueprint_grid(
     heads = np.cumsum(np.diff(by_row, prepend=-1) != 0)
     tops = np.arange(len(by_row)) * row + heads * _BAND_HEAD  # px from the grid's top to each row
     bottom = tops[-1] + row
-    plot_height = bottom + _BAND_HEAD + _STRIP
     # room for the name above each band
     edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), bottom)
     masked = inputs.masked[: len(tops), drawn].astype(float)
-    hover = _describe_cells(inputs, blueprints, names, drawn, len(tops))
+    hover = [
+        f"blueprint {blueprints[blueprint]}, shift {shift}<br>masked input {number}"
+        for number, (blueprint, shift) in enumerate(zip(by_row, inputs.shift, strict=False), 1)
+    ]
     grid = cells(
         np.insert(masked, starts, np.nan, axis=0),
         x,
         edges,
-        "%{text}",
+        "%{text}<br>position %{x}",
         (0, 1),
-        text=np.insert(hover, starts, "", axis=0),
+        text=np.repeat(np.insert(np.array(hover, object), starts, "")[:, None], len(x), axis=1),
         hoverongaps=False,
         autocolorscale=False,
         colorscale=[[0, KEPT], [1, MASKED]],
@@ -418,27 +326,21 @@ def blueprint_grid(
         xgap=2 if len(x) <= 60 else 1,
         ygap=2 if row > 8 else 0,
     )
-    times = inputs.times_masked[drawn]
-    counts = bars(
-        x,
-        times,
-        MASKED,
-        "position %{x}: <b>%{customdata}</b><br>times masked: %{y}",
-        yaxis="y2",
-        text=times,
-        textfont=None,
-        textposition="outside",
-        textangle=0,
-        customdata=names,
-        showlegend=False,
-    )
     legend = [
         dots([None], [None], colour, size=16, marker={"symbol": "square"}, name=name)
         for name, colour in (("kept", KEPT), ("masked", MASKED))
     ]
+    place: dict[str, Any] = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "bottom"}
     bands = [(blueprints[by_row[start]], tops[start]) for start in starts]
-    titles = [_head(f"keep {band.keep}, mask {band.mask}", top, "y") for band, top in bands]
-    titles.append(_head("how often each token is masked", _STRIP / plot_height, "paper"))
+    titles = [
+        {
+            "text": f"<b>keep {band.keep}, mask {band.mask}</b>",
+            "y": top,
+            "showarrow": False,
+            **place,
+        }
+        for band, top in bands
+    ]
     shifts = [
         f"shift {shift}" if number in starts else str(shift)
         for number, shift in enumerate(inputs.shift[: len(tops)])
@@ -448,12 +350,10 @@ def blueprint_grid(
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest
     bare: dict[str, Any] = {"ticks": "", **BARE}
     return draw(
-        [grid, counts, *legend],
+        [grid, *legend],
         None,
         {
             "side": "top",
-            "anchor": "free",
-            "position": 1,
             "tickvals": x,
             "ticktext": names,
             "autotickangles": [0, -60, -90],
@@ -461,42 +361,145 @@ def blueprint_grid(
             **bare,
         },
         {
-            "domain": [(_STRIP + _BAND_HEAD) / plot_height, 1],
             "range": [bottom, 0],
             "tickvals": tops + row / 2 if row > 14 else [],
             "ticktext": shifts,
             **bare,
         },
-        yaxis2={
-            "domain": [0, _STRIP / plot_height],
-            "range": [0, 1.7 * (times.max() or 1)],
-            "showticklabels": False,
-            "fixedrange": True,
-            **BARE,
-        },
         annotations=titles,
         margin={"t": token_height, "b": _LEGEND, "l": 8, "r": 8},
-        bargap=0.12,
-        height=token_height + int(bottom) + _BAND_HEAD + _STRIP + _LEGEND,
+        height=token_height + int(bottom) + _LEGEND,
     )
 
 
-def _describe_cells(
-    inputs: MaskedInputs, blueprints: Sequence[Blueprint], names: list[str], drawn: slice, n: int
-) -> np.ndarray:
-    """[row, token] hover texts of the first ``n`` rows."""
-    hover = [
-        [
-            f"blueprint {blueprints[inputs.blueprint[i]]}, shift {inputs.shift[i]}<br>"
-            f"masked input {i + 1}, position {drawn.start + j + 1}: <b>{name}</b><br>"
-            f"{'masked' if inputs.masked[i, drawn.start + j] else 'kept'}"
-            for j, name in enumerate(names)
-        ]
-        for i in range(n)
+_BEFORE, _AFTER = ("before", BEFORE), ("after micro-tuning", AFTER)
+
+
+def _draw(
+    traces: Sequence[Trace], title: str, x: dict, y: dict, *, bottom: int = 16, **layout: Any
+) -> go.Figure:
+    margin = {"l": 8, "r": 8, "b": bottom}
+    return draw(traces, title, x, y, **{"margin": margin, **layout})
+
+
+def overview_figure(stations: Sequence[str]) -> go.Figure:
+    """The steps as a vertical line of stations, with plotly markup."""
+    n = len(stations)
+    track = line(
+        np.zeros(n),
+        np.arange(n),
+        VERMILLION,
+        size=16,
+        mode="lines+markers+text",
+        text=[f"   {station}" for station in stations],
+        textposition="middle right",
+        textfont={"size": 19},
+        cliponaxis=False,
+    )
+    track["marker"]["color"] = VERMILLION
+    hidden = {"visible": False, "fixedrange": True}
+    return _draw(
+        [track],
+        "From a text to its cosine similarities",
+        {**hidden, "range": [-0.02, 1]},
+        {**hidden, "range": [n - 0.6, -0.4]},
+        margin={"l": 16, "r": 0, "b": 16},
+    )
+
+
+def words_figure(
+    words: Sequence[str], before: Sequence[float], after: Sequence[float], label: str
+) -> go.Figure:
+    """[word] probabilities at a masked token before and after, likeliest first; NaN for none."""
+    names = [
+        f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
+        for word in (shorten(word, 16) or word for word in words)
     ]
-    return np.array(hover, dtype=object)
+    title = "What the model predicts for the masked token"
+    return probabilities_figure(names, before, after, title)
 
 
-def _head(text: str, y: float, yref: str) -> dict[str, Any]:
-    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": y, "yref": yref, "yanchor": "bottom"}
-    return {"text": f"<b>{text}</b>", "showarrow": False, **place}
+def losses_figure(
+    tokens: Sequence[str], token_of: np.ndarray, before: np.ndarray, after: np.ndarray
+) -> go.Figure:
+    """[position] cross-entropy in nats of masked tokens, and each token's mean."""
+    sides = ((*_BEFORE, before, -0.14), (*_AFTER, after, 0.14))
+    hover = "<b>%{customdata}</b> masked<br>%{y:.2f} nats"
+    look: Trace = {"size": 11, "marker": {"opacity": 0.75}}
+    look["customdata"] = [escape(tokens[i]) for i in token_of]
+    traces = [
+        dots(token_of + side, loss, colour, hover, name=f"{name}, mean {loss.mean():.2f}", **look)
+        for name, colour, loss, side in sides
+    ]
+    figure = _draw(
+        traces,
+        "Loss at every masked position",
+        name_axis(tokens, 14, autotickangles=[0, -60, -90], **BARE),
+        {"title": "cross-entropy, nats", "rangemode": "tozero"},
+        bottom=120,
+    )
+    for _, colour, loss, _ in sides:
+        figure.add_hline(y=loss.mean(), line={"color": colour, "width": 2, "dash": "dash"})
+    return figure
+
+
+def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -> go.Figure:
+    """[neuron] weights of a layer before and after."""
+    x = np.arange(len(neurons))
+    gaps = np.full(len(neurons), np.nan)
+    ways = np.stack([before, after, gaps], axis=1).ravel()
+    traces = [line(np.repeat(x, 3), ways, AFTER, size=0, showlegend=False)]
+    for (name, colour), values in ((_BEFORE, before), (_AFTER, after)):
+        hover = f"neuron %{{customdata}}<br>%{{y:.4f}} {name}"
+        traces.append(dots(x, values, colour, hover, size=13, name=name, customdata=neurons))
+    numbers = {"tickvals": x, "ticktext": neurons.astype(str), "tickangle": -90}
+    x_axis = {"title": "neuron", **numbers, **BARE}
+    return _draw(traces, "The weights that change most", x_axis, {"title": "weight"}, bottom=110)
+
+
+def concatenated_figure(
+    names: Sequence[str], vectors: Sequence[np.ndarray], title: str
+) -> go.Figure:
+    """Each layer's [dim] vector, in one row."""
+    ends = np.cumsum([len(vector) for vector in vectors])
+    parts = zip(short_layer_names(names), vectors, ends, layer_colours(len(names)), strict=True)
+    look: Trace = {"width": 1.5, "size": 0, "fill": "tozeroy"}
+    hover, traces = "value %{x}<br>%{y:.4f}", []
+    for name, vector, end, colour in parts:
+        places = np.arange(end - len(vector), end)
+        traces.append(line(places, vector, colour, hover, name=name, **look))
+    x = {"title": f"{ends[-1]:,} values", "showgrid": False}
+    return _draw(traces, title, x, {"title": "value"}, bottom=120)
+
+
+def product_figure(
+    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, embeddings: Sequence[np.ndarray]
+) -> go.Figure:
+    """Cumulative cosine similarities of ``first`` to others, value by value, by layer."""
+    ends = np.cumsum(sizes)
+    by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
+    traces = []
+    for text, sums in enumerate(by_text, 2):
+        is_main = text == 2
+        colours = layer_colours(len(names)) if is_main else [BEFORE] * len(names)
+        hover = f"text {text}, after %{{x}} values<br>%{{y:.3f}}"
+        look: Trace = {"width": 4, "size": 0, "dash": None if is_main else "dot"}
+        layers = zip(short_layer_names(names), sizes, ends, colours, strict=True)
+        for name, size, end, colour in layers:
+            places = np.arange(end - size, end + 1)
+            title = f"{name} {number(sums[end] - sums[end - size], '+.3f')}"
+            look |= {"name": title, "showlegend": is_main}
+            traces.append(line(places, sums[places], colour, hover, **look))
+        look = {"size": 16, "mode": "markers+text", "textfont": {"size": 20}, "showlegend": False}
+        is_highest = sums[-1] == max(other[-1] for other in by_text)
+        look |= {"textposition": f"{'top' if is_highest else 'bottom'} left", "cliponaxis": False}
+        look["text"] = [f"<b>text {text}: {number(sums[-1], '.3f')}</b>"]
+        hover = f"cosine similarity to text {text}: %{{y:.3f}}"
+        traces.append(dots(ends[-1:], sums[-1:], colours[-1], hover, **look))
+    return _draw(
+        traces,
+        "The dot product, value by value",
+        {"title": "values summed", "range": [0, ends[-1] * 1.03], **BARE},
+        {"title": "running sum"},
+        bottom=120,
+    )

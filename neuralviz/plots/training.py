@@ -23,7 +23,6 @@ from neuralviz.plots.parts import (
     draw,
     line,
     number_axis,
-    spaced_ticks,
 )
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
@@ -91,13 +90,12 @@ def smooth(values: np.ndarray) -> np.ndarray:
 def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     """10-NN accuracy by layer, before and after training (crops paper, Fig. 4b)."""
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
-    n_layers = measured[0].accuracy.shape[1] if measured else 1
+    n_layers = measured[0].accuracy.shape[1]
     drawn = [(lesson.accuracy[0], "before", BEFORE, "dot") for lesson in measured[:1]]
     for lesson in measured:
         if len(lesson.accuracy) > 1:
             kind = lesson.settings.pairs
-            after = kind if len(measured) > 1 else "after training"
-            name = after if lesson.is_over else f"{after}, so far"
+            name = kind if lesson.is_over else f"{kind}, so far"
             drawn.append((lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
     traces = []
     for accuracy, name, colour, dash in drawn:
@@ -143,23 +141,16 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
     if len(drawn_lessons) > 1:
         title = f"{lesson.settings.pairs.capitalize()}: accuracy at every layer"
     accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
-    steps = [snapshot.step for snapshot in lesson.snapshots]
     n_layers = lesson.accuracy.shape[1]
-    is_narrow = len(steps) <= FEW_COLUMNS
-    columns = np.arange(len(steps))
-    ticks = spaced_ticks(columns)
-    look: Trace = {"customdata": np.tile(steps, (n_layers, 1)), "colorbar": {"tickformat": ".0%"}}
-    look |= {"texttemplate": "%{z:.0%}" if is_narrow else None, "showscale": not is_narrow}
+    moments = [f"{taken.step:,}" if taken.step else "before" for taken in lesson.snapshots]
+    is_narrow = len(moments) <= FEW_COLUMNS
+    look: Trace = {"colorbar": {"tickformat": ".0%"}, "showscale": not is_narrow}
+    look["texttemplate"] = "%{z:.0%}" if is_narrow else None
     look["limits"] = min(map(np.min, accuracies)), max(map(np.max, accuracies))
-    hover = "step %{customdata}, layer %{y}: %{z:.1%}"
-    accuracy_map = cells(lesson.accuracy.T, columns, np.arange(n_layers), hover, **look)
-    moments = [f"{steps[i]:,}" if steps[i] else "before" for i in ticks]
-    return draw(
-        [accuracy_map],
-        title,
-        {"title": "step", "tickvals": ticks, "ticktext": moments, "showgrid": False},
-        number_axis("layer", range(n_layers), **BARE),
-    )
+    hover = "step %{x}, layer %{y}: %{z:.1%}"
+    accuracy_map = cells(lesson.accuracy.T, moments, np.arange(n_layers), hover, **look)
+    x = {"title": "step", "type": "category", "showgrid": False}
+    return draw([accuracy_map], title, x, number_axis("layer", range(n_layers), **BARE))
 
 
 # --- the map -----------------------------------------------------------------------------------

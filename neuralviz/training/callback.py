@@ -29,7 +29,7 @@ from neuralviz.training.record import (
     has_snapshots,
     read_folder,
 )
-from neuralviz.training.settings import WHOLE_NUMBERS, TrainingSettings
+from neuralviz.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -80,8 +80,7 @@ class SnapshotCallback(TrainerCallback):
             return
         encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
-        settings = _read_settings(self._recorded.lesson.settings, args)
-        lesson = Lesson(settings, steps=state.max_steps)
+        lesson = Lesson(self._recorded.lesson.settings, steps=state.max_steps)
         if has_snapshots(self.folder):
             lesson = self._go_on(lesson, step)
         card = getattr(encoder, "model_card_data", None)
@@ -193,13 +192,3 @@ class _Layers:
 
 def _plain(model: Any) -> SentenceTransformer:
     return getattr(model, "module", model)
-
-
-def _read_settings(settings: TrainingSettings, args: Any) -> TrainingSettings:
-    """Settings with the Trainer's values, where ours allow them."""
-    numbers = {"batch_size": args.per_device_train_batch_size, "epochs": args.num_train_epochs}
-    for name, value in numbers.items():
-        _, lowest, highest = WHOLE_NUMBERS[name]
-        numbers[name] = min(max(lowest, round(value)), highest)
-    rate = args.learning_rate or None
-    return replace(settings, learning_rate=rate, seed=args.seed, **numbers)

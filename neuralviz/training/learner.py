@@ -110,19 +110,18 @@ class TransformerLearner(Learner):
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
-        if model.token_types is not None:
+        is_plain = model.behaviour.is_plain and model.behaviour.batching == "padded"
+        if model.token_types is not None or not is_plain:
             raise ModelError(
-                f"{model.id} has token types of its own for a text, which training does not "
-                "give it. Train its token table, or another model."
-            )
-        if not model.behaviour.is_plain or model.behaviour.batching != "padded":
-            raise ModelError(
-                f"{model.id} ({model.family}) reads a text differently beside other texts, so "
-                "that it cannot be trained in batches. Train its token table, or another model."
+                f"{model.id} ({model.family}) cannot be trained in batches: it reads a text "
+                "differently beside other texts, or has token types of its own for it. Train its "
+                "token table, or another model."
             )
         self.network = copy.deepcopy(model.network.base_model)
         if settings.start == "random":
-            self.network.load_state_dict(_random_weights(self.network, settings.seed))
+            with quiet_transformers(), seeded(settings.seed):
+                fresh = type(self.network)(self.network.config)
+            self.network.load_state_dict(fresh.state_dict(), strict=False)
         self.network.requires_grad_(True)
         self.pooling = settings.pooling
         for parameter in _frozen(self.network, model, settings.frozen_blocks):
@@ -213,12 +212,6 @@ def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) ->
         "seventh": last.clamp(max=SEVENTH),
     }[pooling]
     return vectors[torch.arange(len(vectors), device=vectors.device), position]
-
-
-def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
-    with quiet_transformers(), seeded(seed):
-        fresh = type(network)(network.config).state_dict()
-    return {name: fresh.get(name, kept) for name, kept in network.state_dict().items()}
 
 
 def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:

@@ -288,7 +288,7 @@ class TrainingState:
         if self.folder is None or len(self.loss) == self._n_kept:
             return
         target = self.folder / f"{STEP}{len(self.loss)}"
-        older = list_checkpoints(self.folder).values()
+        older = {*list_checkpoints(self.folder).values()} - {target}
         moments = {
             f"{place}.{name}": value  # ``3.exp_avg``, ``3.step``, …
             for place, state in self.adam.state_dict()["state"].items()
@@ -310,9 +310,8 @@ class TrainingState:
             sentence = f"Could not save the training to {self.folder}: {reason}."
             raise folder_error(sentence) from error
         for path in older:
-            if path != target:
-                with suppress(OSError):  # the new one is safe
-                    path.unlink()
+            with suppress(OSError):  # the new one is safe
+                path.unlink()
         self._n_kept = len(self.loss)
 
     def restore(self) -> None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.training.learner import Learner
 
-
 RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
@@ -202,17 +201,14 @@ def make_change(event: TrainingEvent) -> LessonChange:
     return change | values | {"curves": before}
 
 
-def _no_steps() -> np.ndarray:
-    return np.zeros((0, len(CURVES)))
-
-
 @dataclass(frozen=True, eq=False)
 class Lesson:
     settings: TrainingSettings
     skipped: str = ""  # as `TrainingStarted`
     measured: str = ""  # as `TrainingStarted`
     steps: int = 0
-    curves: np.ndarray = field(default_factory=_no_steps)  # [step, curve]; NaN where unknown
+    # [step, curve]; NaN where unknown
+    curves: np.ndarray = field(default_factory=lambda: np.zeros((0, len(CURVES))))
     snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
     diverged: bool = False
     is_over: bool = False  # ended or stopped
@@ -232,9 +228,7 @@ class Lesson:
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
-        measured = [
-            snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
-        ]
+        measured = [taken.accuracy for taken in self.snapshots if taken.accuracy is not None]
         if not measured or self.snapshots[0].step:
             return np.zeros((0, 0))
         return np.stack(measured)
@@ -277,28 +271,22 @@ def has_snapshots(folder: Path) -> bool:
 def read_folder(folder: str | Path) -> RecordedTraining:
     """What a `SnapshotCallback` has recorded so far; `NeuralvizError` if missing or damaged."""
     try:
-        folder = Path(folder).expanduser()
-        if not folder.is_dir():
-            raise NeuralvizError(f"No such folder: {folder}. Check the path.")
-        if not has_snapshots(folder):
+        path = Path(folder).expanduser() / RECORDING_FILE
+        if not path.exists():
             raise NeuralvizError(
-                f"{folder} holds no snapshots yet. neuralviz.training.SnapshotCallback writes the "
+                f"{folder} holds no snapshots. neuralviz.training.SnapshotCallback writes the "
                 "first before the first step."
             )
-        with zipfile.ZipFile(folder / RECORDING_FILE) as archive:
+        with zipfile.ZipFile(path) as archive:
             n_bytes = sum(member.file_size for member in archive.infolist())
-        if n_bytes > MOST_BYTES:
-            raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
-        recorded = RECORDING_FORMAT.unpack((folder / RECORDING_FILE).read_bytes())
+        recorded = RECORDING_FORMAT.unpack(path.read_bytes()) if n_bytes <= MOST_BYTES else None
         if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
             raise ValueError("This is no recorded training.")
         return recorded
-    except (OSError, RuntimeError) as error:  # name too long, unknown home folder, not readable
-        reason = getattr(error, "strerror", None) or error
-        raise NeuralvizError(f"Could not read {str(folder)[:80]}: {reason}.") from error
-    except (ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
         raise NeuralvizError(
-            f"The snapshots in {folder} are damaged, or of another version of neuralviz."
+            f"Could not read the snapshots in {str(folder)[:80]}: they are damaged, too large, or "
+            "of another version of neuralviz."
         ) from error
 
 
@@ -381,12 +369,11 @@ def _trainings() -> Path:
 
 
 def _stays(folder: Path) -> bool:
-    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
-
-
-def _is_held(lock: Path) -> bool:
+    """Whether a folder has finished rows, or a training under way."""
     try:
-        with FileLock(lock, blocking=False):
-            return False
+        for lock in folder.rglob(_LOCK):
+            with FileLock(lock, blocking=False):
+                pass
     except (Timeout, OSError):
         return True
+    return folder.name == _TABLES

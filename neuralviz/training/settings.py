@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from neuralviz.errors import SettingsError
 
@@ -30,13 +30,6 @@ TABLE_LEARNING_RATE = 0.5  # for the embedding table alone, as in the authors' p
 SAVED_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # for random weights, and for the table alone
-_CHOICES = {
-    "pairs": ("pairs", PAIR_KINDS),
-    "splitting": ("way to split sentences", get_args(Splitting)),
-    "part": ("part to train", PARTS),
-    "start": ("start", STARTS),
-    "pooling": ("pooling", TRAINING_POOLINGS),
-}
 Limits = tuple[str, int, int]  # noun, lowest, highest
 WHOLE_NUMBERS: Mapping[str, Limits] = {
     "sentences": ("number of sentences of a chunk", 1, 100),
@@ -74,28 +67,22 @@ class TrainingSettings:
     seed: int = 42  # of pairs, batches, dropout, masks and random weights
 
     def __post_init__(self) -> None:
-        for name, (noun, choices) in _CHOICES.items():
-            if (choice := getattr(self, name)) not in choices:
-                raise SettingsError(
-                    f"Unknown {noun} “{str(choice)[:40]}”. Use: {', '.join(choices)}."
-                )
+        for name, kind in get_type_hints(TrainingSettings).items():
+            choices = get_args(kind)
+            if get_origin(kind) is Literal and getattr(self, name) not in choices:
+                chosen = str(getattr(self, name))[:40]
+                raise SettingsError(f"Unknown {name} “{chosen}”. Use: {', '.join(choices)}.")
         check_whole_numbers(self, WHOLE_NUMBERS)
         if self.longest < self.shortest:
             raise SettingsError("The longest sentence must not be shorter than the shortest.")
         if not 0 < self.masked < 1:
             raise SettingsError("The masked share must be above 0 and below 1.")
-        rate = self.learning_rate
-        if rate is not None and not (math.isfinite(rate) and rate > 0):
-            raise SettingsError(
-                "The learning rate must be above 0; at 0 nothing would be learnt. "
-                f"The paper uses {LEARNING_RATE:g}."
-            )
-        if not (math.isfinite(self.temperature) and self.temperature > 0):
-            raise SettingsError("The temperature must be above 0.")
-        if self.part == "table" and self.frozen_blocks:
-            raise SettingsError("The embedding table has no blocks to freeze.")
-        if self.part == "table" and self.pooling != "mean":
-            raise SettingsError("The embedding table has no pooling but mean.")
+        rates = {"learning rate": self.learning_rate, "temperature": self.temperature}
+        for noun, value in rates.items():
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise SettingsError(f"The {noun} must be above 0.")
+        if self.part == "table" and (self.frozen_blocks or self.pooling != "mean"):
+            raise SettingsError("The embedding table has no blocks to freeze, no pooling but mean.")
 
     @property
     def n_epochs(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -40,9 +39,8 @@ from neuralviz.jobs.comparing import (
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
-    colour_range,
+    Layout,
     difference_heatmap,
-    products_scatter,
     similarity_heatmap,
     text_names,
 )
@@ -71,20 +69,12 @@ from neuralviz.ui.runs import (
     show_current_run,
     show_run_panel,
 )
-from neuralviz.ui.stage import (
-    hide_on_stage,
-    show_headline,
-    show_on_stage,
-    show_only_on_stage,
-    slide,
-)
+from neuralviz.ui.stage import hide_on_stage, show_on_stage, show_only_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
-LABELS = "compare-labels"  # session state: the labels of the runs' texts, by texts
-OPENED = "compare-opened"  # session state: the run whose pair and methods were chosen at its end
+OPENED = "compare-opened"  # session state: the run whose pair was chosen at its end
 PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
-METHODS = ("compare-a", "compare-b")  # session state: the methods that are compared
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
@@ -138,13 +128,6 @@ def show() -> None:
                     bind="query-params",
                     width=ORDER_WIDTH,
                 )
-            one_scale = st.toggle(
-                "One scale",
-                key="one-scale",
-                bind="query-params",
-                width="content",
-                help="The same colours for all methods. Otherwise each heatmap uses all colours.",
-            )
     can_start = len(read.texts) > 1
     if not can_start:
         write_hint = st.info if pressed or read.texts else st.caption
@@ -155,7 +138,8 @@ def show() -> None:
         return
 
     def draw(comparison: Comparison, live: bool) -> None:
-        _show_comparison(View(run, comparison, order or AS_GIVEN, one_scale), live)
+        labels = read.labels if read.texts == run.task.texts else {}
+        _show_comparison(Panel(run, comparison, order or AS_GIVEN, labels), live)
 
     sentences = RunSentences(
         start="Loading the models and embedding the first texts …",
@@ -206,11 +190,7 @@ def _find_comparison(
             and not needs_asking(task.specs)
             and RUNS.recall(task, view) is None
         )
-        run = find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
-    labels = {**st.session_state.get(LABELS, {}), read.texts: dict(read.labels)}
-    of_runs = {run.task.texts for run in RUNS.list_runs()}
-    st.session_state[LABELS] = {texts: labels[texts] for texts in of_runs & labels.keys()}
-    return run
+        return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
 def describe_stopped(comparison: Comparison) -> str:
@@ -222,13 +202,13 @@ def describe_stopped(comparison: Comparison) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A comparison, as far as it is, and how its heatmaps are drawn."""
+class Panel:
+    """A comparison, as far as it is, and the order in which its texts are drawn."""
 
     run: Run[Comparison]
     comparison: Comparison
     order_name: str  # the chosen order of the texts
-    one_scale: bool  # whether all heatmaps have the same scale of colours
+    labels: Mapping[str, tuple[str, ...]]  # by column; empty for other texts than the widgets'
 
     @property
     def task(self) -> Compare:
@@ -248,30 +228,27 @@ class View:
         """Similarities by each method that has embedded all texts; some are not, if stopped."""
         return [result for result in self.results if result.has_vector.all()]
 
-    @property
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        return st.session_state.get(LABELS, {}).get(self.texts, {})
-
-    @property
-    def groups(self) -> tuple[str, ...] | None:
-        """Labels that the texts are ordered by, if any."""
-        name = self.order_name.removeprefix("By ")
-        return self.labels.get(name) if self.order_name.startswith("By ") else None
+    @cached_property
+    def least_alike(self) -> tuple[Similarity, Similarity] | None:
+        """The two methods that agree least, complete ones if there are two."""
+        compared = self.complete if len(self.complete) > 1 else self.results
+        if len(compared) < 2:
+            return None
+        first, second = least_alike(compared)
+        return compared[first], compared[second]
 
     @cached_property
-    def names(self) -> list[str]:
-        """A name for each text; see `text_names`."""
-        return text_names(self.texts, self.groups)
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """Indices of the texts in the chosen order."""
-        if self.groups is not None:
-            return order_by_label(self.groups)
+    def layout(self) -> Layout:
+        """The names, order, groups and framed pair of all heatmaps."""
+        by_order = {f"By {name}": values for name, values in self.labels.items()}
+        groups = by_order.get(self.order_name)
+        order = np.arange(len(self.texts))
         first = self.comparison[0].similarity
-        if self.order_name == CLUSTERED and first is not None:
-            return order_by_cluster(first)
-        return np.arange(len(self.texts))
+        if groups is not None:
+            order = order_by_label(groups)
+        elif self.order_name == CLUSTERED and first is not None:
+            order = order_by_cluster(first)
+        return Layout(text_names(self.texts, groups), order, groups, chosen_pair(self.texts))
 
     @property
     def provenance(self) -> About:
@@ -279,68 +256,57 @@ class View:
         return About(title, {"methods": "; ".join(full_method_labels(self.task.specs))})
 
 
-def _show_comparison(view: View, live: bool) -> None:
-    results = view.results
+def _show_comparison(panel: Panel, live: bool) -> None:
     if not live:
-        _open_pair(view)
-    headline = plain(describe_similar_texts(view.complete, view.labels))
-    with slide("heatmaps"):
-        show_headline(headline, key="compare")
+        _open_pair(panel)
+    headline = plain(describe_similar_texts(panel.complete, panel.labels))
+    with slide("heatmaps", headline):
         if not live:
-            _show_framed(view, "heatmaps")
+            _show_framed(panel.texts, "heatmaps")
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
         with heatmaps:
-            _show_heatmaps(view, live)
+            _show_heatmaps(panel, live)
         with pair_column, hide_on_stage("compare-pair"):
-            if live or not results:
+            if live or not panel.results:
                 st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
             else:
-                _choose_texts(view)
-                _show_products(view)
-    if live or not results:
+                _choose_texts(panel.texts)
+                _show_products(panel)
+    if live or not panel.results:
         return
-    _show_warnings(view)
-    _show_neural_pairs(view)
-    if len(results) > 1:
-        _show_two_methods(view, headline)
-        _show_disagreements(view)
+    _show_warnings(panel.comparison)
+    _show_neural_pairs(panel)
+    if panel.least_alike is not None:
+        _show_disagreements(panel, *panel.least_alike, headline)
 
 
-def _open_pair(view: View) -> None:
+def _open_pair(panel: Panel) -> None:
     """Choose the pair on which the methods differ most, once for every run."""
-    if st.session_state.get(OPENED) == view.run.id and chosen_pair(view) is not None:
+    if st.session_state.get(OPENED) == panel.run.id and chosen_pair(panel.texts) is not None:
         return
-    st.session_state[OPENED] = view.run.id
-    for key in METHODS:  # so that those with the least agreement are shown
-        st.session_state.pop(key, None)
-    pair = None
-    if len(view.complete) > 1:
-        pair = furthest_apart(*(view.complete[place] for place in least_alike(view.complete)))
+    st.session_state[OPENED] = panel.run.id
+    pair = furthest_apart(*panel.least_alike) if panel.least_alike is not None else None
     choose_pair(*(pair or (0, 1)))
 
 
-def _show_heatmaps(view: View, live: bool) -> None:
-    for embedded in view.comparison:
+def _show_heatmaps(panel: Panel, live: bool) -> None:
+    for embedded in panel.comparison:
         if embedded.error:
             st.error(plain(embedded.error))
-    drawn = [n for n, part in enumerate(view.comparison) if part.similarity or not part.error]
+    drawn = [n for n, part in enumerate(panel.comparison) if part.similarity or not part.error]
     if not drawn:
         return
     columns = [*st.columns(2), *st.columns(2)] if len(drawn) == 4 else st.columns(len(drawn))
     for column, place in zip(columns, drawn, strict=True):
-        similarity = view.comparison[place].similarity
+        similarity = panel.comparison[place].similarity
         if similarity is None:
             state = "waiting" if live else "not finished"
-            column.caption(plain(f"{view.comparison[place].method}: {state}."))
+            column.caption(plain(f"{panel.comparison[place].method}: {state}."))
             continue
-        limits = colour_range(view.results if view.one_scale else [similarity])
-        pair = None if live else chosen_pair(view)
-        figure = similarity_heatmap(similarity, view.names, view.order, limits, pair, view.groups)
-        key, name, height = (
-            f"compare-{place}",
-            f"similarity {similarity.method}",
-            HEIGHTS[len(drawn)],
-        )
+        layout = replace(panel.layout, pair=None) if live else panel.layout
+        figure = similarity_heatmap(similarity, layout)
+        key, height = f"compare-{place}", HEIGHTS[len(drawn)]
+        name = f"similarity {similarity.method}"
         with column:
             if live:
                 draw_live_figure(figure, key=key, height=height, name=name)
@@ -352,87 +318,53 @@ def _show_heatmaps(view: View, live: bool) -> None:
                     name=name,
                     height=height,
                     handlers=Handlers(choose_cell),
-                    provenance=view.provenance,
+                    provenance=panel.provenance,
                 )
 
 
-def _show_warnings(view: View) -> None:
-    methods_by_warning: dict[str, list[str]] = {}
-    for part in view.comparison:
-        if part.similarity is not None and part.similarity.zeros.any():
-            names = name_texts(np.flatnonzero(part.similarity.zeros).tolist())
-            st.warning(
-                plain(
-                    f"{part.method}: all embedding values, and therefore all cosine similarities, "
-                    f"are 0 for {names}."
-                )
-            )
-        if part.loss_rose.any():
-            names = name_texts(np.flatnonzero(part.loss_rose).tolist())
-            st.warning(
-                plain(
-                    f"{part.method}: micro-tuning diverged on {names}. "
-                    "Lower the learning rate (the paper uses 0.01)."
-                )
-            )
+def _show_warnings(comparison: Comparison) -> None:
+    for part in comparison:
+        zeros = part.similarity.zeros if part.similarity is not None else np.zeros(0)
+        for texts, problem in (
+            (zeros, "all embedding values, and therefore all cosine similarities, are 0 for {}."),
+            (
+                part.loss_rose,
+                "micro-tuning diverged on {}. Lower the learning rate (the paper uses 0.01).",
+            ),
+        ):
+            if texts.any():
+                names = name_texts(np.flatnonzero(texts).tolist())
+                st.warning(plain(f"{part.method}: {problem.format(names)}"))
         if part.unread:
-            methods_by_warning.setdefault(part.unread, []).append(part.method)
-    for sentence, methods in methods_by_warning.items():
-        st.warning(plain(f"{'; '.join(methods)}: {sentence}"))
+            st.warning(plain(f"{part.method}: {part.unread}"))
 
 
-def _show_two_methods(view: View, main_headline: str) -> None:
-    """Draw two methods against each other, at first those that agree least."""
-    st.subheader("Two methods compared", anchor=False)
-    compared = view.complete if len(view.complete) > 1 else view.results
-    first, second = (view.results.index(compared[place]) for place in least_alike(compared))
-    labels = [result.method for result in view.results]
-    if len(labels) > 2:
-        widgets = zip(st.columns(2), "AB", (first, second), METHODS, strict=True)
-        first, second = (
-            column.selectbox(
-                f"Method {letter}", range(len(labels)), place, labels.__getitem__, key=key
-            )
-            for column, letter, place, key in widgets
-        )
-        if first == second:
-            st.caption("Choose two different methods.")
-            return
-    a, b = view.results[first], view.results[second]
-    pair, headline = chosen_pair(view), plain(describe_agreement([a, b]))
-
-    with slide("two-methods"):
-        is_said = headline == main_headline
-        with show_only_on_stage("compare-two-headline") if is_said else nullcontext():
-            show_headline(headline, key="compare-two")
-        _show_framed(view, "two")
-        left_column, right_column = st.columns(2)
-        with left_column:
+def _show_disagreements(
+    panel: Panel, first: Similarity, second: Similarity, main_headline: str
+) -> None:
+    """Draw two methods against each other, and list the pairs on which all disagree most."""
+    st.subheader("Where the methods disagree", anchor=False)
+    headline = plain(describe_agreement([first, second]))
+    with slide("two-methods", headline if headline != main_headline else ""):
+        _show_framed(panel.texts, "two")
+        heatmap, pairs = wide_columns(2, "compare-differences")
+        with heatmap:
             show_figure(
-                difference_heatmap(a, b, view.names, view.order, pair, view.groups),
+                difference_heatmap(first, second, panel.layout),
                 key="compare-difference",
-                numbers=lambda: similarity_table(a, rank_differences(a, b)),
-                name=f"rank difference {a.method} {b.method}",
+                numbers=lambda: similarity_table(first, rank_differences(first, second)),
+                name=f"rank difference {first.method} {second.method}",
                 height=480,
                 handlers=Handlers(choose_cell),
-                provenance=view.provenance,
+                provenance=panel.provenance,
             )
-        with right_column:
-            show_figure(
-                products_scatter(a, b, pair, labels),
-                key="compare-scatter",
-                numbers=lambda: pairs_table((a, b)),
-                name=f"all pairs {a.method} {b.method}",
-                height=480,
-                handlers=Handlers(choose_point),
-                provenance=view.provenance,
-            )
+        with pairs, hide_on_stage("compare-pairs"):
+            _list_pairs(panel)
 
 
-def _show_disagreements(view: View) -> None:
+def _list_pairs(panel: Panel) -> None:
     """List the pairs of texts by how much the methods disagree, the most first."""
-    st.subheader("Where the methods disagree", anchor=False)
-    differences, results = disagreements(view.results), view.results
+    differences, results = disagreements(panel.results), panel.results
     if not len(differences.first):
         st.caption("No pair of texts was embedded by every method.")
         return
@@ -444,20 +376,19 @@ def _show_disagreements(view: View) -> None:
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
     for name, texts in zip(TEXT_COLUMNS, (differences.first, differences.second), strict=True):
-        table[name] = [f"{i + 1}. {shorten(view.texts[i], 80)}" for i in texts[listed]]
+        table[name] = [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in texts[listed]]
     for m, result in enumerate(results):
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
     show_choosable_table(
         table,
-        f"compare-pairs-{view.run.id}",
+        f"compare-pairs-{panel.run.id}",
         lambda row: choose_pair(int(differences.first[row]), int(differences.second[row])),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
-            **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
-        None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # that fit
+        ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
     with open_downloads("compare-pairs"):
         download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
@@ -495,51 +426,42 @@ def choose_cell(click: dict[str, Any]) -> None:
     choose_pair(first, second)
 
 
-def choose_point(click: dict[str, Any]) -> None:
-    """Choose the pair of a clicked scatter point, which carries the texts' numbers."""
-    if click["customdata"]:
-        first, second = (int(number) - 1 for number in click["customdata"])
-        choose_pair(first, second)
-
-
-def chosen_pair(view: View) -> tuple[int, int] | None:
+def chosen_pair(texts: Sequence[str]) -> tuple[int, int] | None:
     """The chosen pair, if it is among these texts."""
     a, b = (st.session_state.get(key, -1) for key in PAIR)
-    texts = range(len(view.texts))
-    return (int(a), int(b)) if a in texts and b in texts else None
+    return (int(a), int(b)) if a in range(len(texts)) and b in range(len(texts)) else None
 
 
-def _choose_texts(view: View) -> None:
+def _choose_texts(texts: Sequence[str]) -> None:
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
         st.selectbox(
             label,
-            range(len(view.texts)),
-            format_func=lambda i: f"{i + 1}. {shorten(view.texts[i], 70)}",
+            range(len(texts)),
+            format_func=lambda i: f"{i + 1}. {shorten(texts[i], 70)}",
             key=key,
             help="Or click a cell of a heatmap." if key == PAIR[0] else None,
         )
         with st.container(height=SHOWN_HEIGHT, border=False):
-            st.text(view.texts[st.session_state[key]])
+            st.text(texts[st.session_state[key]])
 
 
-def _show_framed(view: View, key: str) -> None:
+def _show_framed(texts: Sequence[str], key: str) -> None:
     """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
     beginnings = [
-        f"**{i + 1}** {plain(shorten(view.texts[i], FRAMED_LENGTH))}"
-        for i in dict.fromkeys(chosen_pair(view) or ())
+        f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}"
+        for i in dict.fromkeys(chosen_pair(texts) or ())
     ]
-    if beginnings:
-        with show_only_on_stage(f"framed-{key}"):
-            st.markdown("Framed: " + "  \n".join(beginnings))
+    with show_only_on_stage(f"framed-{key}"):
+        st.markdown("Framed: " + "  \n".join(beginnings))
 
 
-def _show_products(view: View) -> None:
-    a, b = chosen_pair(view) or (0, 1)
+def _show_products(panel: Panel) -> None:
+    a, b = chosen_pair(panel.texts) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
         return
     rows = []
-    for result in view.results:
+    for result in panel.results:
         cosine, rank = "", ""
         if np.isfinite(result.products[a, b]):
             cosine = number(float(result.products[a, b]), ".3f")
@@ -548,18 +470,18 @@ def _show_products(view: View) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
 
 
-def _show_neural_pairs(view: View) -> None:
+def _show_neural_pairs(panel: Panel) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
-    a, b = chosen_pair(view) or (0, 1)
-    names = short_labels([embedded.method for embedded in view.comparison])
-    for place, (spec, embedded) in enumerate(zip(view.task.specs, view.comparison, strict=True)):
+    a, b = chosen_pair(panel.texts) or (0, 1)
+    names = short_labels([embedded.method for embedded in panel.comparison])
+    for place, (spec, embedded) in enumerate(zip(panel.task.specs, panel.comparison, strict=True)):
         vectors = embedded.vectors
         if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
-        run = runs.start(FollowPair(spec, (view.texts[a], view.texts[b]), view.task.models))
+        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.task.models))
         st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,

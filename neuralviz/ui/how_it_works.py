@@ -12,11 +12,10 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.micro_tuning import describe_steps
+from neuralviz.headlines.micro_tuning import describe_steps, short_layer_names
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots import how_it_works as plots
-from neuralviz.plots.micro_tuning import blueprint_grid
+from neuralviz.plots import micro_tuning as plots
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ask_text_fields
@@ -201,7 +200,7 @@ def _show_tokens(walk: Walkthrough) -> None:
 def _show_inputs(walk: Walkthrough) -> None:
     tokens = walk.text.tokens
     window = range(len(tokens))
-    figure = blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
+    figure = plots.blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
     _draw(figure, "masked-inputs")
 
 
@@ -228,8 +227,8 @@ def _show_loss(walk: Walkthrough) -> None:
         for guesses in (before, after)
     )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
-    words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
-    words = words[-7:]
+    words = sorted({*p_before, *p_after}, key=lambda w: -max(p_after.get(w, 0), p_before.get(w, 0)))
+    words = words[:7]
     shown_before, shown_after = (
         [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
     )
@@ -255,7 +254,7 @@ def _choose_layer(walk: Walkthrough) -> int:
     chosen = st.segmented_control(
         "Layer",
         range(len(layers)),
-        format_func=lambda i: plots.layer_label(layers[i]),
+        format_func=short_layer_names(layers).__getitem__,
         required=True,
         key=key,
         label_visibility="collapsed",
@@ -305,15 +304,22 @@ def _tex(value: float, digits: int = 4) -> str:
 
 
 def _show_delta(walk: Walkthrough) -> None:
-    _draw(plots.delta_figure(walk.deltas[_choose_layer(walk)][:, 0]), "delta")
+    layer = _choose_layer(walk)
+    figure = plots.neurons_figure(walk.deltas[layer][:, 0], walk.settings.layers[layer])
+    _draw(figure, "delta")
 
 
 def _show_concatenated(walk: Walkthrough) -> None:
-    _draw(plots.concatenated_figure(walk.settings.layers, walk.normalized), "concatenated")
+    title = "The normalised deltas, one after the other"
+    figure = plots.concatenated_figure(walk.settings.layers, walk.normalized, title)
+    _draw(figure, "concatenated")
 
 
 def _show_embedding(walk: Walkthrough) -> None:
-    _draw(plots.embedding_figure(walk.tuning.embeddings[0]), "embedding")
+    ends = np.cumsum([len(weights) for weights in walk.weights])[:-1]
+    parts = np.split(walk.tuning.embeddings[0], ends)
+    title = "The embedding, value by value"
+    _draw(plots.concatenated_figure(walk.settings.layers, parts, title), "embedding")
 
 
 def _show_product(walk: Walkthrough) -> None:

@@ -16,11 +16,11 @@ from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     ModelKind,
-    add_loading_hook,
     check_may_load,
     find_held,
     is_at_hand,
     is_loaded,
+    loading_hooks,
     shared_model,
     trained_encoders,
 )
@@ -185,7 +185,7 @@ def _freeze_loaded() -> None:
     gc.freeze()
 
 
-add_loading_hook(_freeze_loaded)
+loading_hooks.append(_freeze_loaded)
 
 
 def load_bundled() -> None:

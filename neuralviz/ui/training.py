@@ -89,8 +89,6 @@ FOLDER = "training-folder"
 FILL = "Fill the table"
 MOST_SEEDS = 10
 PIXELS_A_ROW = 46
-
-
 CORPUS = "training-corpus"  # session state and address: the id of the corpus
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
@@ -117,9 +115,7 @@ def show() -> None:
     if not saved_corpora:
         st.info("No corpora yet. Add one on the page *Corpus map*.")
         return
-    corpora = sorted(
-        saved_corpora, key=lambda corpus: corpus.name != TEXTBOOKS
-    )  # the example first
+    corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != TEXTBOOKS)
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
@@ -234,18 +230,12 @@ def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
 @st.fragment
 def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
     """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
-    lessons_by_kind = {
-        lesson.settings.pairs: lesson for lesson in lessons if lesson.maps is not None
-    }
-    try:
-        texts, groups = _load_watched(run.task)
-    except NeuralvizError as error:  # the corpus was deleted
-        show_error(error)
-        return
+    mapped = {lesson.settings.pairs: lesson for lesson in lessons if lesson.maps is not None}
+    texts, groups = _load_watched(run.task)
     with slide("training-moves") as write_headline:
         with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
-            kind = _choose_kind("Pairs on the map", list(lessons_by_kind), "training-map-of")
-            lesson = lessons_by_kind[kind]
+            kind = _choose_kind("Pairs on the map", list(mapped), "training-map-of")
+            lesson = mapped[kind]
             steps = [snapshot.step for snapshot in lesson.snapshots]
             snapshot = st.select_slider(
                 "After step", list(range(len(steps))), value=len(steps) - 1,
@@ -441,9 +431,6 @@ def open_folder() -> None:
             pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
     if pressed:
         st.session_state.pop(f"{FOLDER}-read", None)
-        if not folder:
-            st.info("Enter the path of a folder first.")
-            return
         try:
             st.session_state[f"{FOLDER}-read"] = (folder, read_folder(folder))
         except NeuralvizError as error:

@@ -73,16 +73,16 @@ def test_where_an_uploaded_file_goes(
     def app() -> None:
         import streamlit as st
 
+        from neuralviz.ui import layers
         from neuralviz.ui.evaluation import choose_upload
         from neuralviz.ui.frozen_features import choose_scored_pairs
         from neuralviz.ui.inputs import ask_texts
-        from neuralviz.ui.layers import pairs
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"
         choose_upload()
         choose_scored_pairs()
-        pairs._choose_pairs()
+        layers._choose_pairs()
         ask_texts("t", {"One": ["a"]})
 
     monkeypatch.setenv("NEURALVIZ_OPEN", is_open)

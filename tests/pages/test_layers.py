@@ -9,8 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.reading.source import Source
-from neuralviz.ui.layers import pairs as layers_pairs
-from neuralviz.ui.layers import text as layers_text
+from neuralviz.ui import layers
 from tests.support.pages import (
     count_figures,
     find_labelled,
@@ -26,7 +25,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers_text, "PATIENCE", 120)
+    monkeypatch.setattr(layers, "PATIENCE", 120)
 
 
 def open_view(**address: str) -> AppTest:
@@ -106,14 +105,14 @@ def upload_pairs(content: bytes) -> AppTest:
 def test_the_best_layer_of_the_example_by_each_coefficient(
     bundled: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layers_pairs, "MAX_PAIRS", 20)
+    monkeypatch.setattr(layers, "MAX_PAIRS", 20)
     page = finish_run(open_view(layers_view="Scored pairs").run(), "layers-pairs")
     assert not page.exception
     assert not page.error
     assert count_figures(page) == 5  # layers, ablation, two sweeps, pairs
     run = last_run(page, "layers-pairs")
-    measured = [row for layers in run.result.by_layer.values() for row in layers]
-    for title, name in layers_pairs.COEFFICIENTS.items():
+    measured = [row for rows in run.result.by_layer.values() for row in rows]
+    for title, name in layers.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(row.correlation, name) for row in measured])
         assert f"{title} with people's scores is {best:.2f} on 20 pairs" in read_markdown(page)

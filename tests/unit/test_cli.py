@@ -217,7 +217,7 @@ def test_tune_draws_the_run_without_control_codes(run):
     assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
-    assert "nats, before and after 3 epochs\n" in result.stdout
+    assert re.search(r"after 3 epochs it is \d+% sure \(loss ", " ".join(result.stdout.split()))
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,7 @@ def test_a_learning_rate_that_blows_up_is_said(run):
     result = run("tune", "A text.", "--learning-rate", "1e30", "--epochs", "3")
     assert result.exit_code == 0, result.stderr
     assert "lower the learning rate" in result.stderr.lower()
-    assert "infinite or NaN: the run diverged\n" in result.stdout
-    assert "nan nats" not in result.stdout
+    assert "diverged at a learning rate of 1e+30.\n" in result.stdout
 
 
 def test_a_sentence_encoder_is_exported_with_its_pooling(run):

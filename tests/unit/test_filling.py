@@ -19,8 +19,8 @@ from neuralviz.micro_tuning.blanks import (
     describe_blanks,
     sentence_with_blank,
 )
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.micro_tuning.predictions import fill_blanks
-from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
     wild = TextDelta(bundled.id, head.layers, tuple(v * np.float32(1e37) for v in head.values))
     not_yet = TextDelta(bundled.id, head.layers, tuple(v * np.nan for v in head.values))
     for deltas, said in (
-        ([(1.0, foreign)], "is of the model"),
-        ([(1.0, pretender)], "does not fit the layers"),
-        ([(1.0, unknown)], "does not fit the layers"),
-        ([(1.0, not_yet)], "has been micro-tuned on"),
+        *(([(1.0, delta)], "does not fit") for delta in (foreign, pretender, unknown, not_yet)),
         ([(1.0, wild)], "Scale the delta down"),
         ([(2.5, head)], "by −2 to 2, not 2.5"),
         ([(np.nan, head)], "by −2 to 2"),

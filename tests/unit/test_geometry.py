@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from neuralviz.errors import ModelError
-from neuralviz.layers import following
-from neuralviz.layers.following import follow_tokens, token_weights
+from neuralviz.headlines.layers import describe_blocks
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
@@ -26,11 +25,13 @@ from neuralviz.layers.settings import (
     is_noise,
     kind_in_words,
     kinds_of_blocks,
-    mark_grid,
 )
 from neuralviz.layers.states import layer_states, pool_texts
+from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import tokenize
 from neuralviz.models.language_model import Layer
+from neuralviz.plots.layers import marks_figure
+from neuralviz.ui.layers import list_changes
 from tests.support.models import TEXTS, WINDOW
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_a_broken_model_is_an_error_that_says_so(
         (row,) = layer_states(*args)
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]
 
-    monkeypatch.setattr(following, "layer_states", broken)
+    monkeypatch.setattr("neuralviz.layers.words.layer_states", broken)
     with pytest.raises(ModelError, match="weights are damaged"):
         follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 
@@ -106,25 +107,27 @@ def test_weights_give_the_sentence_vector(tiny: LanguageModel, variant: str) -> 
 
 
 LAYERS = (
-    Layer("m.embeddings.norm.bias", "embeddings", None, 4),
     Layer("m.layer.0.norm.weight", "block", 0, 4),
     Layer("m.layer.0.ffn.bias", "block", 0, 16),
     Layer("m.layer.1.norm.weight", "block", 1, 4),
-    Layer("head.bias", "head", None, 4),
 )
 
 
 def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
     kinds = kinds_of_blocks(tiny.layers)
     assert (kinds[0], kinds[-1]) == ("attention.self.query.bias", "output.LayerNorm.bias")
-    grid = mark_grid(LAYERS, {"norm.weight", "ffn.bias"})
-    assert (grid.kinds, grid.blocks) == (("norm.weight", "ffn.bias"), (0, 1))
-    assert grid.names == tuple(layer.name for layer in LAYERS if layer.block is not None)
-    lengths = np.array([[6.0, 8.0, 2.0]])
-    np.testing.assert_array_equal(grid.norms(lengths, per_value=False), [[[6, 2], [8, np.nan]]])
-    np.testing.assert_array_equal(grid.norms(lengths, per_value=True), [[[3, 1], [2, np.nan]]])
-    np.testing.assert_allclose(grid.totals(lengths, per_value=False), [[10, 2]])
-    np.testing.assert_allclose(grid.totals(lengths, per_value=True), [[np.sqrt(100 / 20), 1]])
+    changes = list_changes(LAYERS, np.array([[6.0, 8.0, 2.0], [6, 8, 4]]))
+    assert changes["epoch"].tolist() == [1, 1, 1, 2, 2, 2]
+    first = changes[changes["epoch"] == 1]
+    assert first["layer"].tolist() == [layer.name for layer in LAYERS]
+    assert first["root_mean_square"].tolist() == [3, 2, 1]
+    figure = marks_figure(
+        first.pivot(index="kind", columns="block", values="norm"), measure="Norm", moment="epoch 1"
+    )
+    np.testing.assert_array_equal(figure.data[0].z, [[8, np.nan], [6, 2]])
+    assert "block 0 has changed most (10)" in describe_blocks(first, per_value=False, epoch=1)
+    by_value = describe_blocks(first, per_value=True, epoch=1)  # the root of 100 / 20
+    assert "block 0 has changed most (2.2)" in by_value
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from neuralviz.micro_tuning import (
     micro_tune,
     neural_embeddings,
 )
-from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.loop import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
 from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS

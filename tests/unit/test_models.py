@@ -45,7 +45,7 @@ def sentence_of(model_id: str | Path, **options: str) -> str:
         *((name, "There is no folder") for name in ("bert base", "-bert", "bért", "a" * 200, "",
                                                     "/no/such", "./no", "~/no", "a\\b", "a/b/c")),
         *((name, "Could not read") for name in ("a" * 5000, "~no-such-person/model")),
-        ("someone/not-here", "downloads are switched off"),
+        ("someone/not-here", "the Hugging Face Hub cannot be reached"),
     ],
 )  # fmt: skip
 def test_ids_that_name_no_model(model_id: str, sentence: str) -> None:
@@ -97,7 +97,7 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     "another tokenizer": (partial(take_tokenizer, family="roberta"),
                           "does not match the model: it has a token of number"),
     "no mask": (partial(configure, file="tokenizer_config.json", mask_token=None),
-                "has no mask token"),
+                "it has no mask token"),
     "trained causally": (partial(configure, architectures=["BertLMHeadModel"]),
                          f"{OTHER_TASK} (bert)"),
     "no head": (save_headless, "needs a prediction head"),

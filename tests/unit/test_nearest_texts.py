@@ -13,7 +13,7 @@ from neuralviz.evaluation.similarity import (
     similarity,
     usable_labels,
 )
-from neuralviz.plots.compare import difference_heatmap, text_names
+from neuralviz.plots.compare import Layout, difference_heatmap, text_names
 
 
 def test_texts_without_a_label_are_left_out() -> None:
@@ -67,7 +67,7 @@ def test_methods_are_said_without_precision_where_that_is_clear() -> None:
 
 def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() -> None:
     low, high = ranked("neural", 0.04, 0.02, 0.03), ranked("sbert-wk", 0.60, 0.70, 0.65)
-    figure = difference_heatmap(low, high, text_names(low.texts), np.arange(3))
+    figure = difference_heatmap(low, high, Layout(text_names(low.texts), np.arange(3)))
     (cells,) = figure.data
     assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)

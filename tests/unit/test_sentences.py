@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neuralviz.evaluation.best_layer import MeasuredPooling
@@ -45,9 +46,8 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.layers.settings import MarkGrid
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
-from neuralviz.micro_tuning.record import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, load_record
 from neuralviz.paths import sample_data
 from neuralviz.training.record import new_neighbours
 
@@ -272,12 +272,10 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance)
-    kinds = ("output.dense.bias", "output.LayerNorm.weight")
-    grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
-    norms = np.array([0.2, 0.4, 0.1, 0.2])
-    yield "blocks", layers.describe_blocks(grid, norms, per_value=True, epoch=1)
-    even = np.array([0.1, 0.2, 0.1, 0.205])
-    yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
+    changes = pd.DataFrame({"block": [0, 0, 1, 1], "values": 4, "norm": [0.2, 0.4, 0.1, 0.2]})
+    yield "blocks", layers.describe_blocks(changes, per_value=True, epoch=1)
+    even = changes.assign(norm=[0.1, 0.2, 0.1, 0.205])
+    yield "even blocks", layers.describe_blocks(even, per_value=True, epoch=3)
 
 
 def reverse(result: Baseline) -> Baseline:

@@ -1,9 +1,10 @@
-"""Runs that several people watch: together they come to what each would come to alone."""
+"""Runs at once: they take turns, and each comes to what it would come to alone."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,115 +13,47 @@ import pytest
 import torch
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
-from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs import Run, RunQueue
-from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning import TuningSettings, check_settings
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, go_together, watch, watch_together
+from neuralviz.jobs.micro_tuning import TuneTexts, take_turns
+from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.events import watch
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef, shared_model
-from neuralviz.models.tokens import tokenize
 from neuralviz.ui import runs as session_runs
 from neuralviz.ui.runs import SessionRuns, is_of_others
 from tests.support.tasks import WaitForStop, submit
 
-WATCHERS = (
-    ("The old boat left.", "Rain falls."),
-    ("Yes",),
-    ("A lamp in the harbour burns all night.",),
-)
 EPOCHS = 3
 
 
-def settings_of(model: LanguageModel, **options) -> TuningSettings:
-    return check_settings(model, epochs=EPOCHS, **options)
+def test_runs_take_turns_step_by_step() -> None:
+    """Whoever asks next to last goes before whoever asks last, though both have more to do."""
+    order: list[str] = []
+    is_waiting = threading.Event()
 
+    def work(name: str) -> Iterator[int]:
+        for step in range(4):
+            if not order:
+                assert is_waiting.wait(10)
+            order.append(name)
+            yield step
 
-def alone(model: LanguageModel, texts: Sequence[str], settings: TuningSettings) -> RunRecord:
-    record = RunRecord(model.id, settings, tuple(texts))
-    return record.having(list(watch(model, texts, settings)))
+    def go(name: str) -> None:
+        assert list(take_turns(work(name))) == [0, 1, 2, 3]
 
-
-def together(
-    model: LanguageModel,
-    settings: TuningSettings,
-    should_stop: Sequence[ShouldStop] = (never,) * len(WATCHERS),
-) -> tuple[list[RunRecord], list[list[WatchedEvent]]]:
-    """The record of each, and the events; every one of them is told once that it is over."""
-    texts = [tokenize(model, of_one) for of_one in WATCHERS]
-    events: list[list[WatchedEvent]] = [[] for _ in WATCHERS]
-    over = []
-    for step in watch_together(model, texts, settings, should_stop):
-        for number, event in step:
-            assert number not in over
-            if event is None or isinstance(event, Stopped):
-                over.append(number)
-            else:
-                events[number].append(event)
-    assert sorted(over) == [0, 1, 2]
-    records = [
-        RunRecord(model.id, settings, of_one).having(found)
-        for of_one, found in zip(WATCHERS, events, strict=True)
-    ]
-    return records, events
-
-
-@pytest.mark.parametrize("parts", [("head",), ("embeddings", "block", "head")])
-def test_each_watcher_sees_the_numbers_of_a_run_alone(tiny, parts):
-    layers = tuple(  # a key's bias has no gradient: what moves it are the last digits
-        layer.name
-        for layer in tiny.layers
-        if layer.part in parts and layer.size < tiny.vocab_size and "key" not in layer.name
-    )
-    settings = settings_of(tiny, layers=layers)
-    records, _ = together(tiny, settings)
-    for record, texts in zip(records, WATCHERS, strict=True):
-        expected = alone(tiny, texts, settings)
-        cosines = np.einsum("td,td->t", record.embeddings(), expected.embeddings())
-        assert (cosines >= 0.99999).all()
-        np.testing.assert_allclose(record.loss, expected.loss, rtol=1e-5)
-        np.testing.assert_allclose(record.delta_norm, expected.delta_norm, rtol=1e-4)
-        assert record.progress == 1.0
-        for index in range(len(texts)):
-            found, like = record.reports[index], expected.reports[index]
-            assert (found.shares is None) == (like.shares is None)
-            np.testing.assert_allclose(found.after.probability, like.after.probability, rtol=1e-4)
-            if like.shares is not None:
-                # which last digits decide, where a neuron hardly moves
-                np.testing.assert_allclose(found.shares, like.shares, rtol=0.02, atol=0.02)
-
-
-def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: LanguageModel) -> None:
-    settings = settings_of(tiny)
-    asked = []
-
-    def leaves_after_a_step() -> bool:
-        asked.append(True)
-        return len(asked) > 3
-
-    records, events = together(tiny, settings, (never, leaves_after_a_step, never))
-    assert 1 <= len(events[1]) < EPOCHS + 1
-    assert records[0].progress == records[2].progress == 1.0
-    expected = alone(tiny, WATCHERS[2], settings)
-    np.testing.assert_allclose(records[2].loss, expected.loss, rtol=1e-5)
-
-
-def test_who_goes_together(tiny: LanguageModel) -> None:
-    """One batch holds so many texts; a text in two chunks goes with them; many go alone."""
-    short = tokenize(tiny, ["The boat."])
-    long = tokenize(tiny, ["boat " * 20])
-    many = tokenize(tiny, ["The boat."] * (BATCH + 1))
-    assert len(long[0].chunks) == 2
-    settings = settings_of(tiny)
-    assert go_together(tiny, [short, long, short, many], settings) == [[0, 1, 2]]
-    crowd = go_together(tiny, [short] * (BATCH + 3), settings)
-    assert [len(group) for group in crowd] == [BATCH, 3]
+    threads = [threading.Thread(target=go, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    is_waiting.set()
+    for thread in threads:
+        thread.join(10)
+    assert {"".join(order[i : i + 2]) for i in range(0, 8, 2)} <= {"ab", "ba"}
 
 
 def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):
-    """One is stopped, one has no words, and those of several batches are tuned on alone."""
-    model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
+    """One is stopped, one has no words, one has several batches; each has its own numbers."""
+    model, settings = ModelRef.from_id(str(bert_folder)), check_settings(tiny, epochs=EPOCHS)
     long = ("ab " * 660,)
     texts = [("Rain.",), ("",), ("A boat.", "A lamp."), long, ("Stopped.",)]
     runs = [Run(TuneTexts(model, each, settings)) for each in texts]
@@ -136,14 +69,16 @@ def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):
     assert [run.error for run in runs] == [None, empty, None, None, None]
     for run, each in zip(runs[:4], texts, strict=False):
         if run.error is None:
-            np.testing.assert_allclose(run.result.loss, alone(tiny, each, settings).loss, rtol=1e-5)
+            alone = run.task.start().having(list(watch(tiny, each, settings)))
+            np.testing.assert_array_equal(run.result.loss, alone.loss)
+            np.testing.assert_array_equal(run.result.embeddings(), alone.embeddings())
     assert runs[4].result.progress < 1
     after = network.state_dict()
     assert all(torch.equal(weights, after[name]) for name, weights in before.items())
 
 
 def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) -> None:
-    model, settings = ModelRef("any", None), settings_of(tiny)
+    model, settings = ModelRef("any", None), check_settings(tiny, epochs=EPOCHS)
     long = (("Rain.",) * 17, "long"), (("Rain. " * 400,), "long")
     for texts, lane in ((("Rain.",), "shared"), *long):
         assert TuneTexts(model, texts, settings).lane == lane

@@ -170,7 +170,7 @@ def embedder_of(method: str) -> Embedder:
     return make_embedder(method)
 
 
-UNKNOWN = "are unknown to the model, so similarities to"
+UNKNOWN = "are unknown to the model, so similarities to such texts"
 EQUAL = "The model reads the same tokens in"
 
 
@@ -178,8 +178,8 @@ EQUAL = "The model reads the same tokens in"
     ("texts", "sentences"),
     [
         (["A dog.", "a dog .", "Á  DOG.", "a\u200b dog.", "A cat."], []),  # equal on purpose
-        (["A dog.", "A dog.", "😀", "😀"], [f"half of the words of texts 3, 4 {UNKNOWN} them"]),
-        (["😀 🎉", "A dog."], [f"half of the words of text 1 {UNKNOWN} it"]),
+        (["A dog.", "A dog.", "😀", "😀"], [f"half of the words of texts 3, 4 {UNKNOWN}"]),
+        (["😀 🎉", "A dog."], [f"half of the words of text 1 {UNKNOWN}"]),
         (["The red dog 😀.", "The red dog 🎉.", "The red dog."], [f"{EQUAL} texts 1, 2, although"]),
         (
             ["ไทยแลนด์", "ภาษา", "A dog.", "🎉", "a 😀 b c", "a 🎉 b c"],

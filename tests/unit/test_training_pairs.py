@@ -134,7 +134,7 @@ def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str)
         ({"shortest": 90, "longest": 80}, "must not be shorter"),
         ({"masked": 1.0}, "above 0 and below 1"),
         ({"batch_size": 1}, "batch size"),
-        ({"learning_rate": 0.0}, "at 0 nothing would be learnt"),
+        ({"learning_rate": 0.0}, "The learning rate must be above 0"),
         ({"temperature": 0.0}, "temperature"),
         ({"part": "table", "frozen_blocks": 1}, "no blocks to freeze"),
         ({"part": "table", "pooling": "cls"}, "no pooling but mean"),

@@ -11,15 +11,15 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
+from neuralviz import training
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation import training_lab
-from neuralviz.evaluation.training_lab import fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     RowProgress,
     TrainingCell,
     TrainingRow,
+    fill_table,
     training_frame,
     training_numbers,
     training_table,
@@ -133,8 +133,8 @@ def test_texts_that_are_tested_unseen_make_no_pairs(
         trained_on.append(texts)
         return train(model, texts, *arguments, **options)
 
-    train = training_lab.train
-    monkeypatch.setattr(training_lab, "train", noting)
+    train = training.train
+    monkeypatch.setattr(training, "train", noting)
     rows = (TrainingRow("seen", FEW), TrainingRow("unseen", FEW, unseen=True))
     twice = [*TEXTS, *TEXTS]  # what is tested is there once more
     labels = [*LABELS, *[""] * len(TEXTS)]

@@ -7,9 +7,8 @@ import pytest
 
 from neuralviz.errors import Stopped
 from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.record import RunRecord, read_record, record_bytes
-from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.events import RunRecord, WatchedEvent, read_record, record_bytes, watch
 from neuralviz.models import LanguageModel
 
 TEXTS = ("The old boat left.", "Rain falls on the harbour.", "Yes")
@@ -65,7 +64,9 @@ def test_a_file_of_which_the_history_was_cut(
     tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = sum(layer.size for layer in tiny.layers if layer.name in tiny.head_layers)
-    monkeypatch.setattr(record, "HISTORY_BYTES", 4 * EPOCHS * values)  # one text
+    monkeypatch.setattr(
+        "neuralviz.micro_tuning.events.HISTORY_BYTES", 4 * EPOCHS * values
+    )  # one text
     kept = watched(tiny)
     assert kept.history[0].shape[1] == 1
     again = saved_and_loaded(kept)
@@ -80,7 +81,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     n_events: int, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped before a step, between reports, within the second batch."""
-    monkeypatch.setattr(watching, "BATCH", 2)
+    monkeypatch.setattr("neuralviz.micro_tuning.events.BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS)
     events = list(watch(tiny, TEXTS, settings))
     left = RunRecord(tiny.id, settings, TEXTS).having(events[:n_events])

@@ -36,17 +36,12 @@ def load_minilm_tokenizer(window: int = bundled.WINDOW) -> PreTrainedTokenizerFa
 
 def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
     """Network, tokenizer and fingerprint of all-MiniLM-L6-v2; `ModelError` for other weights."""
-    with quiet_transformers():
-        from transformers import BertConfig, BertModel
-
-    config = BertConfig.from_pretrained(bundled.minilm_folder())
-    with torch.device("meta"):
-        network = BertModel(config, add_pooling_layer=False)
-    _assign_buffers(network)
     _check_minilm()
-    network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
-    tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
-    return network.eval(), tokenizer, bundled.MINILM_SHA256[:16]
+    with quiet_transformers():
+        from transformers import BertModel
+
+        network = BertModel.from_pretrained(bundled.minilm_folder(), add_pooling_layer=False)
+    return network, load_minilm_tokenizer(MINILM_WINDOW), bundled.MINILM_SHA256[:16]
 
 
 def _minilm_weights() -> Path:

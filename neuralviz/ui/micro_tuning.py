@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.headlines.micro_tuning import describe_similar, describe_words
 from neuralviz.jobs import Run
@@ -27,17 +29,25 @@ from neuralviz.micro_tuning.blanks import (
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint
-from neuralviz.micro_tuning.record import RunRecord, load_record
-from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.models import BUNDLED
-from neuralviz.models.shared import ModelRef, find_held
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, parse_blueprints
+from neuralviz.micro_tuning.events import RunRecord, load_record
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    TuningSettings,
+    check_numbers,
+    check_tolerance,
+    is_fast,
+)
+from neuralviz.models import BUNDLED, bundled
+from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
+from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui import compare
+from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
@@ -50,29 +60,27 @@ from neuralviz.ui.figures import (
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
-from neuralviz.ui.micro_tuning.choose import (
-    announce_duration,
-    ask_settings,
-    find_layers,
-    list_presets,
-)
-from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.model_choice import chosen_model_id, load_model_or_none
 from neuralviz.ui.pace import let_others_draw, pause
-from neuralviz.ui.page import dim_old_results, plain
+from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
-from neuralviz.words import many, name_texts, number, why_above_100
+from neuralviz.words import many, number, why_above_100
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, kept=8, stops_former=False)
-HEIGHT = 390  # px: both figures are seen on the first screen
+HEIGHT = 390  # px
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
-STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
-STAGE_LETTERS = 90  # of each, on one line
+STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
 EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
 RECORDED = "recorded"
+SHOWN_PRODUCTS = 100
+BLANKS = SessionRuns("try-delta")
+PREDICT_KEY = "try-delta-asked"
+PATIENCE = 0.6  # seconds: enough to fill most sentences
+NO_OTHER = -1
 EXAMPLES = {
     "One sentence": [
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
@@ -98,7 +106,6 @@ _LAYOUT = """<style>
 @media (max-width: 640px) {
     [class*="st-key-headline-"][class*="-learning"] { min-height: 11.2rem; }
 }
-[class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
 </style>"""
 
 
@@ -146,7 +153,6 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
-    announce_duration(texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
         with one_history_entry():
@@ -211,6 +217,145 @@ def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
     return replace(settings, **changes)
 
 
+# --- the settings -------------------------------------------------------------------------------
+
+
+def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
+    """1-D parameters and vocabulary size, the bundled model's without loading it."""
+    if model_id == BUNDLED:
+        shapes = bundled.shapes()
+        return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    model = load_model_or_none(model_id, shared_model)
+    return None if model is None else (model.layers, model.vocab_size)
+
+
+def list_presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:
+    """Names of the layers that are often tuned together."""
+    presets = {"Head": head_layers(layers, vocab_size), "Last block": last_block_layers(layers)}
+    if presets["Last block"]:
+        kind = next(layer.kind for layer in layers if layer.name == presets["Last block"][-1])
+        presets["Every block"] = tuple(
+            layer.name for layer in layers if layer.block is not None and layer.kind == kind
+        )
+    return {name: chosen for name, chosen in presets.items() if chosen}
+
+
+def ask_settings(layers: Sequence[Layer], vocab_size: int) -> TuningSettings | None:
+    """Ask for the settings of a run; None, with a message, where one is not valid."""
+    with st.expander(
+        "Settings", icon=":material/tune:", key="settings", on_change="rerun"
+    ) as place:
+        chosen = _choose_layers(layers, vocab_size)
+        blueprints = st.text_input(
+            "Blueprints (keep, mask)",
+            "(2, 1), (1, 1), (1, 2), (1, 3)",
+            key="blueprints",
+            bind="query-params",
+            help=(
+                "(2, 1) keeps two tokens, masks the next one, and repeats. Each shift of this "
+                "pattern gives one masked input. See the Masking blueprints page."
+            ),
+        )
+        epochs, learning_rate = ask_epochs_and_rate("epochs", "learning_rate")
+        precision = choose_precision("precision", "exact")
+        tolerance = DEFAULT_TOLERANCE
+        if is_fast(precision):
+            tolerance = st.number_input(
+                "Tolerance",
+                value=DEFAULT_TOLERANCE,
+                step=0.001,
+                format="%g",
+                key="tolerance",
+                bind="query-params",
+                help=(
+                    "How far the cosine similarity of a fast embedding to the exact one "
+                    "may fall below 1."
+                ),
+            )
+        unmasked = st.toggle(
+            "Predict all tokens without masking",
+            key="unmasked",
+            bind="query-params",
+            help="The paper found that this works too, but less well.",
+        )
+    try:
+        check_tolerance(tolerance)
+        settings = check_choices(
+            chosen,
+            epochs,
+            learning_rate,
+            blueprints=parse_blueprints(blueprints or ""),
+            predict_unmasked=unmasked,
+            precision=precision,
+            tolerance=tolerance,
+        )
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+    if settings.precision != "exact" and not place.open:
+        st.caption(f"Precision: {settings.precision_in_words}.")
+    return settings
+
+
+def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
+    epochs = st.number_input(
+        "Epochs",
+        value=TuningSettings.epochs,
+        step=1,
+        key=epochs_key,
+        **REMEMBERED,
+        help="Number of passes over all masked inputs of a text, from 1 to 1000.",
+    )
+    learning_rate = st.number_input(
+        "Learning rate",
+        value=TuningSettings.learning_rate,
+        step=0.005,
+        format="%g",
+        key=rate_key,
+        **REMEMBERED,
+        help="AdamW's learning rate. The paper uses 0.01.",
+    )
+    return epochs, learning_rate
+
+
+def check_choices(
+    layers: Sequence[str], epochs: int, learning_rate: float, **settings: Any
+) -> TuningSettings:
+    """The settings of a run from the widgets' values; raises SettingsError if one is not valid."""
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
+    if not layers:
+        raise SettingsError("Choose at least one layer.")
+    return TuningSettings(tuple(layers), epochs=epochs, learning_rate=learning_rate, **settings)
+
+
+def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
+    presets = list_presets(layers, vocab_size)
+    first = next(iter(presets), "Choose")
+    preset = choose_one(st.pills, "Layers", [*presets, "Choose"], default=first, key="layers")
+    if preset != "Choose":
+        st.caption(plain(", ".join(headlines.short_layer_names(presets[preset]))))
+        return presets[preset]
+    labels = {
+        layer.name: f"{layer.part if layer.block is None else f'block {layer.block}'} · "
+        f"{layer.kind} ({layer.size:,})"
+        for layer in layers
+    }
+    return tuple(
+        st.multiselect(
+            "Layers (1-D parameters), by block",
+            list(labels),
+            default=list(presets.get(first, ())),
+            format_func=labels.__getitem__,
+            key="chosen-layers",
+            bind="query-params",
+            help=(
+                "The key biases of attention cannot change the model's output; their delta "
+                "is noise."
+            ),
+        )
+    )
+
+
 # --- what is shown -------------------------------------------------------------------------------
 
 
@@ -256,12 +401,13 @@ def _describe_difference(
     record: RunRecord, model_id: str, texts: Sequence[str], settings: TuningSettings | None
 ) -> str:
     """A sentence where the figures are not of what the widgets hold; else empty."""
-    if model_id != record.model_id:
-        return "These figures belong to another model."
-    if (tuple(texts), settings) == (record.texts, record.settings):
+    shown = record.model_id, record.texts, record.settings
+    if (model_id, tuple(texts), settings) == shown:
         return ""
-    advice = " Press **Tune** to update them." if settings is not None and texts else ""
-    return f"These figures belong to other texts or settings.{advice}"
+    return (
+        "These figures belong to other texts or settings, or to another model. Press **Tune** to "
+        "update them."
+    )
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -341,126 +487,54 @@ def _show_record(
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
-    provenance = plots.describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
-
-    def draw_losses() -> go.Figure:
-        pale = None if earlier is None else earlier.loss_curve(text)
-        return plots.loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
-
-    def draw_norms() -> go.Figure:
-        pale = None if earlier is None else _select_norms(earlier, text)
-        return plots.delta_norm_figure(_select_norms(record, text), pale, numbers)
-
     with slide(f"{key}-learning", plain(headlines.describe_learning(record, text))):
-        _show_stage_texts(record, key, text)
+        if len(record.texts) > 1:
+            with show_only_on_stage(f"text-{key}"):
+                st.text(f"{text + 1}. {headlines.first_words(record.texts[text], STAGE_LETTERS)}")
         if earlier is not None:
             st.markdown(plain(headlines.compare_with_earlier(record, earlier, numbers)))
-        _show_warnings(record)
-        with st.container(key=f"tune-figures-{key}"):
-            loss_column, norm_column = st.columns(2)
-        dependencies = (record, text, earlier)
-        with loss_column:
-            _draw(draw_losses, dependencies, f"{key}-loss", "micro-tuning loss", provenance)
-        with norm_column:
-            _draw(draw_norms, dependencies, f"{key}-norm", "micro-tuning delta norm", provenance)
-    if record.epochs_done(text):
-        _show_neurons(record, key, text, provenance)
+        for warning in headlines.describe_warnings(record):
+            st.warning(plain(warning))
+        make = partial(plots.loss_figure, record, text, earlier, numbers)
+        _draw(make, (record, text, earlier), f"{key}-loss", "loss")
+    if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
+        make = partial(plots.delta_norm_figure, record, text, earlier, numbers)
+        _draw(make, (record, text, earlier), f"{key}-norm", "delta norm")
+        _show_neurons(record, key, text)
 
 
 def _draw(
     make: Callable[[], go.Figure],
-    dependencies: tuple[object, ...],
+    dependencies: tuple[RunRecord, int, object],
     key: str,
     name: str,
-    provenance: About,
     height: int = HEIGHT,
 ) -> None:
+    provenance = plots.describe_run(*dependencies[:2])
     draw_live_figure(
         draw_once(key, dependencies, make),
         key=key,
         height=height,
-        name=file_name(name, provenance),
+        name=file_name(f"micro-tuning {name}", provenance),
         footer=provenance.line,
     )
 
 
-def _select_curves(record: RunRecord, text: int) -> np.ndarray:
-    """[text, epoch + 1] losses; of many texts, only those as far as the chosen text, else NaN."""
-    curves = record.loss_curves()
-    if len(curves) > plots.MAX_LINES:
-        curves[np.setdiff1d(np.arange(len(curves)), record.texts_like(text))] = np.nan
-    return curves
-
-
-def _select_norms(record: RunRecord, text: int) -> plots.Norms:
-    return plots.Norms(record.delta_norm[:, text], record.settings.layers)
-
-
-def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
-    """List the numbered texts on the stage, which hides the inputs of the page."""
-    if len(record.texts) == 1:
-        return
-    rows = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
-    with show_only_on_stage(f"texts-{key}"):
-        st.text(
-            "\n".join(
-                f"{i + 1}. {headlines.first_words(record.texts[i], STAGE_LETTERS)}" for i in rows
-            )
-        )
-
-
-def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> None:
+def _show_neurons(record: RunRecord, key: str, text: int) -> None:
     """The neurons of a layer, sorted by their delta."""
-    names = plots.short_layer_names(record.settings.layers)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        layer = st.selectbox(
-            "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
-        )
-        change = record.last[layer][text]
-        with_all = len(change) > 2 * plots.EXTREME and st.toggle(
-            f"All {len(change):,} neurons", key=f"{key}-every"
-        )
-
-    def draw_neurons() -> go.Figure:
-        layer_name = record.settings.layers[layer]
-        return plots.neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
-
-    dependencies = (record, text, layer, with_all)
-    _draw(draw_neurons, dependencies, f"{key}-delta", "micro-tuning neurons", provenance, 340)
+    names = headlines.short_layer_names(record.settings.layers)
+    layer = st.selectbox(
+        "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
+    )
+    make = partial(plots.neurons_figure, record.delta(layer, text), record.settings.layers[layer])
+    _draw(make, (record, text, layer), f"{key}-delta", "neurons", 340)
+    change = record.last[layer][text]
     strongest = record.strongest_neurons(layer, text)
     listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
     st.caption(f"Neurons that changed most: {', '.join(listed)}")
-
-
-def _show_warnings(record: RunRecord) -> None:
-    if record.diverged:
-        st.warning(
-            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
-            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
-            "0.01)."
-        )
-    elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
-        st.warning(
-            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
-            "rate (the paper uses 0.01)."
-        )
-    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
-    if foreign:
-        st.warning(
-            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
-            "split into several tokens. For texts in another language, choose a model for that "
-            "language; the bundled model is for English and ignores case."
-        )
-
-
-SHOWN_PRODUCTS = 100
-BLANKS = SessionRuns("try-delta")
-PREDICT_KEY = "try-delta-asked"
-PATIENCE = 0.6  # seconds: enough to fill most sentences
-NO_OTHER = -1
 
 
 def pick_text(record: RunRecord) -> int:
@@ -512,10 +586,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
             "they would take too much time and memory."
         )
         return
-    words = [report.text.text[start:end] for start, end in report.text.word_spans]
-    shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
-    unknown = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
-    marked = dict.fromkeys(word for word, is_so in zip(words, unknown, strict=True) if is_so)
+    words, shares, unknown = report.words
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with (
         slide(f"{key}-words", plain(describe_words(record, text))),
@@ -534,9 +605,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
         f"The shares of all words and of weight decay ({decay}) sum to 100%.",
         why_above_100([*shares, report.decay_share]),
     ]
-    if marked:
-        listed = shorten(", ".join(marked), 200)
-        notes.append(f"Words marked (?) are not in the vocabulary: {listed}.")
+    if unknown.any():
+        notes.append("Words marked (?) are not in the vocabulary.")
     if record.settings.in_bf16:
         notes.append("Rounding to bfloat16 changes these shares far more than the embedding.")
     st.caption(plain(" ".join(filter(None, notes))))
@@ -608,7 +678,7 @@ def list_losses(record: RunRecord) -> pd.DataFrame:
 def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
     started = record.started_texts
-    names = plots.short_layer_names(record.settings.layers)
+    names = headlines.short_layer_names(record.settings.layers)
     norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
     axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
     values = {name: norms[:, :, i] for i, name in enumerate(names)}

@@ -1,0 +1,873 @@
+"""The layer dynamics page below its title, which shows one of its views."""
+
+from __future__ import annotations
+
+import html
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.best_layer import BEST_OF_ALL, BestLayer, MeasuredPooling
+from neuralviz.headlines.layers import (
+    NAMED,
+    describe_best_layer,
+    describe_blocks,
+    describe_corpus,
+    describe_map,
+    describe_parts,
+    describe_text,
+)
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings
+from neuralviz.jobs import Run
+from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
+from neuralviz.jobs.micro_tuning import TuneBlocks
+from neuralviz.layers.geometry import (
+    TokenStates,
+    cosine_maps,
+    followed_words,
+    mean_map,
+    offset_diagonals,
+    word_importance,
+)
+from neuralviz.layers.settings import (
+    PARTS,
+    POOLING_NAMES,
+    VARIANT_NAMES,
+    VARIANTS,
+    WIDEST_WINDOW,
+    SbertWkSettings,
+    check_sbert_wk,
+    is_noise,
+    kind_in_words,
+    kinds_of_blocks,
+)
+from neuralviz.micro_tuning.events import RunRecord
+from neuralviz.models import TextModel
+from neuralviz.models.language_model import Layer
+from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.paths import sample_data
+from neuralviz.plots import layers as plots
+from neuralviz.plots.layers import (
+    ablation_figure,
+    layer_figure,
+    marks_figure,
+    scatter_figure,
+    sweep_figure,
+    words_figure,
+)
+from neuralviz.plots.report import About
+from neuralviz.plots.theme import GREEN, shorten
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.choices import REMEMBERED, choose_one
+from neuralviz.ui.figures import (
+    allow_swiping,
+    download_table,
+    list_cells,
+    list_worst,
+    open_downloads,
+    show_figure,
+)
+from neuralviz.ui.inputs import (
+    ask_text_fields,
+    ask_texts,
+    choose_pairs,
+    put_texts_in_address,
+    put_upload_in_address,
+)
+from neuralviz.ui.limits import row_limit
+from neuralviz.ui.links import USER_SOURCES
+from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
+from neuralviz.ui.model_choice import (
+    choose_text_model,
+    chosen_model_id,
+    load_model_or_stop,
+    may_load,
+)
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import slide
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.layer_pairs import LayerPairs
+    from neuralviz.layers.words import TokenWeights, WordVariances
+
+Draw = Callable[..., object]
+
+
+def show() -> None:
+    view = choose_one(
+        st.segmented_control,
+        "View",
+        list(VIEWS),
+        default="A text",
+        key="layers-view",
+        on_change=_leave_texts,
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    VIEWS[view]()
+
+
+def _leave_texts() -> None:
+    """Remove the former view's texts from the address; each view has its own."""
+    st.query_params.pop("view", None)
+
+
+# --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
+
+
+TEXT_KEY = "layers-text"
+TEXT_RUNS = SessionRuns(TEXT_KEY)
+PATIENCE = 1.0  # seconds: enough to read most texts
+BY_DEPTH = "One third of the way"
+MEAN = -1  # in place of a token's number
+STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
+EXAMPLES = {
+    "Two banks": "The bank by the river bank closed early on Friday.",
+    "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
+    "Function words": "It was not that he did not want to, but that he could not.",
+    "A short story": (
+        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
+        "Children in the village said that it was the old keeper's cat who pressed the switch."
+    ),
+}
+
+
+def ask_text() -> str:
+    examples = {name: {"followed-text": text} for name, text in EXAMPLES.items()}
+    (text,) = ask_text_fields("followed", {"Text": EXAMPLES["Two banks"]}, examples, height=100)
+    return text
+
+
+def ask_more_figures() -> bool:
+    """A switch for the further figures of a view."""
+    return st.toggle("More figures", key="layers-more", **REMEMBERED)
+
+
+def _show_text() -> None:
+    inputs, output = wide_columns([2, 3], TEXT_KEY)
+    with inputs:
+        text = ask_text()
+        model = load_model_or_stop(choose_text_model(), shared_text_model)
+        task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
+    run = TEXT_RUNS.start(task)
+    sentences = RunSentences(
+        start="Running the model …",
+        error_advice="Showing the last valid text." if _find_last() is not None else "",
+        done="",
+    )
+    with output:
+        show_run_panel(TEXT_RUNS, run, _show_turns, sentences=sentences, patience=PATIENCE)
+    latest = _find_last()
+    if latest is not None and ask_more_figures():
+        with dim_old_results(f"{TEXT_KEY}-more", latest is not run):
+            draw = partial(show_figure, provenance=_describe_text(latest))
+            _show_maps(latest.result.states, draw)
+            _show_layer_weights(latest.result.states, latest.result.weights, draw)
+
+
+def _find_last() -> Run[FollowedText] | None:
+    """The last run with a result, shown while another text is read, or cannot be."""
+    return next((run for run in reversed(TEXT_RUNS.list_runs()) if run.result is not None), None)
+
+
+def _choose_settings(model: TextModel) -> SbertWkSettings:
+    windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
+    with st.expander("SBERT-WK settings", icon=":material/tune:"):
+        columns = [*st.columns(2), *st.columns(2)]
+        variant = columns[0].selectbox(
+            "Variant",
+            VARIANTS,
+            format_func=VARIANT_NAMES.__getitem__,
+            key="layers-variant",
+            **REMEMBERED,
+            help=(
+                "The authors' program, which produced the paper's tables, differs from the "
+                "paper's equations: for the first layers it uses only later layers, and it "
+                "measures alignment with a layer's projection onto its neighbouring layers."
+            ),
+        )
+        start = columns[1].selectbox(
+            "First layer",
+            [BY_DEPTH, *map(str, range(model.n_blocks))],
+            key="layers-first",
+            **REMEMBERED,
+            help="Layers before this one are ignored. The paper starts at layer 4 of 12.",
+        )
+        window = columns[2].selectbox(
+            "Layer window",
+            windows,
+            index=min(1, len(windows) - 1),
+            key="layers-window",
+            **REMEMBERED,
+            help="Number of layers on each side that a layer is compared with.",
+        )
+        omega = columns[3].slider(
+            "Omega: weight of alignment",
+            0.0,
+            1.0,
+            0.5,
+            0.1,
+            key="layers-omega",
+            **REMEMBERED,
+            help="Novelty gets the rest.",
+        )
+    layer_start = None if start == BY_DEPTH else int(start)
+    return check_sbert_wk(
+        model, variant=variant, layer_start=layer_start, window=window, omega=round(omega, 1)
+    )
+
+
+def _describe_text(run: Run[FollowedText]) -> About:
+    followed, settings = run.result, run.result.weights.settings
+    return About(
+        "A text, layer by layer",
+        {
+            "text": shorten(followed.states.text.text, 60),
+            "model": run.task.model.id,
+            "SBERT-WK": (
+                f"{VARIANT_NAMES[settings.variant].lower()}, first layer {settings.layer_start}, "
+                f"layer window {settings.window}, omega {settings.omega:g}"
+            ),
+        },
+    )
+
+
+def _show_turns(result: FollowedText | None, live: bool) -> None:
+    """Draw the headline, the text with its important words, and how far the words turn."""
+    latest = _find_last()
+    if latest is None:
+        return
+    states, weights = latest.result.states, latest.result.weights
+    if states.is_cut:
+        st.info(
+            f"The text has {len(states.text):,} tokens, more than fit in the model's window, so "
+            "it is read in parts. Only the first one is shown: "
+            f"{len(states.tokens):,} tokens, special tokens included.",
+            icon=":material/content_cut:",
+        )
+    words, provenance = followed_words(states, weights.importance), _describe_text(latest)
+    headline = plain(describe_text(words, weights))
+    with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
+        _show_importance(states, weights, provenance)
+        if words:
+            cosines = np.array([word.turns for word in words])
+            axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
+            importance = np.repeat([word.importance for word in words], cosines.shape[1])
+            n_named = min(NAMED, max(1, len(words) - 1))
+            show_figure(
+                plots.turns_figure(words, n_named, int(weights.layers[0])),
+                "cosine-of-words-by-layer",
+                lambda: list_cells(axes, importance=importance, cosine=cosines),
+                provenance,
+                height=330,
+            )
+        st.caption(
+            "Each point is the cosine between a word's vectors before and after a layer: where a "
+            "line drops, the layer turns the vector. The lines in colour are the most important "
+            "words and the least important one."
+        )
+
+
+def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
+    """Draw the text, its words coloured by their share of the sentence vector."""
+    shares, text = word_importance(states, weights.importance), states.text.text
+    highest = max(float(shares.max(initial=0.0)), 1e-12)
+    parts, words, end_before = [], [], 0
+    for (start, end), share in zip(states.text.word_spans, shares, strict=False):
+        words.append(text[start:end])
+        parts.append(
+            f'{html.escape(text[end_before:start])}<span title="{share:.1%}" style="background: '
+            f'{_tint(share / highest)}; padding: 0.1em 0.12em; border-radius: 0.25em">'
+            f"{html.escape(words[-1])}</span>"
+        )
+        end_before = max(end, end_before)
+    st.html(
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
+    )
+    token_words = states.text.words[: states.n_counted - states.n_prefix]
+    table = pd.DataFrame(
+        {
+            "position": range(states.n_counted),
+            "token": states.counted,
+            "word": [""] * states.n_prefix + [words[i] for i in token_words],
+            "importance": weights.importance,
+        }
+    )
+    key = f"{TEXT_KEY}-importance"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.html(
+            '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
+            "<span>importance 0%</span>"
+            f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
+            f'background: linear-gradient(to right, {_tint(0)}, {_tint(1)})"></span>'
+            f"<span>{highest:.1%} (highest)</span></div>",
+            width="content",
+        )
+        with open_downloads(key):
+            download_table(
+                "Token importance", table, "token-importance", key=key, provenance=provenance
+            )
+
+
+def _tint(strength: float) -> str:
+    return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
+
+
+def _show_maps(states: TokenStates, draw: Draw) -> None:
+    """Draw the cosine map of a token or of their mean, and its offset diagonals."""
+    st.subheader("How the vectors change direction", anchor=False)
+    names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
+    names |= {i: f"{i}. {shorten(token, 40)}" for i, token in enumerate(states.tokens)}
+    token = st.selectbox(
+        "Token",
+        list(names),
+        format_func=names.__getitem__,
+        key=f"{TEXT_KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
+        width=360,
+        help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
+    )
+    if token == MEAN:
+        cosines, source, subject = mean_map(states), "token mean", "the average word"
+    else:
+        cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
+        source = subject = f"“{shorten(states.tokens[token], 20)}”"
+    layers, diagonals = range(len(cosines)), offset_diagonals(cosines)
+    table = pd.DataFrame(
+        [
+            (offset, layer, layer + offset, value)
+            for offset, values in diagonals.items()
+            for layer, value in enumerate(values)
+        ],
+        columns=["offset", "layer", "other layer", "cosine"],
+    )
+    with slide(f"{TEXT_KEY}-maps", plain(describe_map(cosines, subject))):
+        map_column, diagonals_column = wide_columns(2, f"{TEXT_KEY}-maps")
+        with map_column:
+            draw(
+                plots.cosine_map_figure(cosines, source),
+                "cosine-similarity-between-layers",
+                list_cells({"layer": layers, "other layer": layers}, cosine=cosines),
+                height=440,
+            )
+        with diagonals_column:
+            figure = plots.diagonals_figure(diagonals, source)
+            draw(figure, "cosine-similarity-by-layer-distance", table, height=440)
+            st.caption(
+                "Each line is a diagonal of the heatmap. A token's importance is the variance of "
+                "its top line from the chosen *first layer* on."
+            )
+
+
+def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) -> None:
+    """Draw alignment, novelty and both together, token by token."""
+    st.subheader("Which layers shape a word's vector", anchor=False)
+    kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
+    titled = {name.title(): values for name, values in kinds.items()}
+    axes = {"position": range(states.n_counted), "layer": weights.layers}
+    tokens = np.repeat(states.counted, len(weights.layers))
+    with slide(f"{TEXT_KEY}-weights"), allow_swiping(f"{TEXT_KEY}-scrolled", 720):
+        draw(
+            plots.weights_figure(titled, weights.layers, states.counted),
+            "layer-weights",
+            lambda: list_cells(axes, token=tokens, **kinds),
+        )
+    if states.n_counted > plots.MAX_TOKENS:
+        st.caption(f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens.")
+    st.caption(
+        "**Alignment** is high where a layer points away from its neighbouring layers, **novelty** "
+        "where it contains something they do not. "
+        f"**Combined** is {weights.settings.omega:.0%} alignment and "
+        f"{1 - weights.settings.omega:.0%} novelty."
+    )
+
+
+# --- a corpus: words by how unevenly they change --------------------------------------------------
+
+
+CORPUS_KEY = "layers-words"
+CORPUS_RUNS = SessionRuns(CORPUS_KEY)
+MAX_TEXTS = 5000
+NAMED_WORDS = 7  # of the most uneven words, and of the least uneven
+
+
+def _show_corpus() -> None:
+    inputs, output = wide_columns([2, 3], CORPUS_KEY)
+    with inputs:
+        model_id = choose_text_model()
+        texts = ask_texts(CORPUS_KEY, {"Sample sentences": _read_sample()}, MAX_TEXTS).texts
+    if not texts or not may_load(model_id):
+        return
+    if st.session_state[f"{CORPUS_KEY}-source"] in USER_SOURCES:
+        put_texts_in_address(CORPUS_KEY, texts)
+    run = CORPUS_RUNS.start(FollowWords(ModelRef.from_id(model_id), tuple(texts)))
+    result: WordVariances | None = run.result if run.is_over else None
+    least = None
+    if result is not None:
+        least = inputs.number_input(
+            "Minimum number of occurrences",
+            1,
+            int(result.occurrences.max(initial=1)),
+            result.default_min_count(),
+            key=f"{CORPUS_KEY}-least-{run.id}",
+            help=(
+                "The variance of a rare word depends more on its few sentences than on the "
+                "word itself. The paper uses words that occur more than 50 times."
+            ),
+        )
+    with output:
+        show_run_panel(CORPUS_RUNS, run, partial(_show_extremes, least))
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _read_sample() -> ReadTexts:
+    """All sentences of the sample data, each once."""
+    folder = sample_data()
+    pairs = read_pairs(Source.from_path(folder / "scored_pairs.csv"))
+    texts = [*pairs.sentences1, *pairs.sentences2]
+    for name in ("sentences.csv", "triplet_groups.csv"):
+        texts += read_texts(Source.from_path(folder / name)).texts
+    return ReadTexts(tuple(dict.fromkeys(texts)))
+
+
+def _describe_corpus(result: WordVariances, least: int) -> About:
+    return About(
+        "Words by how unevenly they turn from layer to layer",
+        {
+            "texts": f"{result.n_read:,}",
+            "words": f"that occur {least:,} times or more" if least > 1 else "all",
+            "model": result.model_id,
+        },
+    )
+
+
+def _show_extremes(least: int | None, result: WordVariances | None, live: bool) -> None:
+    """Draw the headline, and the words that turn most and least unevenly."""
+    if result is None:
+        return
+    least = least or result.default_min_count()
+    try:
+        words = result.rank(least)
+    except SettingsError as error:
+        if not live:
+            show_error(error)
+        return
+    n = min(NAMED_WORDS, len(words) // 2)
+    drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
+    with slide(
+        CORPUS_KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))
+    ):
+        figure = words_figure(
+            drawn["word"].tolist(),
+            drawn["variance"].to_numpy(),
+            drawn["occurrences"].to_numpy(),
+            "Most and least uneven words",
+        )
+        provenance = _describe_corpus(result, least)
+        show_figure(figure, "words-by-variance", words, provenance)
+    if not live:
+        occurrences = many(int(words["occurrences"].sum()), "occurrence")
+        st.caption(
+            f"{many(len(words), 'word')} with {occurrences} in {many(result.n_read, 'text')}. Each "
+            "dot is a word, placed at its variance: that of the cosines between its vectors at "
+            "consecutive layers, mean over its occurrences. Larger dots are more frequent words. "
+            "Special tokens and punctuation are excluded, and case is ignored."
+        )
+        with st.expander("All words, in three groups of equal size"):
+            variance = st.column_config.NumberColumn(format="%.5f")
+            st.dataframe(words, hide_index=True, column_config={"variance": variance})
+
+
+# --- scored pairs: layers, poolings and the parts of SBERT-WK -------------------------------------
+
+
+PAIRS_KEY = "layers-pairs"
+PAIRS_RUNS = SessionRuns(PAIRS_KEY)
+EXAMPLE = "scored_pairs.csv"
+MAX_PAIRS = 1000
+MOST_DISAGREEING = 20
+COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
+
+
+def _show_pairs() -> None:
+    inputs, output = wide_columns([2, 3], PAIRS_KEY)
+    with inputs:
+        model_id = choose_text_model()
+        pairs = _choose_pairs()
+        coefficient = choose_one(
+            st.segmented_control,
+            "Correlation",
+            list(COEFFICIENTS),
+            default="Spearman",
+            key="layers-coefficient",
+            persist_state="session",
+            help=(
+                "Spearman and Kendall compare only the order of the pairs. Pearson "
+                "measures a linear relation."
+            ),
+        )
+    if pairs is None or not may_load(model_id):
+        return
+    put_upload_in_address(PAIRS_KEY)
+    run = PAIRS_RUNS.start(MeasureLayers(ModelRef.from_id(model_id), pairs))
+    with output:
+        show_run_panel(PAIRS_RUNS, run, partial(_show_best_layer, coefficient))
+    if run.is_over and run.result is not None and ask_more_figures():
+        draw = partial(show_figure, provenance=_describe_pairs(run.result))
+        _show_parts(run.result, coefficient, draw)
+        _show_scatter(run.result, coefficient, draw)
+
+
+def _choose_pairs() -> ScoredPairs | None:
+    """The example's pairs, or those of a table; None, with a message, without any."""
+    chosen = choose_pairs(PAIRS_KEY, _read_example)
+    if chosen is None:
+        return None
+    name, pairs, _ = chosen
+    limit, n_pairs = row_limit(MAX_PAIRS, texts_in_row=2), many(len(pairs), "pair")
+    counted = n_pairs if len(pairs) <= limit else f"Using the first {limit:,} of {n_pairs}"
+    st.caption(plain(" ".join([*pairs.notes, f"{counted} from {name}."])))
+    return pairs.first(limit)
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _read_example() -> tuple[str, ScoredPairs]:
+    return EXAMPLE, read_pairs(Source.from_path(sample_data() / EXAMPLE))
+
+
+def _describe_pairs(result: LayerPairs) -> About:
+    title = f"Layers against human scores on {many(len(result.pairs), 'pair')}"
+    return About(title, {"model": result.model_id})
+
+
+def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[float]:
+    return [getattr(row.correlation, COEFFICIENTS[coefficient]) for row in measured]
+
+
+def _list_coefficients(measured: MeasuredPooling) -> dict[str, float]:
+    correlation = measured.correlation
+    return {
+        "Spearman": correlation.spearman,
+        "Pearson": correlation.pearson,
+        "Kendall tau-b": correlation.kendall_b,
+        "Kendall tau-c": correlation.kendall_c,
+        "pairs": correlation.n,
+    }
+
+
+def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
+    """Draw which layer agrees best with the scores, and how well all layers do."""
+    if result is None:
+        return
+    if np.ptp(result.pairs.scores) == 0:
+        st.warning("All pairs have the same human score, so the correlation is undefined.")
+    sentence, best = _find_best_layer(result, coefficient, not live)
+    values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
+    figure = layer_figure(values, coefficient, (best.pooling, best.layer) if best else None)
+    table = pd.DataFrame(
+        {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
+        for pooling, layers in result.by_layer.items()
+        for layer, measured in enumerate(layers)
+    )
+    with slide(PAIRS_KEY, sentence):
+        show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
+    st.caption(BEST_OF_ALL)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _find_best_layer(
+    result: LayerPairs, coefficient: str, is_whole: bool
+) -> tuple[str, BestLayer | None]:
+    return describe_best_layer(
+        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+    )
+
+
+def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
+    """Draw the parts of SBERT-WK and the effect of its settings."""
+    st.subheader("SBERT-WK on these pairs", anchor=False)
+    variant = choose_one(
+        st.segmented_control,
+        "SBERT-WK variant",
+        VARIANTS,
+        default="authors",
+        format_func=VARIANT_NAMES.__getitem__,
+        key="layers-pairs-variant",
+        persist_state="session",
+        help=(
+            "The authors' program, which produced the paper's tables, differs from the "
+            "paper's equations in three places."
+        ),
+    )
+    parts = result.ablation[variant]
+    headline = describe_parts(
+        parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
+    )
+    values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
+    table = pd.DataFrame(
+        {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
+        for name, parts in result.ablation.items()
+        for part, measured in parts.items()
+    )
+    with slide(f"{PAIRS_KEY}-ablation", headline):
+        draw(ablation_figure(values, coefficient), "ablation", table)
+    st.caption(
+        "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
+        "*Alignment* and *novelty* weight the layers of each token; *token importance* "
+        "weights the tokens of a sentence."
+    )
+    with slide(f"{PAIRS_KEY}-sweeps"):
+        window_column, start_column = wide_columns(2, f"{PAIRS_KEY}-sweeps")
+        with window_column:
+            _show_sweep(result, coefficient, "layer window", draw)
+        with start_column:
+            _show_sweep(result, coefficient, "first layer", draw)
+
+
+def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
+    """Draw how the result depends on one of the two settings."""
+    by_variant, first = result.layer_starts, 0
+    if setting == "layer window":
+        by_variant, first = result.windows, 1
+    lines = {name: _get_values(row, coefficient) for name, row in by_variant.items()}
+    figure = sweep_figure(
+        range(first, first + len(next(iter(lines.values())))),
+        lines,
+        plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
+        title=f"SBERT-WK by {setting}",
+        axis=setting,
+        coefficient=coefficient,
+    )
+    table = pd.DataFrame(
+        {"variant": VARIANT_NAMES[name], setting: value, **_list_coefficients(measured)}
+        for name, row in by_variant.items()
+        for value, measured in enumerate(row, first)
+    )
+    draw(figure, f"sbert-wk-{setting}", table)
+
+
+def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
+    """Draw every pair, and list those on which scores and cosines disagree most."""
+    st.subheader("Pair by pair", anchor=False)
+    last = len(result.by_layer["mean"]) - 1
+    with st.container(horizontal=True, gap="large"):
+        pooling = st.selectbox(
+            "Pooling",
+            list(result.by_layer),
+            format_func=POOLING_NAMES.__getitem__,
+            key="layers-pairs-pooling",
+            width=300,
+        )
+        layer_key = f"layers-pairs-layer-of-{last}"
+        layer = st.selectbox("Layer", range(last + 1), index=last, key=layer_key, width=140)
+    pairs, measured = result.pairs, result.by_layer[pooling][layer]
+    table = pd.DataFrame(
+        {
+            "sentence1": pairs.sentences1,
+            "sentence2": pairs.sentences2,
+            "score": pairs.scores,
+            "cosine": measured.cosines,
+            **pairs.labels,
+        }
+    )
+    value = number(_get_values([measured], coefficient)[0], ".3f")
+    sentences = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
+    kinds, title = pairs.labels.get("kind"), f"Score and cosine: {coefficient} {value}"
+    figure = scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
+    draw(figure, "pairs", table, height=520)
+    st.caption(
+        "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
+        "similarity is high but the human score is low."
+    )
+    ranks = table[["score", "cosine"]].rank(pct=True)
+    disagreement = (ranks["cosine"] - ranks["score"]).abs().sort_values(ascending=False)
+    st.markdown("**Pairs with the largest disagreement**")
+    worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
+    list_worst(worst.rename(columns={"score": "human score"}), f"{PAIRS_KEY}-worst")
+
+
+# --- change by block: what micro-tuning on a text changes -----------------------------------------
+
+
+BLOCKS_KEY = "layers-marks"
+BLOCKS_RUNS = SessionRuns(BLOCKS_KEY)
+MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
+
+
+def _show_blocks() -> None:
+    inputs, output = wide_columns([2, 3], BLOCKS_KEY)
+    model_id = chosen_model_id()
+    run: Run[RunRecord] | None = None
+    with inputs:
+        text = ask_text()
+        choice = find_layers(model_id)
+        if choice is not None:
+            run = _ask_run(model_id, text, choice[0])
+        measure = choose_one(
+            st.segmented_control,
+            "Measure",
+            list(MEASURES),
+            format_func=MEASURES.__getitem__,
+            default="per value",
+            key="layers-measure",
+            persist_state="session",
+            label_visibility="collapsed",
+        )
+        epoch_place = st.container()
+    is_old, run = run is None, run or BLOCKS_RUNS.last_to_show()
+    if run is None:
+        return
+    epoch = None
+    with epoch_place:
+        if is_old:
+            st.caption(
+                "The result is of another text or other settings. Press **Tune** to update it."
+            )
+        if run.is_over and run.result.epochs_reached:
+            epoch = n_epochs = run.result.epochs_reached
+            if n_epochs > 1:
+                key = f"{BLOCKS_KEY}-epoch-{run.id}"
+                epoch = st.slider("Epoch shown in the heatmap", 1, n_epochs, n_epochs, key=key)
+            _show_loss(run.result)
+    with output, dim_old_results(BLOCKS_KEY, is_old):
+        draw = partial(_show_marks, run, measure, epoch)
+        show_run_panel(BLOCKS_RUNS, run, draw)
+
+
+def _ask_run(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
+    """Ask for a run's settings; *Tune* or a first visit starts it. None if the last run differs."""
+    button = st.container()
+    with st.expander("Settings", icon=":material/tune:"):
+        kinds = _choose_kinds(layers)
+        epochs, learning_rate = ask_epochs_and_rate("layers-epochs", "layers-rate")
+    pressed = button.button(
+        "Tune", type="primary", icon=":material/play_arrow:", key=f"{BLOCKS_KEY}-tune"
+    )
+    last = BLOCKS_RUNS.last()
+    chosen = tuple(layer for layer in layers if layer.block is not None and layer.kind in kinds)
+    try:
+        settings = check_choices([layer.name for layer in chosen], epochs, learning_rate)
+        if not text.strip():
+            raise TextError("The text is empty. Enter at least one word.")
+    except NeuralvizError as error:
+        if pressed or last is None:
+            show_error(error, "Showing the last run instead." if BLOCKS_RUNS.last_to_show() else "")
+        return None
+    task = TuneBlocks(ModelRef.from_id(model_id), (text,), settings, chosen)
+    if pressed or last is None:
+        return BLOCKS_RUNS.start(task, again=True)
+    return last if last.task == task else None
+
+
+def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
+    kinds = kinds_of_blocks(layers)
+    key = "layers-kinds"
+    selected = st.session_state.get(key)
+    if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
+        st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
+    return st.multiselect(
+        "Kinds of layers to tune in every block",
+        kinds,
+        format_func=kind_in_words,
+        key=key,
+        persist_state="session",
+        help=(
+            "The key bias of attention is off by default. It cannot change the model's "
+            "output, so its gradient is rounding noise, which AdamW scales up to full steps."
+        ),
+    )
+
+
+def _get_task(run: Run[RunRecord]) -> TuneBlocks:
+    return cast("TuneBlocks", run.task)
+
+
+def _describe_tuning(task: TuneBlocks) -> About:
+    settings = task.settings
+    return About(
+        "What micro-tuning on a text changes, by block",
+        {
+            "text": shorten(task.texts[0], 60),
+            "model": task.model.id,
+            **describe_settings(settings),
+            "layers": f"{len(settings.layers):,}",
+        },
+    )
+
+
+def _show_marks(
+    run: Run[RunRecord], measure: str, epoch: int | None, record: RunRecord, live: bool
+) -> None:
+    """Draw how much each kind of layer has changed in each block."""
+    if not record.epochs_reached:
+        return
+    for warning in describe_warnings(record):
+        st.warning(plain(warning))
+    if live or epoch is None:
+        epoch = record.epochs_reached
+    layers, per_value = _get_task(run).layers, measure == "per value"
+    changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
+    shown = changes[changes["epoch"] == epoch]
+    headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
+    column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
+    figure = marks_figure(
+        shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
+        measure=MEASURES[measure],
+        moment=f"epoch {epoch}",
+    )
+    with slide(BLOCKS_KEY, headline), allow_swiping(f"{BLOCKS_KEY}-scrolled", 480):
+        show_figure(
+            figure,
+            "change-by-block-and-kind-of-layer",
+            changes,
+            _describe_tuning(_get_task(run)),
+            key=f"{BLOCKS_KEY}-grid-{run.id}",
+            height=max(300, 130 + 30 * len(kinds)),
+        )
+    st.caption(
+        "Each cell is one kind of layer in one block. The norm of a delta grows with the layer's "
+        "size; the root mean square over its values does not."
+    )
+
+
+def _show_loss(record: RunRecord) -> None:
+    """Show the last loss, and its course."""
+    losses = record.loss[: record.epochs_reached, 0]
+    losses = losses[np.isfinite(losses)]
+    if len(losses):
+        change = f"{losses[-1] - losses[0]:.2f}"
+        st.metric(
+            "Loss at the masked positions, nats (lower is better)",
+            f"{losses[-1]:.2f}",
+            delta=f"{change} since epoch 0" if float(change) else None,
+            delta_color="inverse",
+            chart_data=losses.tolist() if len(losses) > 1 else None,
+            chart_type="line",
+        )
+
+
+def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
+    """A row for every layer and epoch, from [epoch, layer] norms of the deltas."""
+    rows = [(layer.name, layer.kind, layer.block, layer.size) for layer in layers]
+    layers_table = pd.DataFrame(rows, columns=["layer", "kind", "block", "values"])
+    table = pd.DataFrame({"epoch": range(1, len(norms) + 1)}).merge(layers_table, how="cross")
+    norm = norms.ravel()
+    return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
+
+
+VIEWS = {
+    "A text": _show_text,
+    "A corpus": _show_corpus,
+    "Scored pairs": _show_pairs,
+    "Change by block": _show_blocks,
+}

@@ -1,1 +1,0 @@
-"""The micro-tuning page: its inputs, its runs, and their figures."""
