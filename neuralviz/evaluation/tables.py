@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import (
     BY_RANGE,
@@ -222,19 +221,6 @@ def corpus_data(
     name = f"{corpus.name}, {column}"
     data = make(name, [texts[row] for row in used], [labels[row] for row in used], notes=notes)
     return replace(data, columns={"label" if kind == "labels" else "group": column})
-
-
-def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
-    """Embedders with a vector for every text of a corpus, oldest first."""
-    keys = np.unique(store.keys(corpus))
-    specs: dict[EmbedderSpec, None] = {}
-    for kept in store.vectors.embedders():
-        if kept.spec and store.vectors.has_vectors(kept, keys).all():
-            try:
-                specs[EmbedderSpec.from_json(kept.spec)] = None
-            except SettingsError:  # of a version that had other methods
-                continue
-    return tuple(specs)
 
 
 # --- the Hub -------------------------------------------------------------------------------------

@@ -239,20 +239,21 @@ def blank_missing(
         if not counts:
             values.append(column)
             continue
-        kept = find_codes(column) if codes is None else codes.get(title, ())
-        blank = counts.keys() - set(kept)
-        n_blank = many(sum(counts[word] for word in blank), "row")
-        for words, meaning in (
-            (counts.keys() - blank, "a value, like the others of this column"),
-            (blank, f"missing ({n_blank})"),
-        ):
-            if words:
-                listed = joined([f"“{word}”" for word in sorted(words)])
-                notes.append(f"Read {listed} in the column “{title[:40]}” as {meaning}.")
+        codes_here = find_codes(column) if codes is None else codes.get(title, ())
+        kept = counts.keys() & set(codes_here)
+        blank = counts.keys() - kept
+        if kept:
+            notes.append(f"Read {_name_words(kept, title)} as a value, like the others of it.")
         if blank:
+            n_rows = many(sum(counts[word] for word in blank), "row")
+            notes.append(f"Read {_name_words(blank, title)} as missing ({n_rows}).")
             column = ["" if _match_missing(value) in blank else value for value in column]
         values.append(column)
     return replace(table, values=tuple(values), notes=(*table.notes, *notes)) if notes else table
+
+
+def _name_words(words: Collection[str], title: str) -> str:
+    return f"{joined([f'“{word}”' for word in sorted(words)])} in the column “{title[:40]}”"
 
 
 def find_codes(column: Sequence[str]) -> frozenset[str]:

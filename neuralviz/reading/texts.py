@@ -148,7 +148,7 @@ def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str,
 def clean_texts(
     parts: Sequence[str],
     starts: Sequence[int],
-    blanks: Literal["line", "row", ""] = "",
+    blanks: str = "",
     unit: str = "line",
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
     """Texts stripped and made readable, notes, and their places in ``parts``."""
@@ -168,17 +168,14 @@ def clean_texts(
         notes.append(f"Replaced {many(unreadable, 'unreadable character')} with spaces.")
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
-        rows = f"{many(left_out, 'row')} without a text"  # whose other fields may hold something
-        notes.append(f"Skipped {rows if blanks == 'row' else many(left_out, 'empty line')}.")
+        notes.append(f"Skipped {many(left_out, blanks)} without a text.")
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
             f"characters ({name_lines(too_long, unit)})."
         )
-    size, longest = max(((len(text), -place) for place, text in enumerate(texts)), default=(0, 0))
-    if size > LONG_TEXT:
-        place_name = name_lines([starts[used[-longest]]], unit)
-        notes.append(f"The longest text has {size:,} characters ({place_name}).")
+    if (size := max(map(len, texts), default=0)) > LONG_TEXT:
+        notes.append(f"The longest text has {size:,} characters.")
     return tuple(texts), tuple(notes), used
 
 
@@ -249,6 +246,7 @@ def _find_kind(name: str, filled: Sequence[str]) -> str:
     """What a “plain text” is instead; empty if it is plain."""
     rows = [line for line in filled if not line.startswith("#")]
     n_tabs = {line.count("\t") for line in rows}
+    is_indented = any(line.startswith("\t") for line in rows)
     if name.lower().endswith(".ipynb"):
         return "a notebook"
     if is_json(filled[0].strip()) or filled[0].startswith("window.YTD."):  # of a Twitter archive
@@ -257,7 +255,7 @@ def _find_kind(name: str, filled: Sequence[str]) -> str:
         return "texts behind labels, as fastText has them"
     if len(rows) >= _FEWEST_LINES and all(map(_TOKEN.fullmatch, rows)):
         return "a word a line, as a treebank or CoNLL data"
-    if len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and n_tabs != {0} and rows[0][0] != "\t":
+    if len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and n_tabs != {0} and not is_indented:
         return "a table with fields between tabs"
     for separator in ",;":
         titles = filled[0].split(separator)

@@ -248,21 +248,31 @@ def _normalize(title: str) -> str:
     return title.strip().lower()
 
 
-def imported_specs(
-    vectors: KeptVectors, read_keys: Callable[[], np.ndarray]
-) -> dict[str, EmbedderSpec]:
-    """Imported vectors that cover all texts, oldest first, by label; keys are read if needed."""
-    specs: dict[str, EmbedderSpec] = {}
+def kept_specs(
+    vectors: KeptVectors, read_keys: Callable[[], np.ndarray], *, only_imported: bool = False
+) -> tuple[EmbedderSpec, ...]:
+    """Embedders with a vector for every text, oldest first; the texts' keys are read if needed."""
+    specs: dict[EmbedderSpec, None] = {}
     keys: np.ndarray | None = None
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # another version or custom embedder
             continue
-        if spec.is_imported:
-            keys = read_keys() if keys is None else keys
+        if spec.is_imported or not only_imported:
+            keys = np.unique(read_keys()) if keys is None else keys
             if vectors.has_vectors(kept, keys).all():
-                specs[free_name(spec.label, specs)] = spec
+                specs[spec] = None
+    return tuple(specs)
+
+
+def imported_specs(
+    vectors: KeptVectors, read_keys: Callable[[], np.ndarray]
+) -> dict[str, EmbedderSpec]:
+    """Imported vectors with one for every text, oldest first, by label."""
+    specs: dict[str, EmbedderSpec] = {}
+    for spec in kept_specs(vectors, read_keys, only_imported=True):
+        specs[free_name(spec.label, specs)] = spec
     return specs
 
 

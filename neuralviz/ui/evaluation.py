@@ -33,7 +33,6 @@ from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstic
 from neuralviz.evaluation.tables import (
     CorpusKind,
     corpus_data,
-    kept_specs,
     load_hub_data,
     make_data,
 )
@@ -66,7 +65,7 @@ from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.store.importing import imported_specs
+from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
@@ -272,7 +271,9 @@ def _choose_corpus() -> DataChoice | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return DataChoice(data, corpus.id, kept_specs(CorpusStore(), corpus))
+    store = CorpusStore()
+    kept = kept_specs(store.vectors, partial(store.keys, corpus))
+    return DataChoice(data, corpus.id, kept)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -354,7 +355,11 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
         imported = imported_specs(store.vectors, lambda: text_keys(data.texts))
         if not imported:
             return {}
-        visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}
+        visible = {
+            spec
+            for corpus in store.corpora()
+            for spec in kept_specs(store.vectors, partial(store.keys, corpus))
+        }
     except StoreError:  # opening a saved corpus shows the error
         return {}
     return {label: spec for label, spec in imported.items() if spec in visible}

@@ -848,7 +848,7 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
         'id,text\n1,"' + "a, b " * 100_000 + '"\n',
         [("a, b " * 100_000).strip()],
         None,
-        "The longest text has 499,999 characters (line 2).",
+        "The longest text has 499,999 characters.",
     ),
     "remarks below a table": (
         "a.csv",
