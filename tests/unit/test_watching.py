@@ -8,7 +8,8 @@ import pytest
 from neuralviz.errors import Stopped
 from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import RunRecord, WatchedEvent, read_record, record_bytes, watch
+from neuralviz.micro_tuning.events import RunRecord, WatchedEvent, read_record, record_bytes
+from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import LanguageModel
 
 TEXTS = ("The old boat left.", "Rain falls on the harbour.", "Yes")
