@@ -7,7 +7,8 @@ from pathlib import Path
 
 import neuralviz
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import RunRecord, record_bytes, watch
+from neuralviz.micro_tuning.events import RunRecord, record_bytes
+from neuralviz.micro_tuning.watching import watch
 
 TEXTS = (
     "She sat on the bank of the river and watched the boats.",

@@ -198,8 +198,9 @@ class FollowPair(LatestTask[WordShares]):
 def _word_shares(
     embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
 ) -> WordShares:
-    from neuralviz.micro_tuning.events import can_follow, collect_result
+    from neuralviz.micro_tuning.events import collect_result
     from neuralviz.micro_tuning.loop import tune
+    from neuralviz.micro_tuning.watching import can_follow
 
     texts, settings = tokenize(embedder.model, list(pair)), embedder.settings
     n_tokens = sum(map(len, texts))

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, TypeVar
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
-from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
+from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import (
-    BATCH,
     RECORD_FORMAT,
     RunRecord,
+    TextDelta,
     WatchedEvent,
     read_record,
     record_bytes,
-    watch,
 )
 from neuralviz.micro_tuning.settings import REVISION
+from neuralviz.micro_tuning.watching import BATCH, watch
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.words import many
 

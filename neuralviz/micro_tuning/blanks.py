@@ -25,13 +25,6 @@ _BLANKS = re.compile(r"_{3,}|\[MASK\]")
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 
-@dataclass(frozen=True, eq=False)
-class TextDelta:
-    model_id: str  # the model that was tuned
-    layers: tuple[str, ...]  # names of the tuned layers
-    values: tuple[np.ndarray, ...]  # per layer, [dim] tuned minus original weights
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A token that could fill a blank, and its probability before and after adding the deltas."""

@@ -1,8 +1,8 @@
-"""Micro-tuning as a stream of events, watched batch by batch, and the record of a run."""
+"""Micro-tuning as a stream of events, what they come to, and the record of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.arrays import RecordFormat, unit_vectors
-from neuralviz.errors import never
-from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import (
-    MAX_FOLLOWED_VALUES,
     TuningSettings,
-    count_masked,
-    followed_values,
 )
-from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
+from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.models import LanguageModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +49,13 @@ class TokenShares:
             if delta.any():
                 layer_shares.append(parts @ delta / (delta @ delta))
         return np.mean(layer_shares, axis=0) if layer_shares else np.zeros(len(self.tokens[0]) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class TextDelta:
+    model_id: str  # the model that was tuned
+    layers: tuple[str, ...]  # names of the tuned layers
+    values: tuple[np.ndarray, ...]  # per layer, [dim] tuned minus original weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,12 +345,6 @@ def read_record(content: bytes) -> RunRecord:
     return record
 
 
-BATCH = 16  # texts per watched batch, at most
-BATCH_TOKENS = 512  # tokens per batch, unless a single text has more
-MAX_PREDICTED = 4000  # masked positions per text in the report, at most
-MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
-
-
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
     """An epoch of a batch whose first text is number ``first``, or the report on one text."""
@@ -361,82 +354,3 @@ class WatchedEvent:
     first: int
     event: TuningEvent | None = None
     report: TextReport | None = None
-
-
-def watch(
-    model: LanguageModel,
-    texts: Sequence[str],
-    settings: TuningSettings,
-    should_stop: ShouldStop = never,
-) -> Iterator[WatchedEvent]:
-    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text."""
-    from neuralviz.micro_tuning.loop import tune
-
-    first = 0
-    for batch in batches(model, tokenize(model, texts), settings):
-        result: MicroTuning | None = None
-        for event in tune(
-            model,
-            batch,
-            settings,
-            with_deltas=True,
-            with_token_shares=can_follow(model, batch, settings),
-            should_stop=should_stop,
-        ):
-            result = event.result
-            yield WatchedEvent(first, event)
-        assert result is not None, "a run's last event carries its result"
-        for place in range(len(batch)):
-            report = _report_on(model, result, place, first + place, should_stop)
-            yield WatchedEvent(first, report=report)
-        first += len(batch)
-
-
-def batches(
-    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
-) -> Iterator[list[TokenizedText]]:
-    """Texts in order, in bounded batches; all tokens of a batch can be followed, or none."""
-
-    def fits(batch: list[TokenizedText], text: TokenizedText) -> bool:
-        grown = [*batch, text]  # a long text takes nothing from the short ones around it
-        ways = {can_follow(model, candidate, settings) for candidate in (batch, [text], grown)}
-        return len(ways) == 1 and len(grown) <= BATCH and sum(map(len, grown)) <= BATCH_TOKENS
-
-    return batch_while(texts, fits)
-
-
-def can_follow(
-    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
-) -> bool:
-    """Whether the tokens of texts tuned together can be followed at acceptable cost."""
-    by_name = {layer.name: layer for layer in model.layers}
-    layers = [by_name[name] for name in settings.layers]
-    head_only = all(layer.part == "head" for layer in layers)
-    return (
-        not any(layer.size == model.vocab_size for layer in layers)
-        and followed_values(model, texts, settings) <= MAX_FOLLOWED_VALUES
-        and (head_only or max(map(len, texts), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
-    )
-
-
-def _report_on(
-    model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
-) -> TextReport:
-    from neuralviz.micro_tuning.predictions import predict_masked
-
-    text, settings = result.texts[i], result.settings
-    deltas = [delta[i] for delta in result.deltas]
-    before, after = predict_masked(
-        model, text, settings, [None, deltas], 3, at_most=MAX_PREDICTED, should_stop=should_stop
-    )
-    shares = result.shares[i] if result.shares else None
-    is_whole = len(after) == count_masked(text, settings)
-    return TextReport(
-        index=index,
-        text=text,
-        shares=None if shares is None else shares.token_shares(),
-        decay_share=0.0 if shares is None else shares.decay_share(),
-        before=before,
-        after=after,
-        loss_after=after.mean_loss if is_whole else None,
-    )

@@ -9,15 +9,9 @@ import numpy as np
 import torch
 
 from neuralviz.errors import SettingsError, Stopped, TextError, never
-from neuralviz.micro_tuning.blanks import (
-    MAX_SCALE,
-    Candidate,
-    FilledBlank,
-    TextDelta,
-    split_at_blanks,
-)
+from neuralviz.micro_tuning.blanks import MAX_SCALE, Candidate, FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
-from neuralviz.micro_tuning.events import MaskedPredictions
+from neuralviz.micro_tuning.events import MaskedPredictions, TextDelta
 from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.probe import per_text_network

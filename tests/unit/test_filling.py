@@ -15,11 +15,10 @@ from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.blanks import (
     Candidate,
     FilledBlank,
-    TextDelta,
     describe_blanks,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, TextDelta, load_record
 from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.paths import sample_data
 

@@ -16,7 +16,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts, take_turns
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import watch
+from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.ui import runs as session_runs
