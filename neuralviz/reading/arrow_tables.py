@@ -314,10 +314,8 @@ def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBat
 
 
 def _read_json(name: str, path: Path) -> dict[str, Any]:
-    try:
+    with check_damage(name, "a data set"):
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise TextError(f"{name} is a damaged data set: {path.name} cannot be read.") from error
     return content if isinstance(content, dict) else {}
 
 

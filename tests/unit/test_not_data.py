@@ -396,7 +396,7 @@ def test_saved_data_sets_are_evaluated_without_their_package(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        ("{", "state.json cannot be read"),
+        ("{", "is damaged, or not a data set"),
         ("{}", "names no files"),
         (json.dumps({"_data_files": [{"filename": "../x.arrow"}]}), "names no files"),
         (json.dumps({"_data_files": [{"filename": "gone.arrow"}]}), "or some that are not there"),

@@ -82,7 +82,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     n_events: int, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped before a step, between reports, within the second batch."""
-    monkeypatch.setattr("neuralviz.micro_tuning.events.BATCH", 2)
+    monkeypatch.setattr("neuralviz.micro_tuning.watching.BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS)
     events = list(watch(tiny, TEXTS, settings))
     left = RunRecord(tiny.id, settings, TEXTS).having(events[:n_events])
