@@ -233,24 +233,24 @@ def _parse_whole(digits: str) -> int | str:
 
 
 def _build_table(name: str, content: Any, notes: tuple[str, ...], n_wanted: int | None) -> Table:
-    rows, shape_notes = find_rows(name, content)
-    rows, inner_notes = _unwrap_rows(name, rows)
-    rows, cell_notes = _name_cells(name, rows)
+    all_notes: list[str] = [*notes]
+    rows = _name_cells(
+        name, _unwrap_rows(name, find_rows(name, content, all_notes), all_notes), all_notes
+    )
     builder = TableBuilder(name, "row")
     for number, row in enumerate(rows, 1):
         builder.add(number, row)
         if n_wanted is not None and builder.n_rows >= n_wanted:
             break
-    notes = (*notes, *shape_notes, *inner_notes, *cell_notes)
-    return builder.finish("neither an object nor a string", notes)
+    return builder.finish("neither an object nor a string", tuple(all_notes))
 
 
-def find_rows(name: str, content: Any) -> Rows:
-    """The rows of a JSON value, and notes on its lists; ambiguous values are refused."""
+def find_rows(name: str, content: Any, notes: list[str]) -> list[Any]:
+    """The rows of a JSON value; adds notes on its lists. Ambiguous values are refused."""
     # a list of rows, a pandas data frame (orient split, columns, index, table), splits such as
     # train and test, columns of one length, texts by label, or one such list beside other values
     if isinstance(content, list):
-        return content, ()
+        return content
     parts = content if isinstance(content, dict) else {}
     lists = {key: value for key, value in parts.items() if isinstance(value, list)}
     has_text = any(isinstance(v, str) and key.lower() in _TEXT_KEYS for key, v in parts.items())
@@ -260,15 +260,15 @@ def find_rows(name: str, content: Any) -> Rows:
         if key.lower() in SPLITS and isinstance(value, list | dict)
     }
     if len(splits) > 1 and lists.keys() <= splits.keys():
-        return _join_splits(name, splits)
+        return _join_splits(name, splits, notes)
     if {"columns", "data"} <= parts.keys() <= _FRAME and not _has_objects(lists.get("data")):
-        return _read_split_frame(name, parts), ()
+        return _read_split_frame(name, parts)
     envelopes = [key for key, value in parts.items() if _is_envelope(key, value)]
     if len(envelopes) == 1 and not any(map(_has_objects, lists.values())):
-        rows, notes = find_rows(name, parts[envelopes[0]])
-        return rows, (f"The rows of {name} are those in “{envelopes[0][:40]}”.", *notes)
+        notes.append(f"The rows of {name} are those in “{envelopes[0][:40]}”.")
+        return find_rows(name, parts[envelopes[0]], notes)
     if parts and all(isinstance(value, dict) and value for value in parts.values()):
-        return _read_frame_of_objects(name, parts), ()
+        return _read_frame_of_objects(name, parts)
     if "rows" in lists:
         lists.pop("features", None)  # of the viewer of the Hugging Face Hub: what its columns are
     with_objects = [rows for rows in lists.values() if _has_objects(rows)]
@@ -278,15 +278,15 @@ def find_rows(name: str, content: Any) -> Rows:
         rows = with_objects[0]
         if all(isinstance(row, dict) and isinstance(row.get("paragraphs"), list) for row in rows):
             raise TextError(f"{name} has paragraphs in articles, as SQuAD has. {_ADVICE}")
-        return rows, ()
+        return rows
     if len(lists) == 1:
         key, values = next(iter(lists.items()))
         if _are_cells(values) and _names_cells(values) and len(values[0]) > 1:
-            return values, ()
-        return [{key: value} for value in values], ()
+            return values
+        return [{key: value} for value in values]
     if len(lists) < len(parts):
         _refuse(name, content)
-    return _read_lists(name, lists)
+    return _read_lists(name, lists, notes)
 
 
 def _has_objects(values: Any) -> bool:
@@ -301,16 +301,15 @@ def _is_envelope(key: str, value: Any) -> bool:
     return not has_text and sum(map(_has_objects, value.values())) == 1
 
 
-def _unwrap_rows(name: str, rows: list[Any]) -> Rows:
-    """Rows unwrapped from a known field of each, and a note."""
+def _unwrap_rows(name: str, rows: list[Any], notes: list[str]) -> list[Any]:
+    """Rows unwrapped from a known field of each; adds a note."""
     for key in _INNER:
         if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
             inner_rows = [row.pop(key) for row in rows]
-            joined_rows = [  # a field of the row itself comes before one of the inner object
-                row | inner | row for row, inner in zip(rows, inner_rows, strict=True)
-            ]
-            return joined_rows, (f"The rows of {name} are those under “{key}”.",)
-    return rows, ()
+            notes.append(f"The rows of {name} are those under “{key}”.")
+            # a field of the row itself comes before one of the inner object
+            return [row | inner | row for row, inner in zip(rows, inner_rows, strict=True)]
+    return rows
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:
@@ -325,41 +324,39 @@ def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
     return header.place == 0 and header.is_clear
 
 
-def _name_cells(name: str, rows: list[Any]) -> Rows:
-    """Turn rows that are lists into objects, with a note on their names."""
+def _name_cells(name: str, rows: list[Any], notes: list[str]) -> list[Any]:
+    """Turn rows that are lists into objects; adds a note on their names."""
     if not _are_cells(rows):
-        return rows, ()
+        return rows
     if _names_cells(rows):
         titles, rows = column_names(map(cell_text, rows[0])), rows[1:]
         note = f"The rows of {name} are lists; the first names the columns: {describe_row(titles)}."
     else:
         titles = name_columns(len(rows[0]))
         note = f"The rows of {name} are lists without names of columns, so these are numbered."
-    return [dict(zip(titles, row, strict=True)) for row in rows], (note,)
+    notes.append(note)
+    return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
-def _join_splits(name: str, splits: Mapping[str, Any]) -> Rows:
+def _join_splits(name: str, splits: Mapping[str, Any], notes: list[str]) -> list[dict[str, Any]]:
     """The rows of all splits; a column names the split if more than one has rows."""
     if any(isinstance(value, dict) and value.keys() & splits for value in splits.values()):
         _refuse(name, splits)  # splits of splits
     rows_by_split: dict[str, list[dict[str, Any]]] = {}
-    notes: tuple[str, ...] = ()
     for split, value in splits.items():
-        rows, split_notes = find_rows(name, value) if value else ([], ())
+        rows = find_rows(name, value, notes) if value else []
         if any(isinstance(row, list) for row in rows):
             _refuse(name, splits)
         rows_by_split[split] = [row if isinstance(row, dict) else {"text": row} for row in rows]
-        notes += split_notes
     counts = joined([f"“{split}” ({len(rows):,})" for split, rows in rows_by_split.items()])
     filled = {split: rows for split, rows in rows_by_split.items() if rows}
     if len(filled) < 2:
-        rows = next(iter(filled.values()), [])
-        return rows, (f"{name} has the splits {counts}.", *notes)
+        notes.append(f"{name} has the splits {counts}.")
+        return next(iter(filled.values()), [])
     keys = {str(key) for rows in filled.values() for row in rows for key in row}
     title = free_name("split", keys)
-    all_rows = [{**row, title: split} for split, rows in filled.items() for row in rows]
-    note = f"{name} has the splits {counts}. All are read; the column “{title}” says which."
-    return all_rows, (note, *notes)
+    notes.append(f"{name} has the splits {counts}. All are read; the column “{title}” says which.")
+    return [{**row, title: split} for split, rows in filled.items() for row in rows]
 
 
 def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -400,7 +397,9 @@ def _are_counted(keys: Iterable[str]) -> bool:
     return all(key.isdecimal() for key in keys)
 
 
-def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
+def _read_lists(
+    name: str, lists: Mapping[str, list[Any]], notes: list[str]
+) -> list[dict[str, Any]]:
     """Rows of several lists: columns of one length, or texts by label."""
     has_one_length = len({len(values) for values in lists.values()}) == 1
     has_known = any(map(is_usual_name, lists))
@@ -408,15 +407,14 @@ def _read_lists(name: str, lists: Mapping[str, list[Any]]) -> Rows:
     are_alike = are_strings and len({rate_texts(values) for values in lists.values() if values}) < 2
     if has_one_length and (has_known or not are_alike):
         columns = zip(*lists.values(), strict=True)
-        return [dict(zip(lists, row, strict=True)) for row in columns], ()
+        return [dict(zip(lists, row, strict=True)) for row in columns]
     if has_one_length or has_known or not are_strings:
         _refuse(name, lists)
-    rows = [{"text": text, "label": key} for key, texts in lists.items() for text in texts]
-    note = (
+    notes.append(
         f"{name} has a list of texts for each label: {_describe_lists(lists)}. The names of the "
         "lists are in the column “label”."
     )
-    return rows, (note,)
+    return [{"text": text, "label": key} for key, texts in lists.items() for text in texts]
 
 
 def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:

@@ -188,16 +188,16 @@ def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[s
     n_repeated = len(ids) - n_missing - len(used_ids)
     counters = defaultdict[str, Iterator[int]](lambda: count(2))
     free = map(str, count(1))
-    seen: set[str] = set()
+    earlier_ids: set[str] = set()
     unique: list[str] = []
     for text_id in ids:
         new_id = text_id
         if not text_id:
             new_id = next(number for number in free if number not in used_ids)
-        elif text_id in seen:
+        elif text_id in earlier_ids:
             numbered = (f"{text_id} ({number})" for number in counters[text_id])
             new_id = next(name for name in numbered if name not in used_ids)
-        seen.add(text_id)
+        earlier_ids.add(text_id)
         used_ids.add(new_id)
         unique.append(new_id)
     notes = []

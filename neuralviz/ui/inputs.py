@@ -25,7 +25,7 @@ from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import Mode, ReadTexts, join_pasted, read_texts, split_pasted
-from neuralviz.ui.choices import BY_DIGEST, choose_header, choose_one, upload_file
+from neuralviz.ui.choices import BY_DIGEST, DETECTED, choose_header, choose_one, upload_file
 from neuralviz.ui.limits import (
     character_limit,
     describe_destination,
@@ -39,7 +39,6 @@ from neuralviz.ui.stage import show_on_stage
 from neuralviz.words import many
 
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
-GUESSED = "detect automatically"
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
@@ -192,10 +191,10 @@ def ask_texts_of_file(key: str, source: Source, *, with_ids: bool = False) -> Re
         place, column_key = columns.index(cast("str", read.column)), f"{key}-column-{source.name}"
         column = column_box.selectbox("Text column", columns, place, key=column_key)
         ids = [
-            box.selectbox("ID column", [GUESSED, *columns], key=f"{key}-ids-{source.name}")
+            box.selectbox("ID column", [DETECTED, *columns], key=f"{key}-ids-{source.name}")
             for box in id_box
         ]
-        read = _read(source, column, id_column=next((i for i in ids if i != GUESSED), None))
+        read = _read(source, column, id_column=next((i for i in ids if i != DETECTED), None))
     note = read.header_note
     return replace(read, notes=(note, *read.notes)) if note else read
 
