@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.measures import evaluate, kept_vectors
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.results import Cell
 from neuralviz.evaluation.tables import read_data

@@ -23,7 +23,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.measures import evaluate, kept_vectors
 from neuralviz.evaluation.plan import EvaluationPlan, experiment_rows
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import Cell

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from neuralviz.evaluation import lab
+from neuralviz.evaluation import measures
 from neuralviz.evaluation.results import RESULTS_FORMAT, Progress, Results
 from neuralviz.jobs.evaluating import RECORDED, example_plan
 from neuralviz.paths import sample_data
@@ -30,7 +30,7 @@ def main() -> None:
     plan = example_plan()
     results = Results(plan)
     with TemporaryDirectory() as folder:
-        for event in lab.evaluate(plan, lab.kept_vectors(args.store or Path(folder))):
+        for event in measures.evaluate(plan, measures.kept_vectors(args.store or Path(folder))):
             if not isinstance(event, Progress):
                 results = results.having(event)
             elif event.row is not None:

@@ -24,10 +24,9 @@ from neuralviz.cli.console import (
 )
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import DataSet, Measure, Thresholds
-from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.measures import check_measures, kept_vectors
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
     EvaluationPlan,
@@ -207,7 +206,7 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     """The spec of vectors from ``file:PATH``, or imported for a corpus as ``file: NAME``."""
     path = Path(name.removeprefix(FILE).strip()).expanduser()
     if path.is_file():
-        imported = import_by_text(lab.kept_vectors(), read_vectors(Source.from_path(path)), texts)
+        imported = import_by_text(kept_vectors(), read_vectors(Source.from_path(path)), texts)
         print_message(f"{path.name}: {imported.matched}")
         return EmbedderSpec.from_json(imported.kept.spec)
     specs = imported_specs(CorpusStore().vectors, lambda: text_keys(texts))
@@ -225,8 +224,6 @@ def _run(plan: EvaluationPlan, output: Path | None, as_json: bool) -> None:
     for number, data in enumerate(plan.data):
         for sentence in results.sentences(number):
             print_message(f"{data.name}, {sentence}")
-        if left_out := results.left_out(number):
-            print_message(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:

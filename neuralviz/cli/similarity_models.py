@@ -26,7 +26,6 @@ from neuralviz.cli.console import (
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
-from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_results import (
     DEFAULT_SEED,
     LadderSettings,
@@ -34,6 +33,7 @@ from neuralviz.evaluation.ladder_results import (
     best_rung,
     ladder_lines,
 )
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models

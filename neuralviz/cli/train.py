@@ -30,7 +30,7 @@ from neuralviz.cli.corpus import find_corpus, open_store
 from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, take_options
 from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
-from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     training_frame,

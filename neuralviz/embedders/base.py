@@ -51,16 +51,12 @@ if TYPE_CHECKING:
 BATCH_SIZE = 32
 # Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.
 KEY_VERSION = 2
-
-
 CHOICES: dict[str, tuple[str | None, ...]] = {
     "precision": ("float32", "int8", "uint8", "binary", "ubinary", None),  # of vectors
     "task": ("query", "document", None),  # what texts are for
     "output_value": ("sentence_embedding",),
 }
 _Encode = TypeVar("_Encode", bound=Callable[..., Any])
-
-
 MOST_TEXTS = 1000  # that are checked
 MOST_CHARACTERS = 2000  # of each
 _VOICING = "\u3099\u309a"  # marks that make another Japanese syllable

@@ -16,7 +16,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
-from neuralviz.micro_tuning.learning import learn, learn_by_epoch, loss_gradients
+from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients
 from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     REVISION,

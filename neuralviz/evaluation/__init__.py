@@ -8,11 +8,11 @@ from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import scored_data as scored_data
-    from neuralviz.evaluation.lab import evaluate as evaluate
     from neuralviz.evaluation.ladder import measure_cosines as measure_cosines
     from neuralviz.evaluation.ladder import model_poolings as model_poolings
     from neuralviz.evaluation.ladder import own_embeddings as own_embeddings
     from neuralviz.evaluation.ladder import train_ladder as train_ladder
+    from neuralviz.evaluation.measures import evaluate as evaluate
     from neuralviz.evaluation.plan import EvaluationPlan as EvaluationPlan
     from neuralviz.evaluation.plan import method_rows as method_rows
     from neuralviz.evaluation.results import Progress as Progress
@@ -23,7 +23,7 @@ _MODULES = {
     "EvaluationPlan": "plan",
     "Progress": "results",
     "Results": "results",
-    "evaluate": "lab",
+    "evaluate": "measures",
     "fill_table": "training_tables",
     "measure_cosines": "ladder",
     "method_rows": "plan",

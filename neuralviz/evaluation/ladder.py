@@ -112,16 +112,14 @@ def measure_cosines(
     pairs: ScoredPairs,
     store: VectorStore,
     *,
-    poolings: Sequence[PoolingName] = (),
     should_stop: ShouldStop = never,
 ) -> Generator[FeatureProgress | LayerCosines]:
     """Compare each layer's cosines with people's scores, for each pooling (FREEZE, Figure 1).
 
-    All poolings of the model by default; features are kept in ``store``. Raises as
-    `make_room` and `look_up`.
+    Features are kept in ``store``. Raises as `make_room` and `look_up`.
     """
     texts = different_texts([pairs])
-    for pooling in poolings or model_poolings(model):
+    for pooling in model_poolings(model):
         embedder = LayerwiseEmbedder(model, pooling)
         vectors = yield from _features(embedder, texts, store, pooling, should_stop)
         cosines = _cosines(pair_features(pairs, texts, vectors))

@@ -47,11 +47,6 @@ class Row:
             return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
 
-    @property
-    def precision(self) -> str:
-        """How exactly texts are learnt; empty if nothing is learnt."""
-        return self.spec.precision
-
 
 @dataclass(frozen=True)
 class MeasureSettings:
@@ -70,8 +65,17 @@ class MeasureSettings:
             )
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
+        """The chosen measures; SettingsError if the data are not made for one."""
+        if "all" in self.measures:
+            return data.measures
         named = tuple(name for name in self.measures if name != "all")
-        return data.measures if len(named) < len(self.measures) else named or data.by_default
+        for name in named:
+            if name not in data.measures:
+                raise SettingsError(
+                    f"{data.name} cannot be used for {name}. It has {data.describe()}. It "
+                    f"supports: {', '.join(data.measures)}."
+                )
+        return named or data.by_default
 
 
 DEFAULT_MEASURES = MeasureSettings()

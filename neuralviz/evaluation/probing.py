@@ -64,14 +64,14 @@ class Confusion:
         """Mean over labels of the share of texts that are right, 0 … 1."""
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
-    def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """A copy with the rarest labels merged into ``n`` rows."""
-        if len(self.labels) <= n:
+    def merge_rarest(self) -> Confusion:
+        """A copy with the rarest labels merged, so that it has `MOST_LABELS` rows at most."""
+        if len(self.labels) <= MOST_LABELS:
             return self
-        first, rest = n - 1, len(self.labels) - n + 1
-        part = np.minimum(np.arange(len(self.labels)), first)
-        counts = np.zeros((n, n), dtype=np.int64)
-        np.add.at(counts, (part[:, None], part[None, :]), self.counts)
+        first = MOST_LABELS - 1
+        starts = np.arange(MOST_LABELS)
+        counts = np.add.reduceat(np.add.reduceat(self.counts, starts, axis=0), starts, axis=1)
+        rest = len(self.labels) - first
         return Confusion((*self.labels[:first], f"{rest} rarer labels"), counts)
 
 
@@ -140,15 +140,8 @@ def probe(
     seed: int = 0,
     should_stop: ShouldStop = never,
 ) -> Accuracy:
-    """Probe [text, dim] vectors; NeuralvizError if not finite or fewer than two labels remain."""
+    """Probe finite [text, dim] vectors; NeuralvizError if fewer than two labels remain."""
     x = np.asarray(vectors, dtype=np.float32)
-    if not len(x) == len(labels) == len(texts) or x.ndim != 2:
-        raise NeuralvizError(
-            f"Got {len(x):,} vectors and {len(labels):,} labels for {len(texts):,} texts; "
-            "expected one per text."
-        )
-    if not np.isfinite(x).all():
-        raise NeuralvizError("A vector contains NaN or infinity, so nothing can be told from it.")
     if problem := why_not_probed(labels, texts):
         raise NeuralvizError(problem)
     rare = rare_labels(labels, texts)

@@ -181,6 +181,10 @@ class Cell:
     def failed(self) -> bool:
         return self.measured is None or bool(self.measured.failed)
 
+    def as_json(self) -> dict[str, Any]:
+        """As `Measured.as_json`, or why there is none."""
+        return {"error": self.error} if self.measured is None else self.measured.as_json()
+
 
 @dataclass(frozen=True, eq=False)
 class Compared:
@@ -224,11 +228,6 @@ class Column:
             result = getattr(result, name, None)
         return result
 
-    def is_measured(self, measured: Measured) -> bool:
-        """Whether there is a cell; words without a letter have an empty one."""
-        is_there = self.find(measured) is not None
-        return is_there or (self.field == "tfidf" and measured.probe is not None)
-
     def name_group(self, measured: Measured) -> str:
         return self.group.format(k=measured.neighbours.k if measured.neighbours else "")
 
@@ -267,10 +266,6 @@ class Yardstick(Column):
     @property
     def sign(self) -> int:
         return 1 if self.better == HIGHER else -1
-
-    def interval(self, measured: Measured) -> Bounds | None:
-        """95% interval on other samples of such data; None if unknown."""
-        return measured.interval(self.name)
 
     def chance(self, measured: Measured) -> float:
         guessing = 0.5 if self.better == LOWER else 0.0
@@ -509,8 +504,14 @@ class Results:
                     labels_of.setdefault(sentence, []).append(row.label)
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in labels_of.items()]
         compared = self.compared.get(data)
-        failed = compared.failed if compared else {}
-        return sentences + [f"shared errors ({name}): {reason}" for name, reason in failed.items()]
+        if compared is None:
+            return sentences
+        if compared.left_out:
+            sentences.append(
+                f"Shared errors are those of the first {many(len(compared.rows), 'method')}."
+            )
+        failed = compared.failed.items()
+        return sentences + [f"shared errors ({name}): {reason}" for name, reason in failed]
 
     def _cell_notes(self, cell: Cell) -> Iterator[str]:
         if cell.error:
@@ -520,16 +521,6 @@ class Results:
             yield from cell.measured.notes
         if cell.n_rose:
             yield str(LossWarning(cell.n_rose, len(self.data[cell.data].texts)))
-
-    def left_out(self, data: int) -> str:
-        """A sentence naming rows without shared errors; empty if none."""
-        compared = self.compared.get(data)
-        if compared is None or not compared.left_out:
-            return ""
-        return (
-            f"Shared errors are shown for the first {many(len(compared.rows), 'method')} "
-            f"only ({compared.left_out} more in the table)."
-        )
 
     def published(self, data: int, row: int) -> Published | None:
         spec_row = self.rows[row]
@@ -604,7 +595,7 @@ class Results:
             )
             for _, label, measured in self.finished(data)
             for measure, confusion in measured.confusions.items()
-            for shown in [confusion.at_most()]
+            for shown in [confusion.merge_rarest()]
         ]
 
     # --- values for programs ----------------------------------------------------------------------
@@ -641,12 +632,11 @@ class Results:
         writer.writerow(CSV_COLUMNS)
         for (data, index), cell in sorted(self.cells.items()):
             row, paper = self.rows[index], self.published(data, index)
-            numbers = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
-            for name, value in [*_flatten(numbers), *self._shares(data, index)]:
+            for name, value in [*_flatten(cell.as_json()), *self._shares(data, index)]:
                 published = paper.values.get(name) if paper else None
                 writer.writerow([
                     escape_formula(self.data[data].name), row.label, escape_formula(row.model),
-                    row.precision, escape_formula(name), value, published,
+                    row.spec.precision, escape_formula(name), value, published,
                     paper.model if paper and published else "",
                 ])  # fmt: skip
         return file.getvalue()
@@ -666,7 +656,7 @@ class Results:
 
     def _rows_json(self, data: int) -> dict[str, Any]:
         return {
-            row.key: _cell_json(row, self.cells[data, index])
+            row.key: _row_json(row, self.cells[data, index])
             for index, row in enumerate(self.rows)
             if (data, index) in self.cells
         }
@@ -748,9 +738,9 @@ def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[s
 def _words(measured: Measured) -> dict[str, dict[str, Word]]:
     words: dict[str, dict[str, Word]] = {}
     for column in COLUMNS:
-        if column.is_measured(measured):
-            value = column.find(measured) if column.better else np.nan
-            word = Word(column.write_cell(measured), value, column.better)
+        if (value := column.find(measured)) is not None:
+            compared = value if column.better else np.nan
+            word = Word(column.write_cell(measured), compared, column.better)
             words.setdefault(column.name_group(measured), {})[column.head] = word
     for quality_map in measured.paraphrases:
         mean = finite_mean(quality_map.kendall_c)
@@ -781,17 +771,14 @@ def _row_settings(row: Row) -> dict[str, Any]:
         "method": row.spec.method,
         "model": models if row.spec.parts else row.model,
         "options": {name: part.all_options for name, part in parts.items()},
-        "precision": row.precision or None,
+        "precision": row.spec.precision or None,
     }
 
 
-def _cell_json(row: Row, cell: Cell) -> dict[str, Any]:
-    record: dict[str, Any] = {"model": row.model}
-    if row.precision:
-        record["precision"] = row.precision
-    if cell.n_rose:
-        record["loss_rose"] = cell.n_rose
-    return record | ({"error": cell.error} if cell.measured is None else cell.measured.as_json())
+def _row_json(row: Row, cell: Cell) -> dict[str, Any]:
+    precision = {"precision": row.spec.precision} if row.spec.precision else {}
+    rose = {"loss_rose": cell.n_rose} if cell.n_rose else {}
+    return {"model": row.model, **precision, **rose, **cell.as_json()}
 
 
 def _flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.maps.map_points import TEXTS_A_LABEL
+from neuralviz.maps.opened import TEXTS_A_LABEL
 from neuralviz.reading.arrow_tables import (
     STATE,
     find_split,

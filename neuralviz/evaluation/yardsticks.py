@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
@@ -48,13 +48,13 @@ def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     ]
 
 
-def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
-    """What the present measures mean; minor ones only ``in_full``."""
+def explain_measures(results: Results, data: int) -> list[str]:
+    """What the present measures mean."""
     measured = [result for _, _, result in results.finished(data)]
     return [
         sentence
         for name, sentence in EXPLAINED.items()
-        if any(getattr(result, name) for result in measured) and (in_full or name != "uniformity")
+        if any(getattr(result, name) for result in measured)
     ]
 
 
@@ -74,8 +74,7 @@ class Lead:
         return abs(self.value) >= LEVEL and bounds is not None and bounds[0] >= LEVEL
 
 
-@dataclass(frozen=True, eq=False)
-class RankedMethod:
+class RankedMethod(NamedTuple):
     label: str
     value: float
     measured: Measured

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neuralviz.headlines import Measured, rank_hits, voters
-from neuralviz.words import counted, joined, many, percent
+from neuralviz.words import joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -41,9 +41,7 @@ def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str)
     """How far two methods agree: the mean share, 0 … 1, of ``k`` nearest texts in common."""
     first, second = methods
     manner = "in much the same way" if share >= ALIKE else "differently"
-    overlap = f"share **{percent(share)}** of a text's {_nearest(k)}"
-    if k == 1:
-        overlap = f"agree on the nearest text for **{percent(share)}** of texts"
+    overlap = f"share **{percent(share)}** of a text's {many(k, 'nearest text')}"
     return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
 
 
@@ -69,10 +67,5 @@ def describe_landing(
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
         if n > next_n and n >= REAL * k:
-            share = f"{counted(n)} of its {_nearest(k)}" if k > 1 else "its nearest text"
-            near.append(f"{name} **{label}** by {method} ({share})")
+            near.append(f"{name} **{label}** by {method} ({n} of {many(k, 'nearest text')})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""
-
-
-def _nearest(k: int) -> str:
-    return "nearest text" if k == 1 else f"{counted(k)} nearest texts"

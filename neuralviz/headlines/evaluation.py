@@ -55,10 +55,8 @@ def describe_verdict(
     """What a data set says of the methods measured so far; empty before any is."""
     finished = yardsticks_of(results, data)
     if not finished:
-        reasons = {cell.error for (number, _), cell in results.cells.items() if number == data}
-        reason = quote(reasons.pop()) if len(reasons) == 1 else ""
         failed = any(cell.failed for (number, _), cell in results.cells.items() if number == data)
-        return f"No method could be measured on these data. {reason}".rstrip() if failed else ""
+        return "No method could be measured on these data." if failed else ""
     yardstick = yardstick or finished[0]
     ranked = rank_methods(results, data, yardstick)
     if not ranked:
@@ -88,7 +86,7 @@ def _compare(
         value = measured.write(ranked[0].value)
         return f"{subject} clearly worse than {guessing}: {value}.{reverse}"
     if len(ranked) == 1:
-        bounds = yardstick.interval(ranked[0].measured)
+        bounds = ranked[0].measured.interval(yardstick.name)
         headline = Headline(measured, entries[0], interval=bounds, reason=UNSURE)
     else:
         headline = Headline.rank(
@@ -105,7 +103,7 @@ def _compare(
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
-    bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
+    bounds, chance = method.measured.interval(yardstick.name), yardstick.chance(method.measured)
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]
@@ -166,7 +164,7 @@ def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: N
 
 
 def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote: Name) -> str:
-    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
+    """A sentence on the worst case of all; empty where there is none.
 
     ``label`` of the method is marked up already; ``quote`` shortens and escapes a text.
     """
@@ -176,17 +174,12 @@ def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote:
         anchor, positive, negative = (
             quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
         )
-        near, than = ("as near", "as") if worst.alike[0] == worst.unlike[0] else ("nearer", "than")
-        return f"{label} puts {anchor} {near} to {negative} {than} to {positive} of its own group."
+        return f"{label} puts {anchor} no nearer to {positive} of its own group than to {negative}."
     for miss in measured.outvoted[:1]:
         return (
             f"{label} takes {quote(data.texts[miss.text])} for {quote(miss.voted)}, but it is "
             f"{quote(miss.label)}."
         )
-    if measured.triplets is not None and not measured.triplets.wrong:
-        return f"With {label}, no triplet comes out wrong."
-    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
-        return f"With {label}, the nearest texts vote for the right label of every text."
     return ""
 
 

@@ -104,8 +104,7 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
     if len(steps) == 0:
         return ""
     if steps.max() - steps.min() < CLEARLY:
-        equal = f"about equally (cosine before and after: {write_range(steps)})"
-        return f"All layers change {subject} {equal}."
+        return f"All layers change {subject} about equally (cosines: {write_range(steps)})."
     high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
     return (
         f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
@@ -119,8 +118,7 @@ def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
     n = min(NAMED, len(words) // 2)
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
-    verb = "change" if n > 1 else "changes"
-    return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
+    return f"Most in jumps from layer to layer: {jumping}. Most steadily: {steady}."
 
 
 def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.lab import evaluate
+from neuralviz.evaluation.measures import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
@@ -36,10 +36,6 @@ class EvaluationState:
     results: Results
     doing: EvaluationProgress | None = None  # current step
     embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)  # 0 … 1, by data, row
-
-    @property
-    def any_failed(self) -> bool:
-        return any(cell.measured is None for cell in self.results.cells.values())
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         return json.dumps([RESULTS_FORMAT.version, self.plan.cache_key(), models, self.corpus])
 
     def is_whole(self, result: EvaluationState) -> bool:
-        return not result.any_failed
+        return all(cell.measured is not None for cell in result.results.cells.values())
 
     def pack(self, result: EvaluationState) -> bytes:
         return RESULTS_FORMAT.pack(result.results)

@@ -11,7 +11,6 @@ import numpy as np
 
 from neuralviz import evaluation
 from neuralviz.errors import TextError
-from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_results import (
     LADDER_FORMAT,
     FeatureProgress,
@@ -21,6 +20,7 @@ from neuralviz.evaluation.ladder_results import (
     LayerCosines,
     best_result,
 )
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress, Task
 from neuralviz.models import MINILM
 from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model

@@ -16,9 +16,15 @@ from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, 
 from neuralviz.errors import ModelError
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.mapping import (
+    Placer,
+    SampledNeighbours,
+    check_enough_texts,
+    make_map,
+    neighbours_of_rows,
+    sampled_rows,
+)
 from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.searching import SampledNeighbours, neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -167,15 +173,8 @@ def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
 
 
-@dataclass(frozen=True, eq=False)
-class NeighbourSearch:
-    n_compared: int = 0  # different texts so far, if all must be compared
-    total: int = 0  # different texts
-    neighbours: SampledNeighbours | None = None  # None until all are found
-
-
 @dataclass(frozen=True)
-class FindNeighbours(LatestTask[NeighbourSearch]):
+class FindNeighbours(LatestTask[SampledNeighbours]):
     """Find the neighbours of a text of a large corpus, or of a sample, by a map's vectors."""
 
     lane = "short"
@@ -185,31 +184,13 @@ class FindNeighbours(LatestTask[NeighbourSearch]):
     k: int  # neighbours
     row: int | None = None  # of the text; None for the sample by which maps are measured
 
-    def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
-        yield NeighbourSearch(neighbours=(yield from stream_events(self._find, should_stop)))
-
-    def _find(
-        self, *, on_progress: Callable[[NeighbourSearch], None], should_stop: ShouldStop
-    ) -> SampledNeighbours:
+    def events(self, should_stop: ShouldStop) -> Generator[SampledNeighbours, None, None]:
         store = CorpusStore()
         corpus = store.corpus(self.corpus_id)
+        kept = KeptMaps(store).by_id(corpus, self.map_id)
         rows = sampled_rows(corpus) if self.row is None else np.array([self.row])
-        near = neighbours_of_rows(
-            store,
-            corpus,
-            KeptMaps(store).by_id(corpus, self.map_id),
-            rows,
-            self.k,
-            on_progress=lambda n_done, total: on_progress(NeighbourSearch(n_done, total)),
-            should_stop=should_stop,
-        )
-        return SampledNeighbours(rows, near)
-
-    def progress(self, result: NeighbourSearch | None) -> Progress:
-        if result is None or not result.total:
-            return Progress()
-        counted = f"{result.n_compared:,} of {many(result.total, 'different text')} compared"
-        return Progress(result.n_compared, result.total, doing=counted)
+        near = neighbours_of_rows(store, corpus, kept, rows, self.k, should_stop=should_stop)
+        yield SampledNeighbours(rows, near)
 
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import Stopped, TextError
-from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
     RowProgress,
     TrainingCell,
@@ -105,7 +105,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         with ExitStack() as stack:
             runs = {}
             for number, settings in enumerate(self.settings):
-                folder = self.folder(number)
                 run = training.train(
                     model,
                     texts,
@@ -113,7 +112,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                     watch=watch,
                     watch_every=self.watch_every,
                     watch_before=False,
-                    folder=folder,
+                    folder=self.folder(number),
                     should_stop=should_stop,
                 )
                 runs[number] = stack.enter_context(closing(run))

@@ -131,17 +131,12 @@ def pool_texts(
     weights = np.zeros((len(poolings), len(texts)))
     for states in layer_states(model, texts, call=call):
         text_of_row = states.text_of_row.cpu().numpy()
-        is_once = len(np.unique(text_of_row)) == len(text_of_row)  # then "+=" works, and is faster
         for number, pooling in enumerate(poolings):
             row_sums, row_weights = (values.double().cpu().numpy() for values in pooling(states))
             if len(sums) <= number:
                 sums.append(np.zeros((len(texts), row_sums.shape[1])))
-            if is_once:
-                sums[number][text_of_row] += row_sums
-                weights[number, text_of_row] += row_weights
-            else:
-                np.add.at(sums[number], text_of_row, row_sums)
-                np.add.at(weights[number], text_of_row, row_weights)
+            np.add.at(sums[number], text_of_row, row_sums)
+            np.add.at(weights[number], text_of_row, row_weights)
         if should_stop():
             raise Stopped
     return [

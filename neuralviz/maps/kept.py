@@ -42,7 +42,7 @@ _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
 class KeptMap:
     """A saved map; its points stay on disk."""
 
-    id: str  # hash of its `cache_key`
+    id: str  # see `map_id`
     corpus: str  # their ids
     embedder: str  # their ids
     table: str  # table of its points
@@ -184,15 +184,11 @@ class KeptMaps:
             return read_rows(self._database.open(name), columns, rows)
 
 
-def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """``neuralviz-map/2:`` and canonical JSON of corpus ID, embedder ID and relevant settings."""
+def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
+    """Hash of ``neuralviz-map/2:`` and canonical JSON of corpus and embedder ID and settings."""
     depends_on = {"corpus": corpus.id, "embedder": embedder.id, "settings": settings.relevant()}
     document = json.dumps(depends_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return f"neuralviz-map/{VERSION}:{document}"
-
-
-def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    key = cache_key(corpus, embedder, settings)
+    key = f"neuralviz-map/{VERSION}:{document}"
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
 

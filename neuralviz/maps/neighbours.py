@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +62,10 @@ def check_search(metric: str, k: int) -> None:
     """Raises SettingsError for an unknown metric or ``k`` below 1."""
     if metric not in METRICS:
         raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    _check_k(k)
+
+
+def _check_k(k: int) -> None:
     if k < 1:
         raise SettingsError("The number of neighbours must be at least 1.")
 
@@ -173,13 +177,12 @@ def find_neighbours(
     seed: int = 42,
     *,
     should_stop: ShouldStop = never,
-    on_wait: Callable[[], None] = lambda: None,
 ) -> Neighbours:
     """The ``k`` nearest other texts of each text, or all if fewer.
 
     Exact up to 4,096 texts; beyond, seeded nearest neighbour descent, which may miss some, but
     never equal vectors. It cannot be interrupted and compiles for about 20 s in a new process;
-    ``on_wait`` is called once if another thread holds numba. Raises SettingsError for an unknown
+    Raises SettingsError for an unknown
     metric or ``k`` below 1, TextError for fewer than two vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
@@ -192,9 +195,9 @@ def find_neighbours(
         return _find_exactly(vectors, k, metric, should_stop)
     rows, group = distinct_rows(vectors)
     if len(rows) == n:
-        return _descend(vectors, k, metric, seed, should_stop, on_wait)
+        return _descend(vectors, k, metric, seed, should_stop)
     if len(rows) > EXACT_UP_TO:
-        near_groups = _descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        near_groups = _descend(vectors[rows], k, metric, seed, should_stop)
     else:
         near_groups = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
     return _expand_groups(near_groups, group, k)
@@ -251,12 +254,11 @@ def _descend(
     metric: str,
     seed: int,
     should_stop: ShouldStop,
-    on_wait: Callable[[], None],
 ) -> Neighbours:
     n = len(vectors)
     # squares of tiny numbers underflow in float32
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors / np.abs(vectors).max()
-    with numba_turn(should_stop, on_wait), warnings.catch_warnings():
+    with numba_turn(should_stop), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows with too few neighbours, filled below
         from pynndescent import NNDescent
 
@@ -452,16 +454,12 @@ _numba = threading.Lock()
 
 
 @contextmanager
-def numba_turn(
-    should_stop: ShouldStop = never, on_wait: Callable[[], None] = lambda: None
-) -> Iterator[None]:
-    """Hold the process-wide lock for numba; not reentrant. ``on_wait`` is called once if taken."""
+def numba_turn(should_stop: ShouldStop = never) -> Iterator[None]:
+    """Hold the process-wide lock for numba, for which others wait; not reentrant."""
     # concurrent use of numba's own threading layer can abort the process
-    if not _numba.acquire(blocking=False):
-        on_wait()
-        while not _numba.acquire(timeout=0.1):
-            if should_stop():
-                raise Stopped
+    while not _numba.acquire(timeout=0.1):
+        if should_stop():
+            raise Stopped
     try:
         import numba
 
@@ -616,11 +614,6 @@ def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) ->
         for name, points in spaces.items()
         for metric in SPACE_METRICS
     }
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise SettingsError("The number of neighbours must be at least 1.")
 
 
 def _collect_votes(

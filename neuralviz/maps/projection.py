@@ -61,7 +61,6 @@ LIMITS: dict[str, tuple[type[int] | type[float], float, float]] = {  # type, min
     "seed": (int, 0, SEEDS - 1),
 }
 STAGES = {
-    "waiting": "Waiting for another map to finish",
     "index": "Indexing the embeddings",
     "neighbours": "Finding neighbours",
     "layout": "Making the map",
@@ -217,9 +216,6 @@ def project(
             f"{settings.dimensions} dimensions."
         )
 
-    def on_wait() -> None:
-        on_progress(ProjectionEvent("waiting"))
-
     def find_near(rows: np.ndarray) -> Neighbours:
         return find_neighbours(
             vectors[rows],
@@ -227,7 +223,6 @@ def project(
             settings.metric,
             settings.seed,
             should_stop=should_stop,
-            on_wait=on_wait,
         )
 
     def after_epoch(n_done: int, total: int) -> None:
@@ -255,7 +250,7 @@ def project(
         fitted = principal_components(vectors, settings.dimensions)
         coordinates = project_on_components(vectors[rows], fitted)
     else:
-        with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
+        with _hold_layout(settings.reducer, should_stop) as layout:
             data = unit_vectors(vectors[rows]) if settings.metric == "cosine" else vectors[rows]
             begin = None if start is None else start[rows]
             if begin is None and settings.reducer == "tsne":
@@ -290,16 +285,14 @@ def _check_enough(n_different: int, n: int) -> None:
 
 
 @contextmanager
-def _hold_layout(
-    reducer: str, should_stop: ShouldStop, on_wait: Callable[[], None] = lambda: None
-) -> Iterator[ModuleType]:
+def _hold_layout(reducer: str, should_stop: ShouldStop) -> Iterator[ModuleType]:
     """Import the layout module; for UMAP, also hold numba's lock."""
     if reducer == "tsne":
         from neuralviz.maps import tsne_layout
 
         yield tsne_layout
     else:
-        with numba_turn(should_stop, on_wait):
+        with numba_turn(should_stop):
             from neuralviz.maps import umap_layout
 
             yield umap_layout

@@ -210,10 +210,6 @@ class RunRecord:
         self.epochs_reached = self.texts_done = self._batch = 0  # epochs of the current batch
         self.diverged: set[int] = set()  # texts whose loss or weights became infinite or NaN
 
-    @property
-    def n_layers(self) -> int:
-        return len(self.settings.layers)
-
     def _add(self, watched: WatchedEvent) -> None:
         if watched.report is not None:
             self.reports[watched.report.index] = watched.report
@@ -254,14 +250,10 @@ class RunRecord:
 
     @property
     def progress(self) -> float:
-        """Share of the work done, 0 … 1, weighting texts by length."""
-        if self.texts_done >= len(self.texts):
-            return 1.0
-        inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
-        ends = np.cumsum([0, *map(len, self.texts)])
-        n_started = min(self.texts_done + self._batch, len(self.texts))
-        n_done = ends[self.texts_done] + inside * (ends[n_started] - ends[self.texts_done])
-        return float(n_done / ends[-1])
+        """Share of the work done, 0 … 1, by texts and the epochs of the current batch."""
+        n_texts, inside = len(self.texts), self.epochs_reached % self.settings.epochs
+        n_started = min(self._batch, n_texts - self.texts_done)
+        return (self.texts_done + n_started * inside / self.settings.epochs) / n_texts
 
     def epochs_done(self, text: int) -> int:
         return int((~np.isnan(self.delta_norm[:, text, 0])).sum())

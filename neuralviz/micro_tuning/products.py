@@ -84,8 +84,6 @@ def unfused_attention(
 
 def has_native_bf16(device: torch.device | str) -> bool:
     """Whether the device multiplies bfloat16 in hardware rather than by slow emulation."""
-    import torch
-
     if torch.device(device).type == "cuda":
         return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
     if torch.device(device).type != "cpu" or not torch.backends.mkldnn.is_available():

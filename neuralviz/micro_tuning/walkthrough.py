@@ -10,8 +10,7 @@ import numpy as np
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
-from neuralviz.micro_tuning.learning import loss_gradients
-from neuralviz.micro_tuning.loop import micro_tune
+from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
 from neuralviz.micro_tuning.predictions import predict_masked
 from neuralviz.models.tokens import TokenizedText, tokenize
 

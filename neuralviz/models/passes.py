@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -160,22 +160,17 @@ def stack_layers(out: Any, width: int) -> Tensor:
     return torch.stack([layer[:, :width] for layer in layers])
 
 
-class ProbeInputs(NamedTuple):
-    short: Any
-    long: Any
-    second_long: Any  # as long as the other
-
-
 def probe_habits(
     network: nn.Module,
     run: Callable[[nn.Module, Sequence[Any]], list[Tensor]],
-    inputs: ProbeInputs,
+    inputs: tuple[Any, Any, Any],  # a short one, and two long ones of equal length
     name: str,
 ) -> Habits:
     """Find out what affects the [..., dim] vectors that ``run`` makes of inputs in one pass.
 
     The network stays as it is. `ModelError` if a pass changes its weights.
     """
+    short_input, long_input, second_input = inputs
     versions = [parameter._version for parameter in network.parameters()]
 
     def run_seeded(used: nn.Module, *entries: Any) -> list[Tensor]:
@@ -184,13 +179,13 @@ def probe_habits(
 
     used = copy_network(network)
     attributes = _list_attributes(used)
-    unseeded = run(used, [inputs.short])[0]
-    long_after_short = run_seeded(used, inputs.long)[0]
-    short_after_long = run_seeded(used, inputs.short)[0]
+    unseeded = run(used, [short_input])[0]
+    long_after_short = run_seeded(used, long_input)[0]
+    short_after_long = run_seeded(used, short_input)[0]
     if versions != [parameter._version for parameter in network.parameters()]:
         raise ModelError(f"{name} cannot be used: it changes its own weights when it reads a text.")
-    short = run_seeded(copy_network(network), inputs.short)[0]
-    long = run_seeded(copy_network(network), inputs.long)[0]
+    short = run_seeded(copy_network(network), short_input)[0]
+    long = run_seeded(copy_network(network), long_input)[0]
     keeps_state = (
         attributes != _list_attributes(used)
         or differ(long, long_after_short, NOISE)
@@ -208,11 +203,11 @@ def probe_habits(
 
     batching: Batching = "single"
     # a network that keeps state may also depend on the longest input of a batch
-    if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
+    if not keeps_state and agrees_in_batch([short_input, long_input], [short, long]):
         batching = "padded"
     else:
-        second_vectors = run_seeded(copy_network(network), inputs.second_long)[0]
-        if agrees_in_batch([inputs.long, inputs.second_long], [long, second_vectors]):
+        second_vectors = run_seeded(copy_network(network), second_input)[0]
+        if agrees_in_batch([long_input, second_input], [long, second_vectors]):
             batching = "equal lengths"
     return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
 
@@ -234,7 +229,7 @@ def probe_encoder(
     parameters = inspect.signature(network.forward).parameters
     options = {"use_cache": False} if "use_cache" in parameters else {}
     device = next(network.parameters()).device
-    inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
+    long_input, second_input = make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1)
 
     def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
         width = max(map(len, entries))
@@ -252,14 +247,15 @@ def probe_encoder(
         layers = stack_layers(out, width)
         return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
 
-    place = len(inputs.long) // 2
-    changed = [*inputs.long]
-    changed[place] = inputs.second_long[place]
+    place = len(long_input) // 2
+    changed = [*long_input]
+    changed[place] = second_input[place]
     try:
         with seeded(0):
-            before = run(copy_network(network), [inputs.long])[0]
+            before = run(copy_network(network), [long_input])[0]
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
+        inputs = make_input(3, 0), long_input, second_input
         habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")

@@ -24,7 +24,6 @@ from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
 from neuralviz.models.passes import (
     Habits,
-    ProbeInputs,
     check_context,
     copy_network,
     is_out_of_memory,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
 NO_LIMIT = int(1e30)  # as in `transformers`
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
-_PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
+_PROBES = ("a b", _LONG, _LONG[::-1])
 
 
 def load_sentence_transformer(

@@ -54,7 +54,7 @@ def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> lis
 class Layout:
     """How the texts of a heatmap are arranged."""
 
-    names: Sequence[str]  # [text] from `text_names`
+    names: Sequence[str]  # [text] from `text_names`, which begin with the texts' numbers
     order: np.ndarray  # [text] numbers of the texts, top to bottom
     groups: Sequence[str] | None = None  # [text] labels that are divided by lines
     pair: tuple[int, int] | None = None  # of texts, framed
@@ -99,7 +99,7 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
         "showgrid": False,
         "constrain": "domain",
         "tickvals": list(places),
-        "ticktext": [str(order[place] + 1) for place in places],
+        "ticktext": [layout.names[order[place]].partition(".")[0] for place in places],
     }
     y = {**x, **TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
     figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)

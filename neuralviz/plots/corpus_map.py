@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +35,7 @@ from neuralviz.plots.theme import (
     style,
     symmetric_range,
 )
-from neuralviz.reading.table import cell_text, finite_number
+from neuralviz.reading.table import finite_number
 from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
@@ -55,7 +51,6 @@ _FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
 _NAME_STEPS = (0, 20, -20, 40, -40)  # px by which a name may be shifted up
 DENSITY_BINS = 256  # maximum per side
-UNDRAWN_SELECTION = "selected"  # trace of selected points that are not drawn otherwise
 _SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
@@ -72,7 +67,7 @@ def drawn_rows(n: int) -> np.ndarray:
 class Standout:
     """Highlights on a map."""
 
-    selected: np.ndarray | None = None  # row numbers; the others fade; None without a selection
+    selected: np.ndarray | None = None  # [text] mask of the corpus; the others fade
     highlighted: int | None = None  # row number of the point with a ring
     placed: tuple[str, np.ndarray] | None = None  # a new sentence and its [2 or 3] place
     near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from it, or from that point
@@ -93,25 +88,28 @@ def map_figure(
     within: np.ndarray | None = None,  # [text] mask of a filter; the others are pale and inert
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,  # zoom is kept while it stays the same
+    density: Density | None = None,  # of all points, where only some are given
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
-    everything = points
+    everything = points if density is None else density.corners
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
-    traces: list[Trace] = []
+    traces = [] if density is None else _density_traces(density)
     if within is not None:
         look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * marker_look(len(rows))[0]}
         traces.append(_mark_trace(points[~within], "markers", marker=look))
         points, rows = points[within], rows[within]
         colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
-    chosen = None if standout.selected is None else np.isin(rows, standout.selected)
+    chosen = None if standout.selected is None else standout.selected[rows]
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     _add_marks(figure, standout, points[rows == standout.highlighted], everything)
     _lay_out(figure, colour, flat, axes)
+    if density is not None:
+        figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     return figure
 
 
@@ -347,74 +345,18 @@ def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
     return {**where, "text": text, "font": font, "showarrow": False, **extra}
 
 
-# --- more texts than can be drawn --------------------------------------------------------------
-#
-# The points are binary columns apart from the figure, sent once, whatever is marked on them. Its
-# traces say where their points are among the columns, and what is selected is a bit a point;
-# `ui.figures` puts both together in the browser.
-
-
 @dataclass(frozen=True, eq=False)
-class LargePoints:
-    """Some points of a large map in drawing order, and the density of all."""
+class Density:
+    """How many points of a large map lie where, behind those that are drawn."""
 
-    x: np.ndarray  # [point] float32
-    y: np.ndarray  # [point] float32
-    rows: np.ndarray  # [point] int32 row numbers in the corpus
-    values: np.ndarray | None  # [point] float32 for colours; None for categories
-    density: np.ndarray  # [up, across] uint8, from the bottom
-    traces: go.Figure  # density and groups of points, without data
-    colour: PointColour | None  # of the points
+    counts: np.ndarray  # [up, across] points per bin, from the bottom left
+    covered: tuple[float, ...]  # left, right, bottom, top of the bins
+    bounds: tuple[float, ...]  # the same of all points
 
-    @cached_property
-    def content(self) -> bytes:
-        """A JSON line with the lengths, then the columns, little-endian."""
-        header = {
-            "n": len(self.rows),
-            "values": self.values is not None,
-            "density": list(self.density.shape),
-        }
-        columns = [self.x, self.y, self.rows, *([] if self.values is None else [self.values])]
-        types = ["<f4", "<f4", "<i4", "<f4"]
-        parts = [
-            np.ascontiguousarray(column, dtype=kind).tobytes()
-            for column, kind in zip(columns, types, strict=False)
-        ]
-        return b"".join([json.dumps(header).encode(), b"\n", *parts, self.density.tobytes()])
-
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.blake2b(self.content, digest_size=16).hexdigest()
-
-
-def large_points(
-    coordinates: np.ndarray,
-    rows: np.ndarray,
-    colour: PointColour | None,
-    counts: np.ndarray,  # [up, across] points per bin, from the bottom left
-    covered: tuple[float, float, float, float],  # left, right, bottom, top of the bins
-    *,
-    axes: Sequence[str] | None = None,
-) -> LargePoints:
-    """Some points of a map on the density of all."""
-    groups = list(point_groups(colour, len(rows), True, bool(axes)))
-    order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
-    size, opacity = marker_look(len(rows))
-    figure = go.Figure([_density_trace(counts, covered)])
-    end = 0
-    for group in groups:
-        start, end = end, end + len(group.positions)
-        by_values = group.values is not None
-        trace = _group_trace(group, "scattergl", size, opacity)
-        trace["unselected"] = {"marker": {"opacity": FADED}}
-        trace["meta"] = {"points": [start, end], "values": by_values}
-        _add_hover(trace, None)
-        figure.add_trace(trace)
-    values = None
-    if colour is not None and colour.values is not None:
-        values = colour.values[order]
-    x, y = coordinates[order].T
-    return LargePoints(x, y, rows[order], values, levels(counts), figure, colour)
+    @property
+    def corners(self) -> np.ndarray:
+        """[2, 2] float32 opposite corners of all points."""
+        return np.array(self.bounds, dtype=np.float32).reshape(2, 2).T
 
 
 def levels(counts: np.ndarray) -> np.ndarray:
@@ -424,54 +366,14 @@ def levels(counts: np.ndarray) -> np.ndarray:
     return np.maximum(scaled, counts > 0).astype(np.uint8)  # keeps single points visible
 
 
-def large_map_figure(
-    drawn: LargePoints,
-    *,
-    title: str,
-    bounds: tuple[float, float, float, float],  # left, right, bottom, top of all points
-    selected: np.ndarray | None = None,  # [drawn] mask; the others fade
-    undrawn: tuple[np.ndarray, np.ndarray] | None = None,  # rows, [point, 2] of selected points
-    highlighted: np.ndarray | None = None,  # [2] place of the point with a ring
-    standout: Standout = NO_STANDOUT,  # its ``selected`` and ``highlighted`` are ignored
-    axes: Sequence[str] | None = None,
-    uirevision: str | None = None,
-) -> go.Figure:
-    """A map without its points, which ``drawn`` has."""
-    x_min, x_max, y_min, y_max = bounds
-    corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
-    x, y = corners.T.tolist()
-    hidden = {"marker": {"opacity": 0, "size": 1}, "hoverinfo": "skip", "showlegend": False}
-    figure = go.Figure(drawn.traces)
-    figure.add_trace({"type": "scattergl", "x": x, "y": y, "mode": "markers", **hidden})
-    if undrawn is not None and len(undrawn[0]):
-        undrawn_trace = _mark_trace(
-            undrawn[1].astype(np.float32),
-            "markers",
-            name=UNDRAWN_SELECTION,
-            marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
-            customdata=undrawn[0].astype(np.int32),
-            unselected={"marker": {"opacity": 1}},
-            hoverinfo="none",
-        )
-        figure.add_trace(undrawn_trace)
-    points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
-    _add_marks(figure, standout, points, corners)
-    figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    _lay_out(figure, drawn.colour, True, axes)
-    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
-    figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
-    return figure
-
-
-def _density_trace(
-    counts: np.ndarray, covered: tuple[float, float, float, float]
-) -> dict[str, Any]:
-    up, across = counts.shape
-    x_min, x_max, y_min, y_max = covered
+def _density_traces(density: Density) -> list[Trace]:
+    """The shades, and invisible corners, so that the whole map is seen at first."""
+    up, across = density.counts.shape
+    x_min, x_max, y_min, y_max = density.covered
     wide, high = (x_max - x_min) / across, (y_max - y_min) / up
-    return {
+    shades = {
         "type": "heatmap",
-        "meta": {"density": True},
+        "z": levels(density.counts),
         "x0": x_min + wide / 2,
         "dx": wide,
         "y0": y_min + high / 2,
@@ -484,13 +386,7 @@ def _density_trace(
         "showscale": False,
         "hoverinfo": "skip",
     }
-
-
-def encode_bits(selected: np.ndarray | None) -> str | None:
-    """[point] selection as base64 of one bit per point, lowest first."""
-    if selected is None:
-        return None
-    return base64.b64encode(np.packbits(selected, bitorder="little").tobytes()).decode()
+    return [shades, _mark_trace(density.corners, "markers", marker={"opacity": 0, "size": 1})]
 
 
 # Visible on light and dark pages, most distinct first.
@@ -536,22 +432,10 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
     return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
-def colour_by_category(
-    name: str, labels: Sequence[object], missing: str = "no value"
-) -> PointColour:
-    """Colour by label: largest categories first, numbers in order."""
-    by_label = {label: cell_text(label).strip() for label in set(labels)}
-    texts = [by_label[label] for label in labels]
-    names = list(dict.fromkeys(text for text in texts if text))
-    place = {label: code for code, label in enumerate(names)}
-    codes = np.fromiter((place.get(text, -1) for text in texts), np.int32, len(texts))
-    return colour_by_code(name, codes, names, missing)
-
-
 def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`colour_by_category` from [text] codes, -1 for none."""
+    """Colour by [text] codes, -1 for none: largest categories first, numbers in order."""
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
     ordered = [label for label, _ in counts.most_common()]

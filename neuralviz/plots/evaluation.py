@@ -40,9 +40,10 @@ from neuralviz.plots.theme import (
 from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.broken import Overlap
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Measured, Results, Yardstick
+    from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
@@ -168,21 +169,20 @@ def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -
     return draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
 
 
-def overlap_figure(
-    labels: Sequence[str], share: np.ndarray, shared: np.ndarray, title: str
-) -> go.Figure:
+def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Figure:
     """[row, row] share of errors in common, 0–1 or NaN (Eq. 3)."""
+    share = overlap.share
     names = shorten_apart(labels, LABEL_LENGTH)
-    look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
+    look = {"colorbar": {"title": {"text": "I"}}, "customdata": overlap.shared, **_CELL_FONT}
     hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
     matrix = cells(share, names, names, hover, (0, 1), **look, **cell_labels(share))
     x, y = {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN}
     return draw([matrix], title, x, y, height=220 + 64 * len(labels))
 
 
-def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> go.Figure:
+def confusion_figure(confusion: Confusion, title: str) -> go.Figure:
     """[own label, predicted label] shares of each label's texts."""
-    names = shorten_apart(labels, LABEL_LENGTH)
+    names, counts = shorten_apart(confusion.labels, LABEL_LENGTH), confusion.counts
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
     look = {"customdata": counts, **bar, **_CELL_FONT, **cell_labels(share, percent)}
@@ -193,32 +193,31 @@ def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> g
         title,
         {"tickangle": -35, "title": "predicted label", **axis},
         {"title": "own label", **axis, **TOP_DOWN},
-        height=240 + 36 * len(labels),
+        height=240 + 36 * len(names),
     )
 
 
 def quality_figure(
-    qualities: Sequence[str],
-    matrices: Sequence[np.ndarray],  # [fixed1, fixed2]
-    fixed: Sequence[tuple[np.ndarray, np.ndarray]],
-    title: str,
-    *,
-    is_ratio: bool = False,  # colours are centred at 1 and clipped to 0.5–1.5
+    maps: Sequence[QualityMap], title: str, ratios: Sequence[np.ndarray] | None = None
 ) -> go.Figure:
-    """One heatmap per quality over the two others (section 3.1), of tau-c or its ratio."""
+    """One heatmap per quality over the two others (section 3.1), of tau-c or its ratio.
+
+    Colours of [fixed1, fixed2] ratios are centred at 1 and clipped to 0.5–1.5.
+    """
     figure = make_subplots(
-        cols=max(1, len(qualities)),
-        subplot_titles=[f"{escape(shorten(name, 20))} varies" for name in qualities],
+        cols=max(1, len(maps)),
+        subplot_titles=[f"{escape(shorten(one.quality, 20))} varies" for one in maps],
         horizontal_spacing=0.08,
     )
+    matrices = [one.kendall_c for one in maps] if ratios is None else ratios
     hover = "others fixed at %{y} and %{x}: %{text}"
-    for column, (matrix, (rows, columns)) in enumerate(zip(matrices, fixed, strict=True), 1):
-        x, y = ([f"{value:g}" for value in values] for values in (columns, rows))
+    for column, (matrix, one) in enumerate(zip(matrices, maps, strict=True), 1):
+        x, y = ([f"{value:g}" for value in values] for values in (one.fixed2, one.fixed1))
         # a diverging scale is centred at 0: ratios are drawn minus 1
-        drawn = matrix - 1 if is_ratio else matrix
+        drawn = matrix if ratios is None else matrix - 1
         look = {"coloraxis": "coloraxis", **cell_labels(matrix)}
         figure.add_trace(cells(drawn, x, y, hover, **look), row=1, col=column)
-    colours = _quality_colours(matrices, is_ratio)
+    colours = _quality_colours(matrices, ratios is not None)
     figure.update_layout(title=title, coloraxis=colours, margin={"t": 90}, height=420)
     figure.update_xaxes(type="category", **_NAMES)
     return figure.update_yaxes(type="category", **_NAMES)
@@ -369,7 +368,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     chart = Chart(
         [among[row] for row in rows],
         [yardstick.read(result) for result in measured.values()],
-        [yardstick.interval(result) for result in measured.values()],
+        [result.interval(yardstick.name) for result in measured.values()],
         yardstick.title[:1].upper() + yardstick.title[1:],
         yardstick.axis,
         yardstick.form,
@@ -441,8 +440,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     labels = [results.rows[row].label for row in compared.rows]
     for name, overlap in compared.overlaps.items():
         if np.isfinite(overlap.share).sum() >= 2 * 2:  # at least two rows have errors
-            title = f"Shared errors: {name}"
-            yield name, overlap_figure(labels, overlap.share, overlap.shared, title)
+            yield name, overlap_figure(labels, overlap, f"Shared errors: {name}")
 
 
 def confusion_figures(
@@ -450,9 +448,9 @@ def confusion_figures(
 ) -> Iterator[tuple[int, str, Confusion, go.Figure]]:
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
-            reduced = confusion.at_most()
+            reduced = confusion.merge_rarest()
             title = f"Confused labels by {escape(label)} ({measure})"
-            yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
+            yield row, measure, reduced, confusion_figure(reduced, title)
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:
@@ -462,13 +460,10 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
         maps = result.paraphrases
         if not maps:
             continue
-        names = [quality_map.quality for quality_map in maps]
-        fixed = [(quality_map.fixed1, quality_map.fixed2) for quality_map in maps]
-        matrices: list[np.ndarray] = [quality_map.kendall_c for quality_map in maps]
-        yield row, "tau-c", quality_figure(names, matrices, fixed, f"tau-c by {escape(label)}")
+        yield row, "tau-c", quality_figure(maps, f"tau-c by {escape(label)}")
         if first is None:
             first = (label, maps)
             continue
         ratios = [a.ratio(b) for a, b in zip(first[1], maps, strict=True)]
         title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
-        yield row, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)
+        yield row, "ratio", quality_figure(maps, title, ratios)

@@ -97,11 +97,8 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     )
     if first_layer > 0:
         shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
-        figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade)
-        figure.add_annotation(
-            text="does not count", x=0.75, xanchor="left", y=0, yref="paper", yanchor="bottom",
-            showarrow=False,
-        )  # fmt: skip
+        place = {"annotation_text": "does not count", "annotation_position": "bottom left"}
+        figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade, **place)
     return figure
 
 

@@ -11,12 +11,9 @@ import pandas as pd
 from neuralviz.headlines.micro_tuning import describe_progress, describe_settings, short_layer_names
 from neuralviz.plots.parts import (
     BARE,
-    CIVIDIS,
-    TOP_DOWN,
     Trace,
     bar_title,
     bars,
-    cell_values,
     cells,
     dots,
     draw,
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
 MAX_LINES = 8
 PALE: Trace = {"width": 11, "size": 0, "opacity": 0.4}  # an earlier run's, seen behind equal lines
 MAX_CELLS = 100_000  # of an animated heatmap
-MAX_WRITTEN = 12  # texts; more leave no room for numbers in the cells
 FEW_EPOCHS = 12
 MOST_WORDS = 60  # whose shares are drawn
 ON_STAGE = 6  # tokens of a blank in presentation mode
@@ -201,21 +197,6 @@ def _epoch_axis(n: int) -> dict[str, Any]:
 
 
 # --- results -----------------------------------------------------------------------------------
-
-
-def products_figure(
-    texts: Sequence[str], products: np.ndarray, numbers: Sequence[int]
-) -> go.Figure:
-    """[text, text] cosine similarities; ``numbers`` of the texts count from 0."""
-    names = [f"{i + 1}" for i in numbers]
-    short = [escape(shorten(text, 60)) for text in texts]
-    look = {**CIVIDIS, **cell_values(products, most_columns=MAX_WRITTEN)}
-    look["customdata"] = [[f"{a}<br>{b}" for b in short] for a in short]
-    hover, limits = "%{customdata}<br>cosine similarity %{z:.3f}", (min(0.0, products.min()), 1.0)
-    matrix = cells(products, names, names, hover, limits, **look)
-    axis = {"title": "text", "type": "category", "showgrid": False, "constrain": "domain"}
-    upright = {**axis, **TOP_DOWN, "scaleanchor": "x"}
-    return draw([matrix], "Cosine similarity of the embeddings", axis, upright)
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:

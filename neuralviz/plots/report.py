@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from neuralviz import __version__
-from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.results import ARROWS, Table
 from neuralviz.evaluation.yardsticks import (
@@ -40,7 +39,6 @@ from neuralviz.words import many
 from neuralviz.words import number as written
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.results import Results
 
 
@@ -68,15 +66,12 @@ h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
 """
 
 
-def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
-    """The page, findings first; user text is escaped. Raises `Stopped`."""
+def report_html(results: Results) -> str:
+    """The page, findings first; user text is escaped."""
     n_drawn = count()
 
     def draw(figures: Iterable[go.Figure]) -> Iterator[str]:
-        for figure in figures:
-            if should_stop():
-                raise Stopped
-            yield figure_html(figure, with_library=next(n_drawn) == 0)
+        return (figure_html(figure, with_library=next(n_drawn) == 0) for figure in figures)
 
     parts = [_summary_html(results)]
     for number, data in enumerate(results.data):
@@ -117,8 +112,7 @@ def _summary_html(results: Results) -> str:
 def _tables_html(results: Results, number: int) -> list[str]:
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
-    notes = [*results.sentences(number), results.left_out(number)]
-    parts += [_note(note) for note in notes if note]
+    parts += [_note(note) for note in results.sentences(number)]
     parts.append(_leads_html(results, number))
     published = results.published_table(number)
     if published.lines:
@@ -153,7 +147,7 @@ def _worst_html(results: Results, number: int) -> list[str]:
         parts += [f"<p>{sentence}</p>"] if sentence else []
         for cases in list(worst_cases(data, measured).values())[:1]:
             lines = [
-                [cell if isinstance(cell, str) else _digits(cell) for cell in line]
+                [cell if isinstance(cell, str) else written(cell, ".3g") for cell in line]
                 for line in cases[:WORST_LISTED].itertuples(index=False)
             ]
             parts.append(_texts_html(cases.columns, lines))
@@ -162,10 +156,6 @@ def _worst_html(results: Results, number: int) -> list[str]:
 
 def _quote(text: str) -> str:
     return f"“{escape(shorten(text, QUOTED))}”"
-
-
-def _digits(value: float) -> str:
-    return written(value, ".3g" if value == round(value, 1) else ".2f")
 
 
 def _explanation_html(results: Results) -> str:

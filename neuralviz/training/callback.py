@@ -26,7 +26,6 @@ from neuralviz.training.record import (
     Lesson,
     RecordedTraining,
     Watch,
-    has_snapshots,
     read_folder,
 )
 from neuralviz.training.settings import TrainingSettings
@@ -81,7 +80,7 @@ class SnapshotCallback(TrainerCallback):
         encoder, step = _plain(context["model"]), state.global_step
         self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         lesson = Lesson(self._recorded.lesson.settings, steps=state.max_steps)
-        if has_snapshots(self.folder):
+        if (self.folder / RECORDING_FILE).exists():
             lesson = self._go_on(lesson, step)
         card = getattr(encoder, "model_card_data", None)
         name = str(getattr(card, "base_model", None) or "")

@@ -97,9 +97,6 @@ class PairSource:
         chunks = chunks_of(self.texts[text], self.settings)
         return Pair(text, chunks[anchor], chunks[positive])
 
-    def preview(self, n: int = 10) -> list[Pair]:
-        return [self.pair(*row) for row in self.epoch(0)[:n]]
-
     def skipped_in_words(self) -> str:
         """How many texts are too short, and what would help; empty if none."""
         if not len(self.skipped):

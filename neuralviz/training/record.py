@@ -209,7 +209,7 @@ class Lesson:
     steps: int = 0
     # [step, curve]; NaN where unknown
     curves: np.ndarray = field(default_factory=lambda: np.zeros((0, len(CURVES))))
-    snapshots: tuple[Snapshot, ...] = ()  # in order of step, without vectors
+    snapshots: tuple[Snapshot, ...] = ()  # in order of step
     diverged: bool = False
     is_over: bool = False  # ended or stopped
     # accuracy of the whole model untrained, 0 … 1; see `measure_untrained`
@@ -234,13 +234,13 @@ class Lesson:
         return np.stack(measured)
 
     def having(self, changes: Sequence[LessonChange]) -> Lesson:
-        """A copy with changes; snapshots lose their vectors."""
+        """A copy with changes."""
         values: LessonChange = {}
         curves, snapshots = [self.curves], list(self.snapshots)
         for change in changes:
             values |= change
             curves += [np.asarray(change["curves"])] if "curves" in change else []
-            snapshots += [replace(taken, vectors=None) for taken in change.get("snapshots", ())]
+            snapshots += change.get("snapshots", ())
         snapshots.sort(key=lambda snapshot: snapshot.step)
         values |= {"curves": np.concatenate(curves), "snapshots": tuple(snapshots)}
         return replace(self, **values)
@@ -262,10 +262,6 @@ class RecordedTraining:
 RECORDING_FORMAT = RecordFormat(
     "a recorded training", version=2, classes=(*LESSONS_FORMAT.classes, RecordedTraining)
 )
-
-
-def has_snapshots(folder: Path) -> bool:
-    return (folder / RECORDING_FILE).exists()
 
 
 def read_folder(folder: str | Path) -> RecordedTraining:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
@@ -67,10 +65,10 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
         return
-    _show_grid(text, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
+    _show_grid(text, blueprints)
 
 
-def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str) -> None:
+def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     tokens = text.tokens[_choose_chunk(text)]
     inputs = mask_inputs(len(tokens), blueprints)
     window = _choose_window(len(tokens))
@@ -93,15 +91,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
                 files=(text.text, listed),
             ),
         )
-    with st.expander("The masked inputs as the model sees them"):
-        words = tokens[window.start : window.stop]
-        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, words)
-        table = {
-            "blueprint": [str(blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
-            "shift": inputs.shift[:MAX_ROWS],
-            "masked input": [" ".join(row) for row in rows],
-        }
-        st.dataframe(pd.DataFrame(table), hide_index=True, width="stretch")
 
 
 def _choose_chunk(text: TokenizedText) -> slice:

@@ -28,7 +28,7 @@ from neuralviz.evaluation.plan import (
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
 from neuralviz.evaluation.tables import (
     CorpusKind,
@@ -105,13 +105,7 @@ CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets
 NO_PROBE, LABELS = "none", "labels"
 PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
 PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
-PROBE_HELP = "\n".join(
-    [
-        "A small network learns to tell something from the embeddings of the texts.\n",
-        "- **Labels**: the labels of the data.",
-        *(f"- **{task.title}**: {task.line}" for task in TASKS.values()),
-    ]
-)
+PROBE_HELP = "A small network learns to tell the labels, or something else, from the embeddings."
 _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
@@ -218,7 +212,6 @@ def _choose_example() -> DataSet:
             st.pills,
             "Example",
             list(EXAMPLES),
-            default=next(iter(EXAMPLES)),
             key="example",
             label_visibility="collapsed",
             wrap=True,
@@ -267,7 +260,6 @@ def _choose_corpus() -> DataChoice | None:
         row.segmented_control,
         "Measured by",
         list(CORPUS_KINDS),
-        default=next(iter(CORPUS_KINDS)),
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
@@ -325,14 +317,12 @@ def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
     if task not in TASKS:
         return choice, ()
     st.caption(TASKS[task].line)
-    task_data = _make_task_data(task, data.name, data.texts)
+    task_data = _make_task(task, data.name, data.texts)
     kept = () if task_data.rewrites else choice.kept
     return replace(choice, data=task_data, kept=kept), ()
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def _make_task_data(task: str, name: str, texts: tuple[str, ...]) -> ProbingTask:
-    return probing_task(task, name, texts)
+_make_task = st.cache_data(max_entries=8, show_spinner=False)(probing_task)
 
 
 # --- methods -----------------------------------------------------------------------------------
@@ -552,7 +542,6 @@ def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
             st.segmented_control,
             "Measure",
             list(yardsticks),
-            default=first,
             key=f"measure-{results.data[0].kind}",
             label_visibility="collapsed",
         )
@@ -596,7 +585,7 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
         st.html(table_html(published))
-    explained = explain_measures(results, 0, in_full=in_full)
+    explained = explain_measures(results, 0)
     st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
 
 
@@ -651,8 +640,8 @@ class _Shown:
 
     def _tabulate_values(self) -> pd.DataFrame:
         rows = [
-            (method.label, method.value, *(self.yardstick.interval(method.measured) or UNKNOWN))
-            for method in rank_methods(self.results, 0, self.yardstick)
+            (label, value, *(measured.interval(self.yardstick.name) or UNKNOWN))
+            for label, value, measured in rank_methods(self.results, 0, self.yardstick)
         ]
         return pd.DataFrame(rows, columns=["method", self.yardstick.title, "low", "high"])
 
@@ -742,7 +731,6 @@ class _Shown:
             st.segmented_control,
             "View",
             list(views),
-            default=first,
             key=f"view-{results.data[0].kind}",  # the first view depends on the kind
             label_visibility="collapsed",
         )
@@ -804,7 +792,7 @@ class _Shown:
         st.caption(
             "The number of triplets or comparisons that both methods break, divided by the number "
             "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
-            f"help. A cell is empty if one of the two makes no errors. {results.left_out(0)}"
+            "help. A cell is empty if one of the two makes no errors."
         )
 
     def _draw_confusions(self, _write_headline: Write) -> None:

@@ -21,12 +21,11 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.corpus_map import LargePoints
 from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, script
+from neuralviz.ui.stage import hide_on_stage
 from neuralviz.words import number
 
 VISIBLE_CASES = 3  # the others are in the expander
@@ -45,7 +44,6 @@ _component = streamlit.components.v2.component(
     js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
-_columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
 MOST_AREAS = 100  # in one selection
 
 
@@ -104,7 +102,6 @@ def draw_live_figure(
     alt: str = "",  # for screen readers; the figure's title if empty
     name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
     footer: str = "",  # below the pictures: how they were made
-    columns: LargePoints | None = None,  # points that traces refer to; sent when they change
     window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
 ) -> None:
     """Draw ``figure``, or update the one drawn under ``key``.
@@ -115,8 +112,7 @@ def draw_live_figure(
     layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{drawn.digest} {height} {columns.digest if columns else ''}",
-        "columns": columns.digest if columns else None,
+        "digest": f"{drawn.digest} {height}",
         "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
         "alt": alt or drawn.title or key,
@@ -127,13 +123,6 @@ def draw_live_figure(
         "hovers": handlers.hover is not None,
         "windows": handlers.window is not None,
     }
-    if columns is not None:
-        with st.container(key=f"{key}-columns"):
-            _columns(
-                key=f"{key}-points",
-                data=columns.digest.encode() + b"\n" + columns.content,
-                height=0,
-            )
 
     def hand_over(event: str, handle: Callable[[Any], None] | None) -> None:
         if handle is not None:
@@ -187,7 +176,6 @@ def show_figure(
     handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    columns: LargePoints | None = None,  # with these, ``page`` is required
     window: tuple[float, ...] | None = None,
 ) -> None:
     """Draw a live figure with its downloads below it; see `draw_live_figure`."""
@@ -200,7 +188,6 @@ def show_figure(
         alt=alt,
         name=named,
         footer=provenance.line,
-        columns=columns,
         window=window,
     )
     with open_downloads(key):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -137,11 +137,8 @@ def choose_scored_pairs() -> ScoredPairs | None:
     choice = choose_pairs(KEY, _load_example)
     if choice is None:
         return None
-    name, pairs, is_example = choice
-    if is_example:
-        st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
-    else:
-        st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
+    name, pairs, _ = choice
+    st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
     return pairs
 
 
@@ -166,19 +163,17 @@ def _look_at_layers(model: ModelRef, pairs: ScoredPairs) -> Run[Ladder]:
 
 
 def _choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
-    """Ask for a pooling, at first the model's default; all are offered while it is not loaded."""
-    options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
-    default = next((name for name in model_poolings[:1] if name in options), options[0])
+    """Ask for a pooling, the model's default first; all are offered while it is not loaded."""
+    options = model_poolings or POOLINGS
     chosen = st.selectbox(
         "Pooling",
         options,
-        index=options.index(default),
         format_func=POOLING_NAMES.__getitem__,
-        key=f"{KEY}-pooling-{default}",  # a model with other poolings resets it
+        key=f"{KEY}-pooling-{options[0]}",  # a model with other poolings resets it
         bind="query-params",
         help="How the vectors of a text's tokens become one vector at each layer.",
     )
-    return chosen or default
+    return cast("PoolingName", chosen or options[0])
 
 
 def _choose_settings(pooling: PoolingName) -> LadderSettings:
@@ -198,7 +193,6 @@ def _choose_settings(pooling: PoolingName) -> LadderSettings:
         "Seeds",
         list(SEEDS),
         key=f"{KEY}-seeds",
-        default="One",
         help="With three, each rung is trained three times, and its mean is shown.",
     )
     return LadderSettings(

@@ -306,14 +306,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     )
     key = f"{TEXT_KEY}-importance"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.html(
-            '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
-            "<span>importance 0%</span>"
-            f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
-            f'background: linear-gradient(to right, {_tint(0)}, {_tint(1)})"></span>'
-            f"<span>{highest:.1%} (highest)</span></div>",
-            width="content",
-        )
+        st.caption(f"Words in colour by importance, up to {highest:.1%}.", width="content")
         with open_downloads(key):
             download_table(
                 "Token importance", table, "token-importance", key=key, provenance=provenance

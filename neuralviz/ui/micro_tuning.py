@@ -17,6 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.similarity import similarity
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.headlines.micro_tuning import describe_similar, describe_words
 from neuralviz.jobs import Run
@@ -43,6 +44,7 @@ from neuralviz.models.language_model import Layer, head_layers, last_block_layer
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
+from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
@@ -646,15 +648,16 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     alike = record.texts_like(text)
     shown_texts = alike[:SHOWN_PRODUCTS]
     vectors = record.embeddings()[np.searchsorted(record.started_texts, shown_texts)]
-    products = vectors @ vectors.T
-    labels = [record.texts[i] for i in shown_texts]
+    labels, names = [record.texts[i] for i in shown_texts], text_names(record.texts)
+    products = similarity("Cosine similarity of the embeddings", labels, vectors)
+    layout = Layout([names[i] for i in shown_texts], np.arange(len(shown_texts)))
     if len(shown_texts) < len(alike):
         st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
-    table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown_texts])
+    table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
         show_figure(
-            plots.products_figure(labels, products, shown_texts),
+            similarity_heatmap(products, layout),
             "products of neural embeddings",
             table,
             plots.describe_run(record),
@@ -733,10 +736,9 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
 
 def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
     """Names and options of `gradient`, of one epoch of `neural`, and of the run."""
-    settings, model_id = record.settings, record.model_id
-    held = find_held("masked", model_id)  # a page must not load it
-    is_at_hand = model_id == BUNDLED or held is not None
-    layers = find_layers(model_id) if is_at_hand else None
+    settings = record.settings
+    # a page must not load another model to know its presets
+    layers = find_layers(BUNDLED) if record.model_id == BUNDLED else None
     presets = list_presets(*layers) if layers is not None else {}
     typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
     shared = {

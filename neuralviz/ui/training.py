@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,7 @@ PIXELS_A_ROW = 46
 CORPUS = "training-corpus"  # session state and address: the id of the corpus
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
+_PAIR_SETTINGS = attrgetter("pairs", "sentences", "shortest", "longest", "splitting", "seed")
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
 _NUMBERS = {  # of `TrainingSettings`, and what they are called
     "epochs": "Epochs",
@@ -444,17 +446,13 @@ def open_folder() -> None:
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
-    lesson, snapshots = recorded.lesson, recorded.lesson.snapshots
-    n_texts = len(snapshots[-1].nearest) if snapshots else 0
+    lesson = recorded.lesson
     settings = {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"}
     st.subheader(plain(Path(folder).name), anchor=False)
+    steps = f"{many(lesson.step, 'step')} of {lesson.steps:,}"
     state = "finished" if lesson.is_over else "so far"
-    st.caption(
-        plain(
-            f"{folder}: {many(lesson.step, 'step')} of {lesson.steps:,}, {state}; "
-            f"{many(len(snapshots), 'snapshot')} of {many(n_texts, 'text')}."
-        )
-    )
+    n_snapshots = many(len(lesson.snapshots), "snapshot")
+    st.caption(plain(f"{folder}: {steps}, {state}; {n_snapshots}."))
     sentence = headlines.describe_lessons([lesson], "label")
     _show_lessons(FOLDER, sentence, [lesson], "label", About("A recorded training", settings))
 
@@ -608,16 +606,10 @@ def load_texts(corpus_id: str) -> tuple[str, ...]:
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
-def _hash_pair_settings(settings: TrainingSettings) -> tuple[object, ...]:
-    """The settings that decide the pairs."""
-    s = settings
-    return s.pairs, s.sentences, s.shortest, s.longest, s.splitting, s.seed
-
-
 @st.cache_resource(
     max_entries=4,
     show_spinner="Making pairs …",
-    hash_funcs={TrainingSettings: _hash_pair_settings},
+    hash_funcs={TrainingSettings: _PAIR_SETTINGS},
 )
 def _make_pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
     """The pairs of a corpus; takes seconds, as all texts are split into sentences."""
@@ -630,7 +622,7 @@ def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
     labels = CorpusStore().labels(corpus, label) if label else ()
     kind = source.settings.pairs
     st.caption(f"{kind.capitalize()}: {PAIR_LINES[kind]}. {plain(source.skipped_in_words())}")
-    for pair in source.preview(N_PREVIEWED):
+    for pair in next(source.batches(0, N_PREVIEWED)):
         label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{label_note}")
         chunks = dict.fromkeys((pair.anchor, pair.positive))  # one, where both are the same

@@ -1,10 +1,7 @@
 """An app of figures: a line that moves, a heatmap to click, bars to take away; or maps, on demand.
 
-``?maps=2`` shows maps in two dimensions, ``?maps=3`` one in three, ``?maps=columns`` two whose
-points come as columns.
+``?maps=2`` shows maps in two dimensions, ``?maps=3`` one in three.
 """
-
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,9 +10,7 @@ import streamlit as st
 
 from neuralviz.plots.corpus_map import (
     Standout,
-    colour_by_category,
-    large_map_figure,
-    large_points,
+    colour_by_code,
     map_figure,
 )
 from neuralviz.plots.report import About
@@ -49,8 +44,9 @@ def maps(flat: bool) -> None:
     across, up = np.meshgrid(np.arange(side), np.arange(side))
     points = np.stack([across.ravel(), up.ravel(), *([] if flat else [[0]])], axis=1)
     rows = 1000 + np.arange(len(points))
-    colour = colour_by_category("parity", ["odd" if row % 2 else "even" for row in rows])
-    chosen = st.session_state.get("selected")
+    colour = colour_by_code("parity", rows % 2, ["even", "odd"])
+    selected = st.session_state.get("selected")
+    chosen = None if selected is None else np.isin(np.arange(2000), selected)
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
         figure = map_figure(points, rows, colour, title=name, standout=Standout(selected=chosen))
         with column:
@@ -63,32 +59,8 @@ def maps(flat: bool) -> None:
             )
 
 
-def maps_of_columns() -> None:
-    """Two maps; in their place, on demand, one: on the left, with the points of the right one."""
-    draw = np.random.default_rng(0)
-    both = draw.normal(size=(2, 50, 2)).astype(np.float32)
-    only_right = st.checkbox("Right on the left")
-    shown = both[1:] if only_right else both
-    selected = np.arange(50) < st.number_input("Selected", 0, 50)
-    for place, (column, points) in enumerate(zip(st.columns(2), shown, strict=False)):
-        drawn = large_points(
-            points, np.arange(50), None, np.ones((4, 4), dtype=np.int64), (-4, 4, -4, 4)
-        )
-        with column:
-            draw_live_figure(
-                large_map_figure(drawn, title="", bounds=(-4, 4, -4, 4), selected=selected),
-                key=f"columns-{place}",
-                alt=f"map {place}",
-                columns=drawn,
-            )
-    time.sleep(1)  # while the page goes on, what is not on it any more is still there
-
-
 if places := st.query_params.get("maps"):
     st.set_page_config(layout="wide")
-    if places == "columns":
-        maps_of_columns()
-        st.stop()
     if not st.checkbox("Away"):
         maps(places == "2")
     selected = st.session_state.get("selected")

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from neuralviz.plots.corpus_map import (
     FADED,
     PageMap,
-    colour_by_category,
+    colour_by_code,
     colour_by_number,
     map_page,
 )
@@ -213,7 +213,7 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     texts = [f"text {i} about {'rain' if i % 3 else 'SNOW <b>&'}" for i in range(30)]
     colours = {
-        "<b>kind": colour_by_category("kind", ["a", "b", "</script>"] * 10),
+        "<b>kind": colour_by_code("kind", np.arange(30) % 3, ["a", "b", "</script>"]),
         "number": colour_by_number("number", range(30)),
     }
     draw = np.random.default_rng(0)

@@ -48,7 +48,7 @@ def zoom_in(page: Page) -> None:
     before = page.locator(MEAN).evaluate(DRAWN)
     page.locator(MEAN).hover()
     page.locator(f'{MEAN} [data-title="Zoom in"]').click()
-    expect(page.get_by_text("texts in this part.").first).to_be_visible()
+    expect(page.get_by_text("texts in this part").first).to_be_visible()
     page.wait_for_function(
         f'before => ({DRAWN})(document.querySelector("{MEAN}")).some((p, i) => p[0] !== before[i])',
         arg=[row for row, *_ in before],

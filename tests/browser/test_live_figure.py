@@ -187,18 +187,3 @@ def test_a_click_on_a_point_in_three_dimensions_comes_back(page: Page, address: 
     page.get_by_text("hovered 1000", exact=True).wait_for()
     page.mouse.click(x + width / 2, y + height / 2, delay=300)
     page.get_by_text("clicked 1000", exact=True).wait_for()
-
-
-def test_points_stay_while_any_map_is_drawn_with_them(page: Page, address: str) -> None:
-    page.goto(f"{address}/?maps=columns")
-    wait_for_figures(page, 2)
-    assert page.evaluate("window.neuralvizColumns.size") == 2
-    page.get_by_text("Right on the left").click()
-    wait_for_figures(page, 1)
-    page.get_by_label("Selected").fill("7")
-    page.get_by_label("Selected").press("Enter")
-    page.wait_for_function(f"""() => document.querySelector("{DRAWN}")._fullData
-        .some(trace => trace.selectedpoints?.length === 7)""")
-    page.get_by_text("Right on the left").click()
-    wait_for_figures(page, 2)
-    assert page.evaluate("window.neuralvizColumns.size") == 2

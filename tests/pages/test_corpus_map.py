@@ -131,7 +131,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
     example: Corpus, monkeypatch, is_open: bool
 ):
     settings = replace(server_settings(), open=is_open)
-    monkeypatch.setattr("neuralviz.ui.corpus.choose.effective_settings", lambda: settings)
+    monkeypatch.setattr("neuralviz.ui.corpus.main.effective_settings", lambda: settings)
 
     def wait(task: MakeMaps, should_stop):
         wait_until(should_stop)

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
-from neuralviz.evaluation import lab
+from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results import RESULTS_FORMAT
@@ -92,14 +92,14 @@ def page(opened) -> AppTest:
 def embedded(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """By method, how many of the texts whose vectors were last asked for were found."""
     found: dict[str, int] = {}
-    embed = lab.embed
+    embed = measures.embed
 
     def watched(texts, embedder, *more, **others):
         for progress in embed(texts, embedder, *more, **others):
             found[embedder.name] = progress.found
             yield progress
 
-    monkeypatch.setattr(lab, "embed", watched)
+    monkeypatch.setattr(measures, "embed", watched)
     return found
 
 
@@ -441,7 +441,7 @@ def test_a_link_brings_methods_settings_an_uploaded_table_and_its_results_back(
 def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page: AppTest, embedded: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed = lab.embed
+    embed = measures.embed
 
     def held(texts, embedder, *more, should_stop, **others):
         for progress in embed(texts, embedder, *more, should_stop=should_stop, **others):
@@ -449,7 +449,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
             if embedder.name == "cls" and progress.done == 32:
                 wait_until(should_stop, 60)
 
-    monkeypatch.setattr(lab, "embed", held)
+    monkeypatch.setattr(measures, "embed", held)
     upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
     press(page, "Evaluate")
     (run,) = runs(page)
@@ -470,7 +470,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert headline(page).endswith("Left out: **cls**.")
     assert bars["data"][0]["y"] == ["mean"]
 
-    monkeypatch.setattr(lab, "embed", embed)
+    monkeypatch.setattr(measures, "embed", embed)
     press(page, "Run again")
     finish_run(page, "evaluation", 90)
     assert not page.info

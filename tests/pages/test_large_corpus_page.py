@@ -13,15 +13,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.lazy import Lazy
-from neuralviz.maps import projection, searching
+from neuralviz.maps import mapping, projection
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui.corpus import choose, show
+from neuralviz.ui.corpus import main, show
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_ahead
 from tests.support.large_corpus import keep_large, points_of, topics_of
-from tests.support.pages import finish_run, last_run, page_at, read_page
+from tests.support.pages import finish_run, page_at, read_page
 
 N, DRAWN, DRAWN_3D = 2500, 200, 300
 
@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
     """A corpus that is large already, of which few points are drawn."""
-    for module in (projection, choose):
+    for module in (projection, main):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
@@ -66,24 +66,27 @@ def open_page(kept: Kept, **query: str) -> AppTest:
     return finish_run(page, kind, 120) if f"{kind}-runs" in page.session_state else page.run()
 
 
-def read_map(page: AppTest) -> tuple[dict, dict, dict, bytes]:
-    """Of the map: its spec, its figure, what its columns are, and these."""
-    figure, columns = (
-        next(
-            one.proto.bytes
-            for one in page.get("bidi_component")
-            if one.proto.component_name.endswith(name)
-        )
-        for name in ("live_figure", "point_columns")
+def read_map(page: AppTest) -> tuple[dict, dict]:
+    """Of the map: its spec and its figure."""
+    (figure,) = (
+        one.proto.bytes
+        for one in page.get("bidi_component")
+        if one.proto.component_name.endswith("live_figure")
+        and one.proto.bytes.split(b"\n", 1)[0].count(b"Map by")
     )
-    spec, content = figure.split(b"\n", 1)
-    _, about, points = columns.split(b"\n", 2)
-    return json.loads(spec), json.loads(content), json.loads(about), points
+    spec, content = map(json.loads, figure.split(b"\n", 1))
+    return spec, content
+
+
+def column(array: dict) -> np.ndarray:
+    """An array of a figure's JSON."""
+    return np.frombuffer(base64.b64decode(array["bdata"]), array["dtype"])
 
 
 def rows_drawn(page: AppTest) -> np.ndarray:
-    *_, about, points = read_map(page)
-    return np.frombuffer(points, "<i4", about["n"], 8 * about["n"])
+    _, figure = read_map(page)
+    rows = [column(trace["customdata"]) for trace in figure["data"] if "customdata" in trace]
+    return np.concatenate(rows)
 
 
 def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.MonkeyPatch):
@@ -96,27 +99,29 @@ def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.M
     assert len(rows_drawn(page)) == DRAWN
 
 
-def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:
+def test_a_sample_is_drawn_and_what_is_selected_is_added(kept: Kept, never_read_whole) -> None:
     page = open_page(kept)
     assert not page.exception
-    spec, figure, about, points = read_map(page)
+    spec, figure = read_map(page)
     rows = rows_drawn(page)
-    assert about["n"] == len(np.unique(rows)) == DRAWN
-    across = np.frombuffer(points, "<f4", DRAWN)
-    np.testing.assert_array_equal(across, points_of(N)[rows, 0])
-    assert not any(len(t.get("x", ())) > 2 for t in figure["data"])
+    assert len(np.unique(rows)) == DRAWN
+    across = [column(trace["x"]) for trace in figure["data"] if "customdata" in trace]
+    np.testing.assert_array_equal(np.concatenate(across), points_of(N)[rows, 0])
     assert spec["window"] is None
     assert "Points: 200 of the 2,500 texts, at random." in read_page(page)
 
     page.text_input(key="corpus-search").set_value('"text about" (7').run()
     assert "containing" in read_page(page)
-    chosen = page.session_state["corpus-selected"]
-    spec, figure, *_ = read_map(page)
-    bits = np.frombuffer(base64.b64decode(figure["layout"]["meta"]["selected"]), np.uint8)
-    assert len(bits) == DRAWN // 8
-    is_chosen = np.unpackbits(bits, bitorder="little").astype(bool)
-    assert set(rows_drawn(page)[is_chosen]) <= set(chosen.rows().tolist())
-    assert read_map(page)[3] == points  # the same columns, which are not sent again
+    chosen = set(page.session_state["corpus-selected"].rows().tolist())
+    assert set(rows_drawn(page).tolist()) == chosen | set(rows.tolist())
+    _, figure = read_map(page)
+    bright = {
+        int(column(trace["customdata"])[place])
+        for trace in figure["data"]
+        if "customdata" in trace
+        for place in trace["selectedpoints"]
+    }
+    assert bright == chosen
 
 
 def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_whole) -> None:
@@ -162,7 +167,7 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = searching.sampled_rows(kept.corpus)
+    sample = mapping.sampled_rows(kept.corpus)
     clicked = int(np.setdiff1d(np.arange(N), sample)[5])
     without_index = replace(kept.map, n_fitted=200)
     monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (without_index,))
@@ -173,11 +178,8 @@ def test_no_pointer_has_all_vectors_looked_at(
     kind = f"corpus-near-{kept.map.id}"
     finish_run(page.button(key=f"corpus-find-{kept.map.id}").click().run(), kind)
     assert not page.exception
-    run = last_run(page, kind)
-    counts = [run.task.progress(event) for event in run.task.events(lambda: False)]
-    assert counts[-2].doing == "2,500 of 2,500 different texts compared"
     assert "finding neighbours" not in read_page(page)
-    near = _open_map(kept.store.folder, kept.corpus.id, kept.map.id).near(clicked, 10)
+    near = _open_map(kept.store.folder, kept.corpus.id, kept.map.id).near(clicked)
     expected = [f"Made-up text about topic <b>& ({row})" for row in near.indices[0, :8]]
     tables = [frame.value for frame in page.dataframe]
     assert expected in [table["text"].tolist() for table in tables if "cosine" in table]

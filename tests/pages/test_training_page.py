@@ -181,7 +181,7 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
     write_recording(tmp_path / "run", is_over=False)
     for folder, answer in (
         (str(tmp_path / "nowhere"), "holds no snapshots"),
-        (str(tmp_path / "run"), "20 steps of 40, so far; 3 snapshots of 8 texts."),
+        (str(tmp_path / "run"), "20 steps of 40, so far; 3 snapshots."),
     ):
         page.text_input(key="training-folder").set_value(folder)
         assert answer in read_page(press(page, "Open"))

@@ -9,8 +9,8 @@ import numpy as np
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.map_points import group_rows
 from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.opened import group_rows
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 

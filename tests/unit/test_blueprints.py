@@ -52,12 +52,6 @@ def test_figure_9() -> None:
         # Two tokens, shifts 0 and 1. (2,1): ".." is dropped, "x." → 1 row; (1,1): ".x", "x." → 2;
         # (1,2): ".x", "x." → 2; (1,3): ".x", "x." → 2.
         (2, 7, 7),
-        # Three tokens, shifts 0, 1, 2 (two for (1,1)). (2,1): "..x", "x..", ".x." → 3 rows, 3;
-        # (1,1): ".x.", "x.x" → 2, 3; (1,2): ".xx", "x.x", "xx." → 3, 6; (1,3): the same → 3, 6.
-        (3, 11, 18),
-        # Four tokens: all 3 + 2 + 3 + 4 shifts. (2,1): "..x.", "x..x", ".x.." → 4;
-        # (1,1): 2 + 2 = 4; (1,2): ".xx.", "x.xx", "xx.x" → 8; (1,3): 4 rows of 3 → 12.
-        (4, 12, 28),
         # Five tokens, over a whole period of shifts each token is masked m times: 5·(1+1+2+3).
         (5, 12, 35),
         (600, 12, 4200),
@@ -138,15 +132,12 @@ def test_what_is_typed_wrongly(typed: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("blueprints", "sentence"),
     [
-        ([], "Enter 1 to 32 blueprints.* not 0"),
         ([(3, 0)], r"\(3, 0\) must keep .* mask at least 1"),
         ([(-1, 2)], r"\(-1, 2\) must keep at least 1"),
         ([(1, 512)], r"\(1, 512\) must .* a period of at most 512"),
         ([(2, 1, 1)], r"not \(2, 1, 1\)"),
         ([(2.0, 1)], r"not \(2.0, 1\)"),
-        ([(True, 1)], r"not \(True, 1\)"),
         (["21"], "not '21'"),
-        ([5], "not 5"),
         ([None], "not None"),
         ([(1, 1)] * 33, "Enter 1 to 32 blueprints.* not 33"),
         ([(511, 1)] * 4 + [(1, 1)], "up to 2,050 .*; the maximum is 2,048"),

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from neuralviz.plots.corpus_map import (
     FADED,
     GREY,
     MAX_CATEGORIES,
+    Density,
+    PointColour,
     Standout,
-    colour_by_category,
+    colour_by_code,
     colour_by_number,
+    levels,
     map_figure,
 )
 from neuralviz.plots.theme import SIGNED_POINTS, style
+from neuralviz.store.corpora import encode_labels
+
+
+def colour_by_category(name: str, labels: list[str | None]) -> PointColour:
+    return colour_by_code(name, *encode_labels(pa.array(labels, pa.string())))
 
 
 def points(n: int, dimensions: int = 2) -> np.ndarray:
@@ -83,7 +92,7 @@ def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred()
 def test_what_is_not_selected_fades(dimensions: int) -> None:
     coordinates, rows = points(40, dimensions), np.arange(40) + 100
     colour = colour_by_category("topic", ["a"] * 20 + ["b"] * 20)
-    selected = np.array([100, 105, 120, 999])
+    selected = np.isin(np.arange(1000), [100, 105, 120, 999])
     figure = map_figure(coordinates, rows, colour, title="map", standout=Standout(selected))
     bright = []
     for trace in figure.data:
@@ -120,9 +129,9 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
 
 
 def test_categories_go_by_size_and_numbers_by_their_order() -> None:
-    labels = ["b", "a", "a", "", " ", float("nan"), None]
+    labels = ["b", "a", "a", "", " ", None]
     assert colour_by_category("topic", labels).categories == ("a", "b")
-    colour = colour_by_category("year", [10.0, 9.0, 9.0, 100.0, None])
+    colour = colour_by_category("year", ["10", "9", "9", "100", None])
     assert colour.categories == ("9", "10", "100")
     np.testing.assert_array_equal(colour.codes, [1, 0, 0, 2, -1])
 
@@ -134,7 +143,7 @@ def test_nothing_and_equal_numbers_can_be_drawn(values: list[float], dimensions:
     for colour in (None, colour_by_category("a", ["b"] * n), colour_by_number("a", values)):
         figure = map_figure(
             points(n, dimensions), np.arange(n), colour, title="",
-            standout=Standout(np.arange(n), placed=("new", np.zeros(dimensions))),
+            standout=Standout(np.ones(n, dtype=bool), placed=("new", np.zeros(dimensions))),
             axes=["first", "second", "third"][:dimensions],
         )  # fmt: skip
         assert sum(len(trace.x) for trace in figure.data) == n + 1
@@ -177,3 +186,20 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     shifts = list(label_texts([(f"{i} name", places[0]) for i in range(9)], places).values())
     assert len(shifts) == len(set(shifts)) < 9
     assert list(label_texts([("1 a", np.zeros(3))], points(5, 3))) == ["<b>1 a</b>"]
+
+
+def test_shades_of_a_large_map_are_by_the_logarithm_of_counts_and_bound_the_whole() -> None:
+    counts = np.array([[0, 1, 3, 7], [0, 0, 0, 1]])
+    assert levels(np.array([[10**7, 1]])).tolist() == [[255, 11]]
+    density = Density(counts, (0.0, 4.0, 10.0, 12.0), (-1.0, 9.0, 10.0, 12.0))
+    standout = Standout(np.arange(100) > 90, 20, near=points(2), names=[("<i>", np.array([0, 11]))])
+    rows = np.array([4, 20, 99])
+    figure = map_figure(points(3), rows, title="<b>", standout=standout, density=density)
+    shades, corners, drawn, *_ = figure.data
+    np.testing.assert_array_equal(shades.z, [[0, 85, 170, 255], [0, 0, 0, 85]])
+    assert (shades.x0, shades.dx, shades.y0, shades.dy) == (0.5, 1, 10.5, 1)
+    assert (shades.zmin, shades.zmax) == (0, 255)
+    assert (list(corners.x), list(corners.y), corners.marker.opacity) == ([-1, 9], [10, 12], 0)
+    assert (list(drawn.customdata), list(drawn.selectedpoints)) == (rows.tolist(), [2])
+    assert figure.layout.title.text == "&lt;b&gt;"
+    assert "<i>" not in figure.to_json()

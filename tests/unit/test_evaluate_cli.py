@@ -164,7 +164,7 @@ def test_wrong_input_is_refused_before_anything_is_embedded(run, words, said, mo
     def never(*_: object, **__: object) -> None:
         raise AssertionError("something was embedded")
 
-    monkeypatch.setattr("neuralviz.evaluation.lab.embed", never)
+    monkeypatch.setattr("neuralviz.evaluation.measures.embed", never)
     result = run(*words, "--json")
     assert result.exit_code == 2, result.output
     assert said in result.stderr.replace("\n", " ")

@@ -10,8 +10,13 @@ import pytest
 
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
-from neuralviz.evaluation.lab import evaluate, kept_vectors
-from neuralviz.evaluation.measures import alignment_and_uniformity, measure, quality_maps
+from neuralviz.evaluation.measures import (
+    alignment_and_uniformity,
+    evaluate,
+    kept_vectors,
+    measure,
+    quality_maps,
+)
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Cell, Compared, Event, Progress, Results
 from neuralviz.models import LanguageModel

@@ -96,7 +96,8 @@ def test_few_columns_of_a_large_corpus_are_held(tmp_path: Path, monkeypatch) -> 
             return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
 
         monkeypatch.setattr(CorpusStore, method, note)
-    corpus.read_filters()
+    labels, numbers_offered = corpus.filters
+    _ = [*map(corpus.sizes, labels), *map(corpus.span, numbers_offered)]
     offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from neuralviz.maps.map_points import MapPoints, TextFilter, Window, category_names
+from neuralviz.maps.opened import MapPoints, TextFilter, Window, category_names
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 

@@ -13,7 +13,9 @@ from neuralviz.maps.neighbours import (
     find_neighbours,
     find_outvoted,
     knn_accuracy,
+    knn_right,
     label_agreement,
+    sampled_right,
     suggest_k,
 )
 
@@ -139,3 +141,17 @@ def test_what_cannot_be_scored_is_said():
 )
 def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[list[int]], k: int) -> None:
     assert suggest_k(sizes) == k
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_sample_votes_as_all_texts_do(missing: bool) -> None:
+    draw = np.random.default_rng(0)
+    near = find_neighbours(draw.normal(size=(200, 4)), 15)
+    codes = draw.integers(-missing, 3, size=200).astype(np.int32)
+    labels = ["abc"[code] if code >= 0 else "" for code in codes]
+    everybody = np.zeros(200, dtype=bool)
+    everybody[codes >= 0] = knn_right(near, labels, 5)
+    rows = np.sort(draw.choice(200, 60, replace=False))
+    some = type(near)(near.indices[rows], near.distances[rows], near.metric)
+    right = sampled_right(some, codes, rows, 5)
+    np.testing.assert_array_equal(right, everybody[rows][codes[rows] >= 0])

@@ -17,9 +17,16 @@ import psutil
 import pytest
 
 from neuralviz.errors import NeuralvizError, Stopped, StoreError
-from neuralviz.maps import searching
+from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.mapping import Fitting, Placer, make_map, place_on_processes
+from neuralviz.maps.mapping import (
+    Fitting,
+    Placer,
+    make_map,
+    neighbours_at_once,
+    neighbours_of_rows,
+    place_on_processes,
+)
 from neuralviz.maps.neighbours import (
     NearGroups,
     find_neighbours,
@@ -28,7 +35,6 @@ from neuralviz.maps.neighbours import (
     neighbours_of_points,
 )
 from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings, project
-from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.index import read_index
@@ -134,10 +140,10 @@ def test_neighbours_come_from_the_index(store, corpus, tsne, monkeypatch):
         KeptMaps(store).neighbours(tsne)
     at_once = neighbours_at_once(store, corpus, tsne, 1200, 6)
     np.testing.assert_array_equal(at_once.indices, found.indices[:1])
-    monkeypatch.setattr(searching, "vectors_of_keys", lambda *_: pytest.fail("all are looked at"))
+    monkeypatch.setattr(mapping, "vectors_of_keys", lambda *_: pytest.fail("all are looked at"))
     manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
-    monkeypatch.setattr(searching, "MOST_FETCHED", 3)
+    monkeypatch.setattr(mapping, "MOST_FETCHED", 3)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -52,31 +51,11 @@ def filled(data: DataSet) -> Results:
     return results.having(Compared(0, (0, 1), found, {**failed, "pairs": "too many"}, 1))
 
 
-def assert_same(one: Any, other: Any) -> None:
-    assert type(one) is type(other)
-    if isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    elif dataclasses.is_dataclass(one):
-        for field in dataclasses.fields(one):
-            assert_same(getattr(one, field.name), getattr(other, field.name))
-    elif isinstance(one, dict):
-        assert list(one) == list(other)
-        for key in one:
-            assert_same(one[key], other[key])
-    elif isinstance(one, tuple):
-        assert len(one) == len(other)
-        for mine, theirs in zip(one, other, strict=True):
-            assert_same(mine, theirs)
-    else:
-        assert one == other or (one != one and other != other)
-
-
 @pytest.mark.parametrize("data", every_kind(), ids=lambda data: data.kind)
 def test_results_read_again_are_the_same(data: DataSet) -> None:
     results = filled(data)
     again = RESULTS_FORMAT.unpack(RESULTS_FORMAT.pack(results))
-    assert_same(again, results)
+    assert RESULTS_FORMAT.pack(again) == RESULTS_FORMAT.pack(results)
     assert again.plan == results.plan  # by cache key
     assert again.csv() == results.csv()
     assert describe_verdict(again, 0) == describe_verdict(results, 0)
@@ -105,14 +84,3 @@ def test_a_file_that_was_changed_is_refused(changes: dict[str, Any]) -> None:
     metadata, arrays = read_npz(RESULTS_FORMAT.pack(filled(every_kind()[3])))
     with pytest.raises(ValueError, match=r"file of results|unpack"):
         RESULTS_FORMAT.unpack(npz_bytes(metadata | changes, arrays))
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"{}"])
-def test_a_file_of_something_else_is_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match="no file of arrays"):
-        RESULTS_FORMAT.unpack(content)
-
-
-def test_an_unknown_class_is_not_written() -> None:
-    with pytest.raises(TypeError, match="object cannot be kept in a file of results"):
-        RESULTS_FORMAT.pack([object()])

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import SettingsError, Stopped, StoreError
-from neuralviz.maps import searching
+from neuralviz.maps import mapping
+from neuralviz.maps.mapping import nearest_in_corpus
 from neuralviz.maps.neighbours import Neighbours, nearest
-from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import index as indexing
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -127,19 +127,19 @@ def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
     queries = in_groups(20, 4)
     exact = nearest(own, queries, 6)
     asked = []
-    whole = searching.nearest_keys
+    whole = mapping.nearest_keys
 
     def count(table, index, query, n):
         asked.append(n)
         return whole(table, index, query, n)
 
-    monkeypatch.setattr(searching, "nearest_keys", count)
-    monkeypatch.setattr(searching, "MARGIN", 0.1)
+    monkeypatch.setattr(mapping, "nearest_keys", count)
+    monkeypatch.setattr(mapping, "MARGIN", 0.1)
     found = nearest_in_corpus(store, small, embedder, queries, 6)
     assert len(set(asked)) > 1
     assert found.indices.shape == (20, 6)
     assert recall(found, exact) >= 0.95
-    monkeypatch.setattr(searching, "MOST_FETCHED", 1)
+    monkeypatch.setattr(mapping, "MOST_FETCHED", 1)
     found = nearest_in_corpus(store, small, embedder, queries, 6)
     np.testing.assert_array_equal(found.indices, exact.indices)
     # more than there are, and what is no query

@@ -11,7 +11,7 @@ from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import share_epochs
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import GroupedData, grouped_data
-from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.measures import evaluate, kept_vectors
 from neuralviz.evaluation.plan import (
     EvaluationPlan,
     MeasureSettings,
@@ -21,7 +21,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.results import Cell, Event, Progress
 from neuralviz.micro_tuning import loop
-from neuralviz.micro_tuning.learning import learn, learn_by_epoch
+from neuralviz.micro_tuning.loop import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings
 from neuralviz.models import LanguageModel, tokenize
 

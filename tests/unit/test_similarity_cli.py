@@ -176,7 +176,7 @@ def test_given_parts_are_used(pairs: Path, bert_folder: Path, tmp_path: Path) ->
     test = written(tmp_path / "test.csv", made_rows()[9:20])
     result = trained(pairs, bert_folder, "--dev", dev, "--test", test)
     assert "45 train pairs, 9 dev pairs, 11 test pairs." in result.stderr
-    assert "20 train pairs share a text with the dev or test pairs" in result.stderr
+    assert "Texts of the dev or test pairs are in 20 train pairs, too" in result.stderr
 
 
 # --- bad input ---------------------------------------------------------------------------------

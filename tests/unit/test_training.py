@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, StoreError, never
-from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.training.learner import Learner, make_learner, measure_untrained, pool_tokens
 from neuralviz.training.loop import Schedule, restore_training, train

@@ -91,17 +91,15 @@ def split_pairs(
                 f"Only {many(len(part), f'{role} pair')} would be left: too many pairs share a "
                 "text with others. Use more pairs, or pairs of different texts."
             )
-    notes += _shared(parts["train"], [*given.values()])
+    texts = set(different_texts([*given.values()]))
+    n_shared = sum(
+        not texts.isdisjoint(pair)
+        for pair in zip(parts["train"].sentences1, parts["train"].sentences2, strict=True)
+    )
+    if n_shared:
+        notes.append(f"Texts of the dev or test pairs are in {many(n_shared, 'train pair')}, too.")
     parts |= given
     return SplitPairs(parts["train"], parts["dev"], parts["test"], tuple(notes))
-
-
-def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
-    texts = set(different_texts(held_out))
-    pairs = zip(train.sentences1, train.sentences2, strict=True)
-    shared = sum(not texts.isdisjoint(pair) for pair in pairs)
-    share = f"{many(shared, 'train pair')} share{'s' * (shared == 1)}"
-    return [f"{share} a text with the dev or test pairs."] if shared else []
 
 
 def _describe_scales(train: ScoredPairs, held_out: Mapping[str, ScoredPairs]) -> Iterator[str]:

@@ -57,21 +57,18 @@ class SimilarityModel:
         pairs: ScoredPairs,
         store: VectorStore | None = None,
         *,
-        model: TextModel | None = None,
         on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
         should_stop: ShouldStop = never,
     ) -> np.ndarray:
         """[pair] scores on people's scale; the pairs' own scores are ignored.
 
-        Features are kept in ``store``, if given. ``model`` is the frozen language model, if loaded
-        already: `ModelError` if it is another one or cannot be loaded; else raises as `look_up`.
+        Features are kept in ``store``, if given. `ModelError` if the frozen model is another one by
+        now or cannot be loaded; else raises as `look_up`.
         """
-        if model is None:
-            model = neuralviz.models.load_text_model(self.model)
-        (scores,) = score_pairs(
+        model = neuralviz.models.load_text_model(self.model)
+        return score_pairs(
             [self], pairs, model, store, on_progress=on_progress, should_stop=should_stop
-        )
-        return scores
+        )[0]
 
 
 def score_pairs(

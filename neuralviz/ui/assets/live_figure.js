@@ -133,39 +133,8 @@ function putOnStage(node, layout) {
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
-// --- points that come apart from the figure, as columns ---
-
-// Places among the columns that are selected, from a bit a point.
-function chosenOf(node) {
-  const coded = node.figure.layout.meta?.selected
-  if (typeof coded !== "string") return null
-  const bits = Uint8Array.from(atob(coded), (letter) => letter.charCodeAt(0))
-  return (place) => (bits[place >> 3] >> (place & 7)) & 1
-}
-
-function withPoints(node) {
-  const columns = node.columns
-  if (!columns) return node.figure.data
-  const isChosen = chosenOf(node)
-  return node.figure.data.map((trace) => {
-    if (trace.meta?.density) return { ...trace, z: columns.density }
-    if (!trace.meta?.points) return trace
-    const [start, end] = trace.meta.points
-    const cut = (name) => columns[name].subarray(start, end)
-    const drawn = { ...trace, x: cut("x"), y: cut("y"), customdata: cut("rows") }
-    if (trace.meta.values) drawn.marker = { ...trace.marker, color: cut("values") }
-    if (isChosen) {
-      drawn.selectedpoints = []
-      for (let place = start; place < end; place++) {
-        if (isChosen(place)) drawn.selectedpoints.push(place - start)
-      }
-    }
-    return drawn
-  })
-}
-
 function dataFor(node) {
-  const data = withPoints(node)
+  const { data } = node.figure
   if (!node.stageHeight) return data
   return data.map((trace) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
@@ -338,23 +307,11 @@ function listen(Plotly, node) {
   })
 }
 
-// Whether the points that the figure refers to are there.
-function fetchColumns(node) {
-  if (!node.spec.columns) {
-    node.columns = null
-    return true
-  }
-  const found = window.neuralvizColumns?.get(node.spec.columns)?.columns
-  node.columns = found ?? node.columns
-  return found !== undefined
-}
-
 async function drawLatest(Plotly, node) {
   if (node.drawing) return
   node.drawing = true
   try {
     while (node.stale && !node.held && node.isConnected) {
-      if (!fetchColumns(node)) return // drawn when they are there
       node.stale = false
       await redraw(Plotly, node)
     }
@@ -390,7 +347,6 @@ function leave(node) {
   const canvases = node.querySelectorAll("canvas")
   clearTimeout(node.resting)
   clearTimeout(node.zooming)
-  window.removeEventListener("neuralviz-columns", node.onColumns)
   node.observer?.disconnect()
   node.themes?.disconnect()
   window.removeEventListener("neuralviz-stage", node.onStage)
@@ -416,10 +372,6 @@ export default function ({ parentElement, data, setTriggerValue }) {
     node.digest = node.spec.digest
     node.figure = read(data.subarray(end + 1))
     node.stale = true
-    if (node.spec.columns && !node.onColumns) {
-      node.onColumns = () => node.stale && window.Plotly && drawLatest(window.Plotly, node)
-      window.addEventListener("neuralviz-columns", node.onColumns)
-    }
     loadPlotly(node.spec.plotly)
       .then((Plotly) => drawLatest(Plotly, node))
       .catch((error) => {

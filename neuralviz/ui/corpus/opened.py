@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,18 +15,12 @@ from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import is_large
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui.limits import is_served
-from neuralviz.ui.pace import WARMING
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
-    opened = OpenCorpus(store, store.corpus(corpus_id))
-    if opened.is_large and is_served():
-        threading.Thread(target=opened.read_colours, daemon=True).start()  # while points are read
-        WARMING.call_soon(opened.read_filters)
-    return opened
+    return OpenCorpus(store, store.corpus(corpus_id))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -70,7 +63,8 @@ def open_ahead() -> None:
             kept = KeptMaps(CorpusStore()).list_maps(corpus) if is_large(corpus.n_texts) else ()
             if kept:
                 (newest,) = open_maps(corpus, [max(kept, key=lambda saved: saved.created)])
-                newest.corpus.read_colours()
+                for name in newest.corpus.label_names[:1]:  # which colour it at first
+                    newest.corpus.codes(name)
                 if newest.coordinates.shape[1] == 2:
                     _ = newest.plane
                 return

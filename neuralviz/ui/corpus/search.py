@@ -14,10 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
-from neuralviz.maps.map_points import Selection, TextFilter
+from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
-from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.searching import SAMPLED, SampledNeighbours
+from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import REMEMBERED, choose_one
 from neuralviz.ui.model_choice import needs_asking
@@ -338,14 +337,14 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
         found = _show_work(runs, runs.start(task), doing, patience=0.05)
         if found is not None:
-            open_map.sample(found.neighbours)
+            open_map.sample(found)
     if any(open_map.sample() is not None for open_map in missing):
         st.rerun()
 
 
 def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
     """A text's neighbours by a map; None until a run, started by a button, finds them."""
-    near = open_map.near(row, K)
+    near = open_map.near(row)
     if near is not None:
         return near
     corpus, map_id = open_map.corpus.corpus, open_map.kept.id
@@ -359,6 +358,4 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
     found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
-    if found is None or found.neighbours is None:
-        return None
-    return open_map.near(row, K, found.neighbours.near)
+    return None if found is None else open_map.near(row, found.near)
