@@ -331,7 +331,8 @@ def _group_lists(name: str, table: Table) -> GroupedData | None:
                 texts.append(readable)
                 groups.append(str(number))
                 anchors.append(place == 0)
-    return grouped_data(name, texts, groups, None if titles[0] == "original" else anchors)
+    roles = None if titles[0] == "original" else anchors
+    return grouped_data(name, texts, groups, roles, notes=table.notes)
 
 
 _LISTS = (

@@ -65,6 +65,7 @@ def test_asset_has_an_original_and_its_simplifications_in_a_group(tmp_path, monk
     assert isinstance(data, GroupedData)
     assert len(data.rows) == 33
     assert data.grouping.n_triplets == 33 * 10 * 22
+    assert load_hub_data("hf:asset", max_rows=2).notes[0].startswith("Limited to the first 2 rows")
 
 
 @pytest.mark.parametrize("which", ["machine_summaries", "human_summaries"])
