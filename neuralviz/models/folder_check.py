@@ -208,7 +208,8 @@ def _check_kind(files: ModelFiles) -> None:
     if found:
         raise files.error(
             f"gives no dense vector of a text ({_tail(found)}): it is a cross-encoder, a "
-            f"classifier, or a sparse or multi-vector encoder. {_SAVE_ENCODER}"
+            "classifier, a sparse or multi-vector encoder, or the like. "
+            f"{_SAVE_ENCODER}"
         )
 
 

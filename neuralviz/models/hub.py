@@ -65,12 +65,7 @@ def _is_complete(folder: Path) -> bool:
 def _list_files(model_id: str) -> list[str]:
     info = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
     if isinstance(info, Exception):
-        if any(_find_status(cause) is not None for cause in _list_causes(info)):
-            raise _explain(model_id, info) from info
-        raise ModelError(
-            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached "
-            f"({shorten_reason(info)}). Use the bundled model or a local folder."
-        ) from info
+        raise _explain(model_id, info) from info
     all_names = [sibling.rfilename for sibling in info.siblings or ()]
     names = list(filter(_FILES.fullmatch, all_names))
     if "model.safetensors" in names:  # the same weights as in other formats
@@ -105,8 +100,8 @@ def _explain(model_id: str, error: Exception) -> ModelError:
             f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
     return ModelError(
-        f"The download of {model_id} failed ({type(error).__name__}: {shorten_reason(error)}). Try "
-        "again, or use the bundled model."
+        f"{model_id} is not on this machine, and could not be fetched from the Hugging Face Hub "
+        f"({type(error).__name__}: {shorten_reason(error)}). Try again, or use the bundled model."
     )
 
 

@@ -102,7 +102,7 @@ class PairSource:
         if not len(self.skipped):
             return ""
         sentence = (
-            f"Left out, as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
+            f"Left out as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
             f"pair needs {self._needed()}."
         )
         is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)

@@ -45,7 +45,7 @@ def sentence_of(model_id: str | Path, **options: str) -> str:
         *((name, "There is no folder") for name in ("bert base", "-bert", "bért", "a" * 200, "",
                                                     "/no/such", "./no", "~/no", "a\\b", "a/b/c")),
         *((name, "Could not read") for name in ("a" * 5000, "~no-such-person/model")),
-        ("someone/not-here", "the Hugging Face Hub cannot be reached"),
+        ("someone/not-here", "could not be fetched"),
     ],
 )  # fmt: skip
 def test_ids_that_name_no_model(model_id: str, sentence: str) -> None:

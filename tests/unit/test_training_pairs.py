@@ -108,7 +108,7 @@ def test_texts_that_are_too_short_are_counted() -> None:
     source = PairSource(corpus, TrainingSettings())
     assert source.skipped.tolist() == [0, 1]
     assert source.skipped_in_words() == (
-        "Left out, as too short: 2 texts of 4. A pair needs 3 different sentences of 100 to 250 "
+        "Left out as too short: 2 texts of 4. A pair needs 3 different sentences of 100 to 250 "
         "characters."
     )
 
