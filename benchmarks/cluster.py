@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -40,10 +41,9 @@ from pyarrow import parquet
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.corpus import texts_of
-from neuralviz.cluster.adding import add_on_cluster, find_layout
+from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.files import find_parts
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import missing_losses
 from neuralviz.reading.texts import ReadTexts
@@ -182,7 +182,7 @@ def measure_scaling(n_texts: int, most: int, rounds: int) -> None:
             for n in some:
                 with tempfile.TemporaryDirectory() as folder, connected(n_cpus=max(some)) as on:
                     store, corpus = corpus_in(folder, texts_of(n_texts))
-                    run = embed_on_cluster(store, corpus, embedder, on, n_embedders=n)
+                    run = embed_on_cluster(store, corpus, embedder, replace(on, n_cpus=n))
                     _, took, done = timed(run, n)
                     rates[n].append(done / took)
         for n in some:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +33,6 @@ from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
-from neuralviz.maps.projection import is_large
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
@@ -113,28 +110,21 @@ def add(
     specs = _read_specs(method, option, model)
     line = options.header_line(header, no_header)
     store = open_store()
+    file = Path(path[0])
+    if paragraphs and (ray is not None or (Source.from_path(file).is_table and not file.is_dir())):
+        raise NeuralvizError("Use --paragraphs only with plain text, which --ray does not read.")
     if ray is not None:
-        if paragraphs:
-            raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         requested_name = name or _name_from_paths(path)
         work = options.ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
         embedders = _load_embedders(specs)
-        saved = work.find_saved_corpus(store, requested_name, parts, layout, limit)
-        if saved and not is_large(saved.n_texts) and _are_embedded(store, saved, embedders):
-            _print_saved(saved, requested_name, is_new=False)
-            _embed_all(store, saved, specs, embedders)
-            return
         with work.open_cluster(ray) as cluster:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
-            _print_saved(corpus, requested_name, is_new)
+            _print_saved(corpus, is_new)
             _embed_all(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
-    file = Path(path[0])
-    if paragraphs and Source.from_path(file).is_table and not file.is_dir():
-        raise NeuralvizError(f"{file.name} is a table. Use --paragraphs only with plain text.")
     if id_column is not None and file.is_dir():
         raise NeuralvizError(
             "--id-column works with a single table only. Tables in a folder use their own "
@@ -146,7 +136,7 @@ def add(
     existing = store.find(requested_name, read)
     embedders = _load_embedders(specs)  # first, as the model may not exist
     corpus = existing or store.add(requested_name, read)
-    _print_saved(corpus, requested_name, is_new=existing is None)
+    _print_saved(corpus, is_new=existing is None)
     _embed_all(store, corpus, specs, embedders)
 
 
@@ -250,11 +240,8 @@ def export(
         spec = find_spec(store, saved_corpus, method, option, model)
         kept = find_embedder(store, saved_corpus, spec)
         method_note = f", with embeddings by {unique_label(store, spec)}"
-    pieces = corpus_pieces(store, saved_corpus, kept)
-    first = next(pieces)
-    write_pieces(output, chain([first], pieces))
-    size = f"{many(saved_corpus.n_texts, 'row')} with {many(first.num_columns, 'column')}"
-    print_message(f"Wrote {size} to {output}{method_note}.")
+    write_pieces(output, corpus_pieces(store, saved_corpus, kept))
+    print_message(f"Wrote {many(saved_corpus.n_texts, 'text')} to {output}{method_note}.")
 
 
 @commands.command()
@@ -286,14 +273,12 @@ def _name_from_paths(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
-def _print_saved(corpus: Corpus, requested_name: str, is_new: bool) -> None:
+def _print_saved(corpus: Corpus, is_new: bool) -> None:
     if not is_new:
         print_message(f"These texts are already saved as “{corpus.name}”.")
         return
     equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
     print_message(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
-    if corpus.name != requested_name:
-        print_message(f"“{requested_name}” was there before, with other texts; it is kept.")
 
 
 def _describe_corpus(
@@ -331,11 +316,7 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
     except StoreError as error:
         if name_or_id in EXAMPLES:
             return EXAMPLES[name_or_id](store)
-        if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
-            raise
-        raise StoreError(
-            f"{error} {name_or_id} is a file or folder; add it first with `neuralviz corpus add`."
-        ) from error
+        raise StoreError(f"{error} Add a file with `neuralviz corpus add FILE`.") from error
 
 
 def find_spec(
@@ -369,15 +350,10 @@ def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     kept = store.vectors.find_embedder(_load_embedders([spec])[0])
     if kept is not None and store.vectors.has_vectors(kept, store.keys(corpus)).all():
         return kept
-    complete = [
-        entry["method"]
-        for entry in _list_embeddings(store, corpus, _label_embedders(store))
-        if entry["embedded"] == corpus.n_texts
-    ]
-    available = f" Available: {'; '.join(complete)}. Choose one with --method and --option."
     raise NeuralvizError(
-        f"“{corpus.name}” has no embeddings by “{unique_label(store, spec)}” with these "
-        "options. Compute them with `neuralviz corpus embed`." + available * bool(complete)
+        f"“{corpus.name}” has no embeddings by “{unique_label(store, spec)}” with these options. "
+        "Compute them with `neuralviz corpus embed`, or choose those that `neuralviz corpus list` "
+        "names."
     )
 
 
@@ -425,29 +401,26 @@ def embed_whole_corpus(
     ray_embedding: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
     """Embed the missing texts; return the corpus, the last event, and how many lack a vector."""
-    last: EmbeddingEvent | None = None
 
     def embed_texts(
         on_progress: Callable[[EmbeddingEvent], None], should_stop: ShouldStop
     ) -> EmbeddingEvent:
-        nonlocal last
         embed = ray_embedding or embed_corpus
-        for last in embed(store, corpus, embedder, should_stop=should_stop):
-            on_progress(last)
+        for event in embed(store, corpus, embedder, should_stop=should_stop):
+            on_progress(event)
         if should_stop():  # asked for in the last batch
             raise Stopped
-        assert last is not None
-        return last
+        return event
 
     def find_progress(event: EmbeddingEvent) -> Progress:
         return Progress(event.done, event.total, doing=f"{label}: {event.done:,} texts")
 
     finished = run_work(embed_texts, find_progress)
-    if last is not None and 0 < last.found < last.total:
-        counted = f"{last.found:,} of {last.total:,} texts"
-        print_message(f"{counted} were already embedded by {label}.")
     if finished is None:
         raise stop("Stopped. Finished work is saved; run the same command again to resume.")
+    if 0 < finished.found < finished.total:
+        counted = f"{finished.found:,} of {finished.total:,} texts"
+        print_message(f"{counted} were already embedded by {label}.")
     loss_note = str(LossWarning(finished.n_rose, finished.total)) if finished.n_rose else ""
     print_notes([f"{label}: {note}" for note in (finished.unread, loss_note) if note])
     if ray_embedding is None:
@@ -477,9 +450,3 @@ def _embed_all(
 
 def _load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
     return [make_embedder(spec, LOADERS) for spec in specs]
-
-
-def _are_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
-    kept = [store.vectors.find_embedder(embedder) for embedder in embedders]
-    keys = store.keys(corpus)
-    return all(k is not None and store.vectors.has_vectors(k, keys).all() for k in kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, sp
 from neuralviz.errors import (
     LossWarning,
     NeuralvizError,
-    PrecisionWarning,
     SettingsError,
     TextError,
 )
@@ -53,16 +51,7 @@ def embed(
     file: options.FileArgument,
     output: options.TableOutput,
     method: options.MethodOption = "neural",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="Set an option of the method, such as `--option layer_start=2`, or of one "
-            "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz methods` lists "
-            "all options.",
-        ),
-    ] = None,
+    option: Annotated[list[str] | None, options.declare_options()] = None,
     model: options.MethodsModel = None,
     column: options.ColumnOption = None,
     header: options.HeaderOption = None,
@@ -76,7 +65,7 @@ def embed(
     read = options.read_file(file, column, limit, options.header_line(header, no_header))
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
-    (embedded,), is_stopped = _embed_texts([spec], read.texts, batch_size)
+    (embedded,) = _embed_texts([spec], read.texts, batch_size)
     if embedded.vectors is None:
         raise stop("Stopped before the first batch finished; nothing was written.")
     rows, ids = embedded.finished, options.list_ids(read)
@@ -84,7 +73,7 @@ def embed(
         output, [ids[i] for i in rows], [read.texts[i] for i in rows], embedded.vectors[rows]
     )
     learning = options.describe_learning([spec])
-    if is_stopped:
+    if len(rows) < len(ids):
         raise stop(
             f"Stopped. Wrote the {len(rows):,} of {many(len(ids), 'embedding')} that were finished "
             f"(longest texts first) to {output}{learning}."
@@ -132,42 +121,32 @@ def similarity(
             f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
             f"many. Use --limit {MAX_TEXTS} or less."
         )
-    embedded, is_stopped = _embed_texts(specs, read.texts, batch_size)
-    finished = [result for result in embedded if result.n_done == n_texts]
-    finished = finished or [result for result in embedded if result.n_done > 1][:1]
-    if not finished:
-        raise stop("Stopped before two texts were embedded; nothing was written.")
-    rows, ids = finished[0].finished, options.list_ids(read)
-    texts = [read.texts[i] for i in rows]
+    embedded = _embed_texts(specs, read.texts, batch_size)
     similarities = [
-        compute_similarity(result.method, texts, result.vectors[rows])
-        for result in finished
-        if result.vectors is not None
+        compute_similarity(result.method, read.texts, result.vectors)
+        for result in embedded
+        if result.vectors is not None and result.n_done == n_texts
     ]
-    _write(similarities, [ids[i] for i in rows], read.ids is not None, output)
+    if not similarities:
+        raise stop("Stopped before a method was finished; nothing was written.")
+    _write(similarities, options.list_ids(read), read.ids is not None, output)
     _show(similarities)
-    names = "; ".join(result.method for result in finished)
-    if is_stopped:
-        rest = [result.method for result in embedded if result not in finished]
-        names += f"; not finished: {'; '.join(rest)}" * bool(rest)
-        raise stop(
-            f"Stopped. Wrote the cosine similarities of {len(rows):,} of {many(n_texts, 'text')} "
-            f"to {output} ({names})."
-        )
+    names = [similarity.method for similarity in similarities]
     pairs = many(n_texts * (n_texts - 1) // 2, "pair")
-    print_message(f"Wrote the cosine similarities of {pairs} to {output} ({names}).")
+    wrote = f"Wrote the cosine similarities of {pairs} to {output} ({'; '.join(names)})."
+    if rest := [result.method for result in embedded if result.method not in names]:
+        raise stop(f"Stopped. {wrote} Not finished: {'; '.join(rest)}.")
+    print_message(wrote)
 
 
 def _embed_texts(
     specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
-) -> tuple[Comparison, bool]:
-    """Embed texts by each method; return what is finished and whether Ctrl-C was pressed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # the task reports it
-        for spec in specs:  # a model that cannot be loaded is named before anything is embedded
-            make_embedder(spec, LOADERS)
+) -> Comparison:
+    """Embed texts by each method until Ctrl-C is pressed; print what to know of the vectors."""
+    for spec in specs:  # a model that cannot be loaded is named before anything is embedded
+        make_embedder(spec, LOADERS)
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
-    embedded, is_stopped = run_task(task)
+    embedded, _ = run_task(task)
     for spec, result in zip(specs, embedded, strict=True):
         if result.error:
             raise NeuralvizError(result.error)
@@ -180,7 +159,7 @@ def _embed_texts(
             print_message(f"Zero vectors for {many(n_zeros, 'text')} ({result.method}): {reason}")
         if n_rose := int(result.loss_rose.sum()):
             print_message(str(LossWarning(n_rose, result.n_done)))
-    return embedded, is_stopped
+    return embedded
 
 
 def _write(
@@ -204,10 +183,11 @@ def _write(
 
 def _show(similarities: Sequence[Similarity]) -> None:
     names = [similarity.method for similarity in similarities]
-    spreads = [
-        [similarity.method, *(number(value, ".3f") for value in _list_statistics(similarity))]
-        for similarity in similarities
-    ]
+    spreads = []
+    for similarity in similarities:
+        values = similarity.of_pairs
+        statistics = (values.mean(), values.std(), values.min(), values.max())
+        spreads.append([similarity.method, *(number(value, ".3f") for value in statistics)])
     print_table(["cosine similarity", "mean", "sd", "lowest", "highest"], spreads)
     if len(names) > 1:
         print_line()
@@ -216,8 +196,3 @@ def _show(similarities: Sequence[Similarity]) -> None:
             for name, row in zip(names, rank_correlations(similarities), strict=True)
         ]
         print_table(["Spearman", *names], correlations)
-
-
-def _list_statistics(similarity: Similarity) -> list[float]:
-    values = similarity.of_pairs
-    return [values.mean(), values.std(), values.min(), values.max()]

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
-from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
+from neuralviz.cluster import LOCAL, is_address, is_like_address
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError

@@ -9,33 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.cli.console import print_message, print_notes, progress_bars, status
-from neuralviz.cluster.adding import add_on_cluster, find_layout, source_digest
-from neuralviz.cluster.addresses import LOCAL
-from neuralviz.cluster.connecting import Cluster, connected, n_machines
-from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
-from neuralviz.cluster.files import find_parts
+from neuralviz.cluster import LOCAL
+from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
+from neuralviz.cluster.connecting import Cluster, connected
+from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster
+from neuralviz.cluster.embedding import place_on_cluster as place_on_cluster
+from neuralviz.reading.texts import shorten_list
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.adding import Layout
-    from neuralviz.cluster.files import Parts
+    from neuralviz.cluster.adding import Layout, Parts
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
-
-__all__ = [
-    "RayEmbedding",
-    "add_with_ray",
-    "find_saved_corpus",
-    "index_corpus",
-    "inspect_files",
-    "open_cluster",
-    "place_on_cluster",
-]
 
 MAX_NAMED = 5  # skipped texts named in a message
 
@@ -46,15 +36,8 @@ def open_cluster(address: str) -> Iterator[Cluster]:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
             size = f"{many(cluster.n_nodes, 'machine')}, {many(cluster.n_cpus, 'core')}{gpus}"
-            cluster_name = "a cluster" if address == "auto" else f"the cluster at {address}"
-            print_message(f"Connected to {cluster_name}: {size}.")
+            print_message(f"Connected to the cluster: {size}.")
         yield cluster
-        n_answering = n_machines()
-        if n_answering < cluster.n_nodes:
-            print_message(
-                f"{many(cluster.n_nodes - n_answering, 'machine')} of {cluster.n_nodes:,} did not "
-                "answer any more. The others did the work again."
-            )
 
 
 def inspect_files(
@@ -69,12 +52,6 @@ def inspect_files(
             f"Reading texts from the column “{layout.text}”. Use --column to choose another."
         )
     return parts, layout
-
-
-def find_saved_corpus(
-    store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
-) -> Corpus | None:
-    return store.find_source(name, source_digest(parts, layout, limit))
 
 
 def add_with_ray(
@@ -113,35 +90,25 @@ class RayEmbedding:
     def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:
         """Remove and name unfit texts; return the corpus and how many texts lack vectors."""
         corpus = store.recount(store.corpus(corpus.id))
-        skipped, self._left_out = self._left_out, {}
-        killed = {row: entry for row, entry in skipped.items() if entry[1] == KILLED}
-        unfit = {row: entry for row, entry in skipped.items() if row not in killed}
-        n_missing = len(killed)
-        if killed:
-            print_message(
-                f"Skipped {many(len(killed), 'text')}: {_describe_skipped(killed)}. Perhaps there "
-                "was too little memory; run the same command again to try them again."
-            )
+        skipped, self._left_out = sorted(self._left_out.items()), {}
+        if not skipped:
+            return corpus, 0
+        unfit = [key for _, (key, reason) in skipped if reason != KILLED]
+        n_missing, advice = len(skipped) - len(unfit), ""
+        if n_missing:
+            advice = " Perhaps there was too little memory; run the same command again."
         if unfit:
-            skipped_texts = f"{many(len(unfit), 'text')} that {label} cannot embed"
-            message = f"Skipped {skipped_texts}: {_describe_skipped(unfit)}."
-            keys = np.frombuffer(b"".join(key for key, _ in unfit.values()), f"S{KEY_BYTES}")
+            keys = np.frombuffer(b"".join(unfit), f"S{KEY_BYTES}")
             remaining = store.leave_out(corpus, keys)
             if remaining is None:
-                message += (
-                    " The corpus has maps that show them, so no map can be made by this method."
-                )
-                n_missing += len(unfit)
-            print_message(message)
+                n_missing = len(skipped)
+                advice += " The corpus has maps that show them, so this method can make no map."
             corpus = remaining or corpus
+        reasons = [f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in skipped]
+        named = "; ".join(shorten_list(reasons, MAX_NAMED)).rstrip(".")
+        texts = f"{many(len(skipped), 'text')} that {label} cannot embed"
+        print_message(f"Skipped {texts}: {named}.{advice}")
         return corpus, n_missing
-
-
-def _describe_skipped(left_out: LeftOut) -> str:
-    first = sorted(left_out.items())[:MAX_NAMED]
-    reasons = "; ".join(f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in first)
-    rest = f", and {len(left_out) - MAX_NAMED:,} more" if len(left_out) > MAX_NAMED else ""
-    return f"{reasons}{rest}"
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:

@@ -7,53 +7,224 @@ import json
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from ray.data import DataContext
-from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import (
-    TRIES,
-    AvoidedMachines,
-    describe_loss,
-    iterate_rows,
-    open_store,
-    this_machine,
-)
-from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
-from neuralviz.reading.source import tidy
+from neuralviz.cluster.connecting import iterate_rows, open_store
+from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
+from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
+from neuralviz.reading.delimited import read_delimited, restore_cells
+from neuralviz.reading.source import HEAD, check_is_content, tidy
 from neuralviz.reading.table import (
     blank_missing,
+    drop_vectors,
     find_codes,
     guess_column,
     list_columns,
     match_names,
 )
+from neuralviz.reading.tables import read_json_lines
 from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, shorten_list
 from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
-from neuralviz.words import free_name, many
+from neuralviz.words import free_name, joined
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.files import FilePart, Parts
+    from pyarrow.fs import FileInfo
+
     from neuralviz.reading.table import Table
     from neuralviz.store.corpora import Corpus, CorpusStore
 
+ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
+OPENED_AT_ONCE = 16  # files
+BYTES = 1 << 26  # of a part of a Parquet file, about
+_WILD = ("*", "?", "[")
 ROWS_OF_PIECE = 1 << 17  # at most
 BYTES_OF_PIECE = 1 << 28  # about: of rows that are as long as the longest of the first ones
 LOOKED_AT = 20  # files whose first rows say which columns there are
 _MOST_NOTES = 20
-_NOTES = ".note"  # files in which a part's notes wait for the end
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or some of its row groups, for one process."""
+
+    name: str  # what people call the file: its path below what they named
+    path: str  # in its file system
+    files: FileSystem  # that file system, of pyarrow; it can be sent to another machine
+    groups: tuple[int, ...] = ()  # numbers of the row groups; empty for the whole file
+    header: int | None = None  # as of `Source`; of CSV and TSV files
+
+    @property
+    def ending(self) -> str:
+        return "." + self.path.rpartition(".")[2].lower()
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file; UnreadFileError if the connection fails, not the content."""
+        try:
+            with self.files.open_input_file(self.path) as file:
+                try:
+                    yield file
+                except TextError as error:
+                    if isinstance(error.__cause__, OSError):
+                        file.seek(0)
+                        file.read(1)  # an OSError where it is the connection, not the content
+                    raise
+        except OSError as error:
+            raise UnreadFileError(
+                f"Could not read {self.name}: {_describe_error(error)}."
+            ) from error
+
+    def blocks(self) -> Iterator[Table]:
+        """Blocks of some thousand rows; TextError if damaged, UnreadFileError if out of reach."""
+        with self.opened() as file:
+            if self.ending == ".parquet":
+                yield from read_parquet(self.name, file, groups=self.groups)
+            elif self.ending in (".csv", ".tsv"):
+                blocks = read_delimited(self.name, file, header=self.header)
+                yield from map(drop_vectors, map(restore_cells, blocks))
+            else:
+                yield from read_json_lines(self.name, file)
+
+    def divide(self) -> list[FilePart]:
+        with self.opened() as file:
+            check_is_content(self.name, file.read(HEAD))
+            if self.ending != ".parquet":
+                return [self]
+            file.seek(0)
+            sizes = read_group_sizes(self.name, file)
+        part_of_group = np.cumsum([0, *sizes])[:-1] // BYTES
+        groups = [np.flatnonzero(part_of_group == part) for part in np.unique(part_of_group)]
+        return [replace(self, groups=tuple(numbers.tolist())) for numbers in groups]
+
+
+@dataclass(frozen=True)
+class Parts:
+    parts: tuple[FilePart, ...]  # in the order of their rows
+    notes: tuple[str, ...]  # sentences on what was left out
+    digest: str  # hash of the files as they are now: another one where a file has changed
+
+
+def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
+    """Find files by paths, folders, patterns or URLs such as ``s3://…``.
+
+    Folders are read recursively, by path, without hidden files and those not in `ENDINGS`. Raises
+    TextError if one finds nothing, or no file can be read piece by piece.
+    """
+    parts_by_path: dict[tuple[str, str], FilePart] = {}
+    notes: list[str] = []
+    whole = hashlib.sha256(b"" if header is None else f"header {header}".encode())
+    for path in paths:
+        files, folder, infos = _list_files(path)
+        for info in sorted(infos, key=lambda info: info.path.split("/")):
+            inside = info.path.removeprefix(folder).lstrip("/")
+            part = FilePart(tidy(inside), info.path, files, header=header)
+            hidden = any(step.startswith(".") for step in part.name.split("/"))
+            key = (files.type_name, info.path)
+            if hidden or part.ending not in ENDINGS:
+                reason = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
+                notes.append(f"Skipped {part.name}: {reason}.")
+            elif not info.size:
+                notes.append(f"Skipped {part.name}: empty.")
+            elif key not in parts_by_path:
+                parts_by_path[key] = part
+                state = repr((info.path, info.size, info.mtime_ns))
+                whole.update(state.encode("utf-8", "surrogatepass"))
+    found_parts = list(parts_by_path.values())
+    if len({part.name for part in found_parts}) < len(found_parts):  # from several folders
+        found_parts = [replace(part, name=tidy(part.path)) for part in found_parts]
+    parts: list[FilePart] = []
+    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
+        for divided in pool.map(_try_to_divide, found_parts):
+            if isinstance(divided, str):
+                notes.append(divided)
+            else:
+                parts += divided
+    if not parts:
+        raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
+    return Parts(tuple(parts), tuple(notes), whole.hexdigest())
+
+
+def _try_to_divide(part: FilePart) -> list[FilePart] | str:
+    try:
+        return part.divide()
+    except TextError as error:
+        return str(error)
+
+
+def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
+    """The file system, the base folder for names, and the files of a path."""
+    if path.startswith(("http://", "https://")):
+        raise TextError(
+            f"Web addresses cannot be read in pieces: {path}. Download the file, or put it into an "
+            "object store (s3://, gs://, …)."
+        )
+    try:
+        if "://" in path:
+            fixed, pattern = _split_pattern(path)
+            files, inner = FileSystem.from_uri(fixed)
+        else:
+            local = Path(path).expanduser().absolute()
+            fixed, pattern = (str(local), []) if local.exists() else _split_pattern(str(local))
+            files, inner = LocalFileSystem(), fixed
+        info = files.get_file_info(inner)
+        if info.type == FileType.NotFound:
+            raise TextError(f"No such file or folder: {path}.")
+        if info.is_file:
+            return files, inner.rpartition("/")[0], [info]
+        entries = files.get_file_info(FileSelector(inner, recursive=True))
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise TextError(f"Could not read {path}: {_describe_error(error)}.") from error
+    infos = [entry for entry in entries if entry.is_file]
+    if pattern:
+        steps = [*inner.rstrip("/").split("/"), *pattern]
+        infos = [entry for entry in infos if _steps_match(entry.path.split("/"), steps)]
+        if not infos:
+            raise TextError(f"No file matches {path}.")
+    return files, inner, infos
+
+
+def _steps_match(steps: list[str], patterns: list[str]) -> bool:
+    """Match as shells do: ``*`` within a step, ``**`` across steps."""
+    if not patterns:
+        return not steps
+    if patterns[0] == "**":
+        return any(_steps_match(steps[start:], patterns[1:]) for start in range(len(steps) + 1))
+    return bool(steps) and fnmatch(steps[0], patterns[0]) and _steps_match(steps[1:], patterns[1:])
+
+
+def _split_pattern(path: str) -> tuple[str, list[str]]:
+    """The path before its first wildcard, and the steps from there."""
+    steps = path.split("/")
+    for place, step in enumerate(steps):
+        if any(sign in step for sign in _WILD):
+            return "/".join(steps[:place]) or "/", steps[place:]
+    return path, []
+
+
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split()).rstrip(".")[:200]
 
 
 # --- columns -------------------------------------------------------------------------------------
@@ -144,14 +315,12 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
 def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iterator[pa.Table]:
     """The blocks of a part; notes go to a file."""
     part: FilePart = row["part"][0]
-    notes_file = run_folder / f"{row['number'][0]:09}{_NOTES}"
-    n_texts, broken = 0, ""
+    notes_file = run_folder / f"{row['number'][0]:09}.json"
     notes: list[str] = []
     try:
         for block in part.blocks():
             rows, block_notes = block_rows(part.name, block, layout)
             notes += block_notes
-            n_texts += rows.num_rows
             if rows.num_rows:
                 yield rows
     except UnreadFileError as error:  # the machine that was asked first could open it
@@ -160,13 +329,11 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
             "a cluster must see the files under the same path. Nothing was saved."
         ) from error
     except TextError as error:
-        broken = part.name
-        before = f" {many(n_texts, 'text')} could be read before that." if n_texts else ""
-        notes.append(f"{error}{before}")
+        notes.append(str(error))
     if notes:
         # a machine that does not see the store says so as it writes
         with suppress(OSError), write_beside(notes_file) as file:
-            file.write(json.dumps([notes, broken]).encode())
+            file.write(json.dumps(notes).encode())
 
 
 def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
@@ -174,11 +341,8 @@ def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
         "n": texts.num_rows,
         "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
     }
-    try:
-        if texts.num_rows:
-            piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
-    except NeuralvizError as error:
-        piece |= {"failed": str(error), "machine": this_machine()}
+    if texts.num_rows:
+        piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
     return pa.table({"written": [json.dumps(piece)]})
 
 
@@ -228,7 +392,10 @@ def add_on_cluster(
     with shared_folder(database) as run_folder, ExitStack() as failure:
         failure.callback(shutil.rmtree, database.place(table), ignore_errors=True)
         pieces = _write(store, corpus, parts, layout, limit, report, run_folder)
-        notes = _collect_notes(parts, run_folder)
+        files = sorted(run_folder.glob("*.json"))
+        read_notes = (json.loads(path.read_text("utf-8")) for path in files)
+        different = list(dict.fromkeys(chain(parts.notes, *read_notes)))
+        notes = tuple(shorten_list(different, _MOST_NOTES))
         n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
@@ -255,52 +422,26 @@ def _write(
     report: Callable[[int], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
-    """Write the texts and return the pieces in order; if a machine cannot write, start anew."""
-    avoided = AvoidedMachines()
+    """Write the texts and return the pieces in order."""
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
     write = partial(_write_texts, folder=str(store.folder.absolute()), table=texts_table(corpus))
     order = DataContext.get_current().execution_options
     before, order.preserve_order = order.preserve_order, True
-    failure: dict[str, Any] = {}
+    pieces: list[dict[str, Any]] = []
     try:
-        for _ in range(TRIES):
-            texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-                read, batch_size=1, **avoided.options
-            )
-            if limit is not None:
-                texts = texts.limit(limit)
-            written = texts.map_batches(
-                write, batch_size=layout.rows_of_piece, batch_format="pyarrow", **avoided.options
-            )
-            pieces: list[dict[str, Any]] = []
-            for row in iterate_rows(written):
-                pieces.append(json.loads(row["written"]))
-                if "failed" in pieces[-1]:
-                    break
-                report(sum(piece["n"] for piece in pieces))
-            else:
-                return pieces
-            failure = pieces[-1]
-            avoided.add([failure["machine"]])
-        raise StoreError(failure["failed"])
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
+        texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+            read, batch_size=1
+        )
+        if limit is not None:
+            texts = texts.limit(limit)
+        written = texts.map_batches(write, batch_size=layout.rows_of_piece, batch_format="pyarrow")
+        for row in iterate_rows(written, "Nothing was saved."):
+            pieces.append(json.loads(row["written"]))
+            report(sum(piece["n"] for piece in pieces))
     finally:
         order.preserve_order = before
-
-
-def _collect_notes(parts: Parts, run_folder: Path) -> tuple[str, ...]:
-    on_parts = [
-        json.loads(path.read_text("utf-8")) for path in sorted(run_folder.glob(f"*{_NOTES}"))
-    ]
-    different = dict.fromkeys([*parts.notes, *chain(*(notes for notes, _ in on_parts))])
-    notes = shorten_list(list(different), _MOST_NOTES)
-    n_broken = parts.n_broken + len({name for _, name in on_parts if name})
-    n_files = parts.n_broken + len({part.name for part in parts.parts})
-    if n_broken and n_files > 1:
-        notes.append(f"{n_broken:,} of {n_files:,} files could not be read to the end.")
-    return tuple(notes)
+    return pieces
 
 
 def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:

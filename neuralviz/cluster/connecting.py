@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from ray._private import worker as ray_worker
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.addresses import LOCAL, is_address
+from neuralviz.cluster import LOCAL, is_address
 from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
@@ -36,7 +36,6 @@ from neuralviz.store.corpora import CorpusStore
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
-TRIES = 3  # at what was lost with a machine
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."
 HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
@@ -55,25 +54,6 @@ class Cluster:
         return max(1, self.n_gpus or self.n_cpus)
 
 
-class AvoidedMachines:
-    """Machines on which work failed; what is tried again goes to others."""
-
-    def __init__(self) -> None:
-        self._nodes: set[str] = set()
-
-    def add(self, nodes: Iterable[str]) -> None:
-        """Avoid machines, by Ray's ids, unless none would be left."""
-        avoided = self._nodes | set(nodes)
-        if any(node["Alive"] and node["NodeID"] not in avoided for node in ray.nodes()):
-            self._nodes = avoided
-
-    @property
-    def options(self) -> dict[str, Any]:
-        if not self._nodes:
-            return {}
-        return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(self._nodes))})"}}
-
-
 def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     """Open the store; StoreError if this machine does not see it or the corpus."""
     path = Path(folder)
@@ -87,8 +67,8 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     return store
 
 
-def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
-    """A dataset's small rows as they are made, until the generator is closed."""
+def iterate_rows(dataset: ray.data.Dataset, advice: str = RESUMES) -> Generator[dict[str, Any]]:
+    """A dataset's small rows as they are made, until closed; NeuralvizError where Ray stops."""
     # read in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
     results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
@@ -107,6 +87,8 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     try:
         thread.start()
         while (result := results.get()) is not None:
+            if isinstance(result, RayError):
+                raise NeuralvizError(_describe_loss(result, advice)) from result
             if isinstance(result, BaseException):
                 raise result
             yield result
@@ -116,7 +98,7 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
             thread.join(ROWS_PATIENCE)
 
 
-def describe_loss(error: RayError, advice: str = RESUMES) -> str:
+def _describe_loss(error: RayError, advice: str) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
@@ -145,8 +127,9 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
     warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
     if hasattr(ray_worker, "print_to_stdstream"):  # by which it prints of every process that died
         ray_worker.print_to_stdstream = lambda *_, **__: None
+    sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        with _silence(), _restored_sigterm():
+        with _silence():
             ray.init(
                 address=address,
                 include_dashboard=False if address == LOCAL else None,
@@ -158,11 +141,13 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
             )
     except (RayError, OSError, RuntimeError, ValueError) as error:
         raise refusal(address, str(error)) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, sigterm)  # Ray's own prints a stack trace
     try:
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
-        context.raise_original_map_exception = True  # so that `describe_loss` finds it
+        context.raise_original_map_exception = True  # so that `_describe_loss` finds it
         for name in ("ray", "ray.data"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         yield _resources()
@@ -184,24 +169,10 @@ def _silence() -> Iterator[None]:
         os.close(kept)
 
 
-@contextmanager
-def _restored_sigterm() -> Iterator[None]:
-    """Restore the handler of SIGTERM afterwards: Ray's own prints a stack trace."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-
-
 def _resources() -> Cluster:
     whole = ray.cluster_resources()
-    return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_machines())
-
-
-def n_machines() -> int:
-    return sum(bool(node["Alive"]) for node in ray.nodes())
+    n_nodes = sum(bool(node["Alive"]) for node in ray.nodes())
+    return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_nodes)
 
 
 def _check_answers(address: str) -> None:

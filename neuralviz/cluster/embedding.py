@@ -10,7 +10,6 @@ import hashlib
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -21,13 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray.data
 from ray.data import ActorPoolStrategy
-from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import (
     RESUMES,
-    TRIES,
-    AvoidedMachines,
-    describe_loss,
     iterate_rows,
     open_store,
     this_machine,
@@ -64,6 +59,7 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
+TRIES = 3  # at what was lost with a machine
 KILLED = "killed every process that embedded it."
 TWICE = 2  # processes over one part, until the part is to blame, and not its machine
 _ANY_TEXT = "A sentence like any other."
@@ -90,25 +86,21 @@ def embed_on_cluster(
     embedder: Embedder,
     cluster: Cluster,
     *,
-    n_embedders: int | None = None,
     commit_every: float = COMMIT_EVERY,
-    round_size: int = ROUND,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
     """`embed_corpus` on a cluster; all machines must see the store's folder.
 
-    ``n_embedders``, by default one per device, are made from the spec. Commits every
-    ``commit_every`` seconds; ``round_size`` is a multiple of `PORTION`. Yields what was there
-    before, then an event per unit, without vectors; returns the texts left out. Raises as
-    `embed_corpus`, and NeuralvizError if the cluster fails or is full.
+    Commits every ``commit_every`` seconds. Yields what was there before, then an event per unit,
+    without vectors; returns the texts left out. Raises as `embed_corpus`, and NeuralvizError if the
+    cluster fails or is full.
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
     unread = _describe_unread(store, corpus, embedder)
     n_found = n_embedded = n_rose = 0
     left_out: LeftOut = {}
-    avoided = AvoidedMachines()
-    n_embedders = n_embedders or cluster.n_embedders
+    failed_machines: set[str] = set()
 
     def make_event(n_done: int) -> EmbeddingEvent:
         n_before = min(n_found, corpus.n_distinct - n_embedded)  # a text may be in two rounds
@@ -120,12 +112,11 @@ def embed_on_cluster(
         commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
 
     with shared_folder(store.database) as run_folder:
-        spec = embedder.spec
+        spec, gpus = embedder.spec, 1 if cluster.n_gpus else None
         make = partial(make_embedder, spec) if spec else lambda: embedder
-        folders = str(store.folder.absolute()), str(run_folder)
-        arguments = (*folders, corpus, make, embedder_id(embedder))
+        arguments = (str(store.folder.absolute()), run_folder, corpus, make, embedder_id(embedder))
         largest = LEARNT_UNIT if spec and spec.learns else UNIT
-        for start, keys in _split_rounds(store, corpus, round_size):
+        for start, keys in _split_rounds(store, corpus):
             is_first = np.zeros(len(keys), dtype=bool)
             is_first[np.unique(keys, return_index=True)[1]] = True
             for attempt in range(TRIES + 1):
@@ -140,10 +131,16 @@ def embed_on_cluster(
                 if attempt == TRIES:
                     raise StoreError(f"Some embeddings were lost on their way. {RESUMES}")
                 batches = _plan_missing(store, corpus, start, is_missing, should_stop)
-                n = min(-(-len(batches) // (n_embedders * UNITS_EACH)), largest // BATCH_SIZE)
-                groups = [batches[i : i + n] for i in range(0, len(batches), n)]
-                units = [_make_unit(group, keys, start) for group in groups]
-                embedded = _hand_out(units, arguments, n_embedders, cluster.n_gpus > 0, avoided)
+                n = -(-len(batches) // (cluster.n_embedders * UNITS_EACH))
+                units = _make_units(batches, min(n, largest // BATCH_SIZE), keys, start)
+                embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
+                    EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
+                    fn_constructor_args=arguments,
+                    compute=ActorPoolStrategy(size=min(cluster.n_embedders, len(units))),
+                    num_cpus=1,
+                    num_gpus=gpus,
+                    **_avoid_machines(failed_machines),
+                )
                 failures: list[UnitResult] = []
                 with closing(_commit_in_time(embedded, commit, commit_every)) as results:
                     for result in results:
@@ -154,7 +151,7 @@ def embed_on_cluster(
                         yield make_event(n_found + n_embedded)
                         if should_stop():
                             raise Stopped
-                avoided.add(failure.machine for failure in failures if failure.machine)
+                failed_machines |= {failure.machine for failure in failures if failure.machine}
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
@@ -162,6 +159,13 @@ def embed_on_cluster(
         store.vectors.compact(part)
     yield make_event(corpus.n_distinct)
     return left_out
+
+
+def _avoid_machines(machines: set[str]) -> dict[str, Any]:
+    """Ray's options for work on other machines, if there are any."""
+    if not machines or {node["NodeID"] for node in ray.nodes() if node["Alive"]} <= machines:
+        return {}
+    return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(machines))})"}}
 
 
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
@@ -172,16 +176,14 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
         return ""
 
 
-def _split_rounds(
-    store: CorpusStore, corpus: Corpus, size: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Keys of a corpus in rounds of ``size``, each with its first row."""
+def _split_rounds(store: CorpusStore, corpus: Corpus) -> Iterator[tuple[int, np.ndarray]]:
+    """Keys of a corpus in rounds, each with its first row."""
     keys, start = np.zeros(0, "S16"), 0
     for batch in store.key_batches(corpus):
         keys = np.concatenate([keys, batch])
-        while len(keys) >= size:
-            yield start, keys[:size]
-            keys, start = keys[size:], start + size
+        while len(keys) >= ROUND:
+            yield start, keys[:ROUND]
+            keys, start = keys[ROUND:], start + ROUND
     if len(keys):
         yield start, keys
 
@@ -189,48 +191,30 @@ def _split_rounds(
 def _plan_missing(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, should_stop: ShouldStop
 ) -> list[np.ndarray]:
+    """Batches, as rows, of the missing texts of a round from row ``start`` on."""
     batches: list[np.ndarray] = []
     for offset in range(0, len(is_missing), PORTION):
         if should_stop():
             raise Stopped
         mask = is_missing[offset : offset + PORTION]
         if mask.any():
-            batches += plan_batches(store, corpus, start + offset, mask)
+            rows = start + offset + np.arange(len(mask))
+            different = DifferentTexts(store.texts(corpus, rows))
+            first = different.first_rows
+            batches += [rows[first[b]] for b in different.batches(mask[first], BATCH_SIZE)]
     return batches
 
 
-def plan_batches(
-    store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray
-) -> list[np.ndarray]:
-    """Batches, as rows, of the missing texts of a portion from row ``start`` on."""
-    different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
-    first = different.first_places(np.arange(len(different)))
-    return [start + first[batch] for batch in different.batches(is_missing[first], BATCH_SIZE)]
-
-
-def _make_unit(
-    batches: Sequence[np.ndarray], keys: np.ndarray, start: int
-) -> tuple[np.ndarray, list[int], bytes]:
-    """Arguments of `EmbedUnits.embed`; ``keys`` are a round's, from row ``start`` on."""
-    rows = np.concatenate(batches)
-    return rows, list(map(len, batches)), keys[rows - start].tobytes()
-
-
-def _hand_out(
-    units: Sequence[Any],
-    arguments: Sequence[Any],
-    n_embedders: int,
-    on_gpus: bool,
-    avoided: AvoidedMachines,
-) -> ray.data.Dataset:
-    return ray.data.from_items(list(units), override_num_blocks=len(units)).map(
-        EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
-        fn_constructor_args=arguments,
-        compute=ActorPoolStrategy(size=min(n_embedders, len(units))),
-        num_cpus=1,
-        num_gpus=1 if on_gpus else None,
-        **avoided.options,
-    )
+def _make_units(
+    batches: Sequence[np.ndarray], n: int, keys: np.ndarray, start: int
+) -> list[tuple[np.ndarray, list[int], bytes]]:
+    """Items for `EmbedUnits`, of ``n`` batches each; ``keys`` are a round's."""
+    units = []
+    for first in range(0, len(batches), n):
+        group = batches[first : first + n]
+        rows = np.concatenate(group)
+        units.append((rows, list(map(len, group)), keys[rows - start].tobytes()))
+    return units
 
 
 def _commit_in_time(
@@ -248,8 +232,6 @@ def _commit_in_time(
                     waiting.clear()  # not before: what interrupts a commit is followed by another
                     last = time.monotonic()
                 yield row["result"]
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error)) from error
     finally:
         if waiting:
             commit(waiting)
@@ -264,62 +246,56 @@ def place_on_cluster(
     placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
         lambda row: {"placed": place(row["item"])}, num_cpus=1
     )
-    try:
-        with closing(iterate_rows(placed)) as rows:
-            for row in rows:
-                yield row["placed"]
-                if should_stop():
-                    raise Stopped
-    except RayError as error:
-        raise NeuralvizError(describe_loss(error, "Make the map again.")) from error
+    with closing(iterate_rows(placed, "Make the map again.")) as rows:
+        for row in rows:
+            yield row["placed"]
+            if should_stop():
+                raise Stopped
 
 
 # --- on the machines -----------------------------------------------------------------------------
 
 
 class Attempt:
-    """An attempt at a unit, recorded in a file in case the process is killed."""
+    """The parts of a unit to embed at once: smaller ones where a larger one fails.
 
-    # Ray retries the unit in another process: batch by batch, then text by text where two more are
-    # killed; a text that killed two is left out
+    A file records what is tried: Ray repeats a unit whose process was killed in another one, batch
+    by batch, then text by text where a batch killed two. A text that killed two is left out.
+    """
 
     def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
+        self.left_out: dict[int, str] = {}  # reasons by place
+        self._waiting = [list(batches)]
         self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
-        self._batches = batches
-        self._earlier_parts: list[str] = []
-        with suppress(OSError):  # there is none for the first one
-            self._earlier_parts = self._path.read_text().splitlines()
-        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
-
-    @property
-    def deadly(self) -> list[int]:
-        """Places of texts to leave out."""
-        places = np.concatenate(self._batches).tolist()
-        return [place for place in places if f"text {place}" in self._killed]
+        self._tried: list[str] = []
+        with suppress(OSError):  # there is none for the first attempt
+            self._tried = self._path.read_text().splitlines()
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before asking for the next ones."""
-        if not self._earlier_parts:
-            self._record("all")
-            yield list(self._batches)
-            return
-        for number, batch in enumerate(self._batches):
-            pieces = {f"batch {number}": batch}
-            if f"batch {number}" in self._killed:
-                pieces = {f"text {place}": np.array([place]) for place in batch.tolist()}
-            for name, piece in pieces.items():
-                if name not in self._killed:
-                    self._record(name)
-                    yield [piece]
+        while self._waiting:
+            part = self._waiting.pop(0)
+            name = f"{part[0][0]} {sum(map(len, part))}"  # first place, number of texts
+            if self._tried.count(name) >= (1 if len(part) > 1 else TWICE):
+                self.divide(part, KILLED)
+                continue
+            with suppress(OSError):  # the run is over
+                self._path.write_text("\n".join([*self._tried, name]))
+            yield part
+
+    def divide(self, part: Sequence[np.ndarray], reason: str) -> None:
+        """Try a part that failed in smaller ones; leave out a single text."""
+        places = np.concatenate(part)
+        if len(places) == 1:
+            self.left_out[int(places[0])] = reason
+        else:
+            smaller = part if len(part) > 1 else np.split(places, len(places))
+            self._waiting = [[batch] for batch in smaller] + self._waiting
 
     def close(self) -> None:
         """Forget the attempt: no process was killed."""
         with suppress(OSError):
             self._path.unlink()
-
-    def _record(self, part: str) -> None:
-        with suppress(OSError):  # the run is over
-            self._path.write_text("\n".join([*self._earlier_parts, part]))
 
 
 class EmbedUnits:
@@ -328,94 +304,76 @@ class EmbedUnits:
     def __init__(
         self,
         folder: str,  # of the store
-        run_folder: str,  # of this run alone; all machines see both
+        run_folder: Path,  # of this run alone; all machines see both
         corpus: Corpus,
         make: Callable[[], Embedder],
         kept_id: str,  # of the embedder that the driver has
     ) -> None:
-        self._corpus = corpus
-        self._run_folder = Path(run_folder)
-        self._failed = ""
-        try:
-            self._store = open_store(folder, corpus)
-            self._embedder = make()
-            if "torch" in sys.modules:
-                sys.modules["torch"].set_num_threads(1)
-            if kept_id != embedder_id(self._embedder):
-                raise StoreError(
-                    f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
-                    "of this machine. Install the same neuralviz and the same model files on all."
-                )
-            self._pieces = PieceVectors(self._store.database)
-            self._kept = self._pieces.register(self._embedder)
-        except NeuralvizError as error:
-            self._failed = str(error)
-        except Exception as error:  # a device that is lost, say
-            failure = f"The machine {socket.gethostname()} cannot load the model"
-            self._failed = f"{failure}: {shorten_reason(error)}."
+        self._folder, self._run_folder, self._corpus = folder, run_folder, corpus
+        self._make, self._kept_id = make, kept_id
+        self._is_ready = False
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
-        return {"result": self.embed(*row["item"])}
-
-    def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
-        """Embed texts by rows and keys, in batches of ``sizes``."""
-        if self._failed:
-            return UnitResult(failed=self._failed, machine=this_machine())
-        n = n_rose = 0
-        self._pieces.pieces.clear()
         try:
-            texts = UniqueTexts(self._store.texts(self._corpus, rows), rows, self._corpus.n_texts)
-            if texts.keys.tobytes() != keys:
-                raise StoreError(
-                    f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
-                    "command again."
-                )
-            batches = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
-            work = EmbeddingWork(self._embedder, self._kept, self._pieces)
-            attempt = Attempt(self._run_folder, keys, batches)
-            left_out = dict.fromkeys(attempt.deadly, KILLED)  # by place
-            with closing(attempt), work.keep_finished():
-                for group in attempt.parts():
-                    for places, _, loss in self._results(texts, group, work, left_out):
-                        n += len(places)
-                        n_rose += int(has_risen(loss).sum())
+            self._prepare()
+            return {"result": self._embed(*row["item"])}
         except (StoreError, _MachineError) as error:
-            return UnitResult(failed=str(error), machine=this_machine())
+            return {"result": UnitResult(failed=str(error), machine=this_machine())}
         except NeuralvizError as error:
-            return UnitResult(failed=str(error))
-        named = {
-            int(rows[place]): (texts.keys[place : place + 1].tobytes(), reason)
-            for place, reason in left_out.items()
-        }
-        return UnitResult(tuple(self._pieces.pieces), n, n_rose, named)
+            return {"result": UnitResult(failed=str(error))}
 
-    def _results(
-        self,
-        texts: UniqueTexts,
-        batches: Sequence[np.ndarray],
-        work: EmbeddingWork,
-        left_out: dict[int, str],
-        *,
-        is_retry: bool = False,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """As `EmbeddingWork.embed`; failures are retried by batch, then by text."""
-        embedded: set[int] = set()
-        try:
-            for result in work.embed(texts, batches, never, left_out):
-                embedded.update(result[0].tolist())
-                yield result
+    def _prepare(self) -> None:
+        if self._is_ready:
             return
-        except StoreError:
-            raise
-        except Exception as error:
-            self._check_works(error)
-            places = np.concatenate(batches).tolist()
-            if is_retry and len(places) == 1:
-                left_out[places[0]] = f"failed: {shorten_reason(error)}"
-        smaller = [np.array([place]) for place in places] if is_retry else batches
-        for batch in smaller:
-            if not embedded.union(left_out).issuperset(batch.tolist()):
-                yield from self._results(texts, [batch], work, left_out, is_retry=True)
+        self._store = open_store(self._folder, self._corpus)
+        try:
+            self._embedder = self._make()
+        except Exception as error:  # a device that is lost, say
+            failure = f"The machine {socket.gethostname()} cannot load the model"
+            raise _MachineError(f"{failure}: {shorten_reason(error)}.") from error
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+        if self._kept_id != embedder_id(self._embedder):
+            raise StoreError(
+                f"The model of {self._embedder.name} on {socket.gethostname()} is not the one of "
+                "this machine. Install the same neuralviz and the same model files on all."
+            )
+        self._pieces = PieceVectors(self._store.database)
+        self._kept = self._pieces.register(self._embedder)
+        self._is_ready = True
+
+    def _embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
+        """Embed texts by rows and keys, in batches of ``sizes``."""
+        self._pieces.pieces.clear()
+        texts = UniqueTexts(self._store.texts(self._corpus, rows), rows, self._corpus.n_texts)
+        if texts.keys.tobytes() != keys:
+            raise StoreError(
+                f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
+                "command again."
+            )
+        work = EmbeddingWork(self._embedder, self._kept, self._pieces)
+        batches = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
+        attempt = Attempt(self._run_folder, keys, batches)
+        embedded: set[int] = set()
+        n_rose = 0
+        with closing(attempt), work.keep_finished():
+            for part in attempt.parts():
+                finished = embedded.union(attempt.left_out)
+                batches = [batch for batch in part if not finished.issuperset(batch.tolist())]
+                try:
+                    for places, _, loss in work.embed(texts, batches, never, attempt.left_out):
+                        embedded.update(places.tolist())
+                        n_rose += int(has_risen(loss).sum())
+                except StoreError:
+                    raise
+                except Exception as error:
+                    self._check_works(error)
+                    attempt.divide(part, f"failed: {shorten_reason(error)}")
+        left_out = {
+            int(rows[place]): (texts.keys[place : place + 1].tobytes(), reason)
+            for place, reason in attempt.left_out.items()
+        }
+        return UnitResult(tuple(self._pieces.pieces), len(embedded), n_rose, left_out)
 
     def _check_works(self, failure: Exception) -> None:
         """Raise _MachineError if not even an ordinary text can be embedded."""

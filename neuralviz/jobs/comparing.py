@@ -122,7 +122,6 @@ class Compare(KeptTask[Step, Comparison]):
                     self.texts,
                     spec,
                     vectors,
-                    loaders=LOADERS,
                     batch_size=self.batch_size,
                     should_stop=should_stop,
                 ):

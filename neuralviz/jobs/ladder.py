@@ -156,7 +156,8 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
         pairs = ScoredPairs((self.first, self.first), (self.second, self.first))
         scores = similarity.score_pairs(self.rungs, pairs, shared_text_model(self.model.id))
         names = [rung.trained.settings.rung for rung in self.rungs]
-        yield TwoScores(*(dict(zip(names, of, strict=True)) for of in np.array(scores).T.tolist()))
+        pair, equal = np.array(scores).T.tolist()
+        yield TwoScores(dict(zip(names, pair, strict=True)), dict(zip(names, equal, strict=True)))
 
 
 def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:

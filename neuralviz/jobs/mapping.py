@@ -94,9 +94,7 @@ class MakeMaps(Task[MapEvent, MapsState]):
             if choice.spec.is_imported:
                 _, embedder = find_imported([store.vectors], choice.spec, store.keys(corpus))
             else:
-                for embedded in embed_corpus(
-                    store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
-                ):
+                for embedded in embed_corpus(store, corpus, choice.spec, should_stop=should_stop):
                     embedder = embedded.embedder
                     yield MapEvent(place, embedded)
             project = partial(make_map, store, corpus, embedder, choice.settings)

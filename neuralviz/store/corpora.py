@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +30,7 @@ from neuralviz.store.database import (
     key_in,
     read_rows,
 )
-from neuralviz.store.files import corpus_view, folder_error, forget_results
+from neuralviz.store.files import corpus_view, forget_results
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
     from neuralviz.store.database import Rows
 
-FIRST_LOOK = 1000  # numbers
-LARGEST_WHOLE = 2**53  # largest exact integer in float64; larger ones are names
+LARGEST_WHOLE = 2**53  # from there on, float64 does not hold all integers; they are names
 STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 ColumnKind = Literal["text", "number"]
 KEYS_AT_ONCE = 1 << 22  # counted in one pass
@@ -92,12 +91,9 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     """Encode a column of labels, as `CorpusStore.label_codes` returns it."""
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
-        different, codes = np.unique(numbers, return_inverse=True)
-        names = [cell_text(value) for value in different.tolist()]
-        if len(different) and different[-1] != different[-1]:  # NaN comes last
-            codes[codes == len(different) - 1] = -1
-            names.pop()
-        return codes.astype(np.int32), tuple(names)
+        codes, is_filled = np.full(len(numbers), -1, np.int32), ~np.isnan(numbers)
+        different, codes[is_filled] = np.unique(numbers[is_filled], return_inverse=True)
+        return codes, tuple(map(cell_text, different.tolist()))
     stripped = compute.utf8_trim_whitespace(values)
     encoded = compute.if_else(compute.equal(stripped, ""), None, stripped).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
@@ -106,11 +102,8 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def are_whole(numbers: np.ndarray) -> bool:
     """Whether all finite numbers are whole."""
-    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones usually decide
-        finite = sample[np.isfinite(sample)]
-        if not (np.rint(finite) == finite).all():
-            return False
-    return True
+    finite = numbers[np.isfinite(numbers)]
+    return bool((np.rint(finite) == finite).all())
 
 
 def label_columns(read: ReadTexts) -> tuple[Column, ...]:
@@ -128,13 +121,8 @@ def is_number(value: str) -> bool:
     """Whether a cell is a finite number; ``007`` is not."""
     if not _NUMBER.fullmatch(value):
         return False
-    digits = value.lstrip("+-")
-    if digits.isdigit():
-        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
-    try:
-        return bool(np.isfinite(float(value)))
-    except ValueError:
-        return False
+    number = abs(float(value))
+    return math.isfinite(number) and (number < LARGEST_WHOLE or not value.strip("+-").isdigit())
 
 
 @dataclass(frozen=True)
@@ -300,16 +288,15 @@ class CorpusStore:
 
     def delete(self, corpus: Corpus) -> None:
         """Delete a corpus, its maps and results, and vectors that no other corpus uses."""
-        mine, registry = np.unique(self.keys(corpus)), self.database.registry
-        self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
-        self.database.write(lambda: self.database.drop(texts_table(corpus)))
-        self.database.forget("maps", corpus=corpus.id)
-        try:
+        mine = np.unique(self.keys(corpus))
+
+        def delete() -> None:
+            self.database.registry("corpora").delete(f"id = '{corpus.id}'")
+            self.database.drop(texts_table(corpus))
             forget_results(corpus_view(corpus.id))
-        except OSError as error:
-            raise StoreError(
-                f"The results of “{corpus.name}” could not be deleted: {error}."
-            ) from error
+
+        self.database.write(delete)
+        self.database.forget("maps", corpus=corpus.id)
         remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
         self.vectors.forget(
             np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
@@ -369,14 +356,13 @@ class CorpusStore:
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
         """Count the distinct texts, one range of keys at a time to bound memory."""
-        passes = min(256, -(-n_texts // KEYS_AT_ONCE))
-        edges = sorted({round(256 * step / max(passes, 1)) for step in range(passes + 1)})
+        width = max(1, 256 * KEYS_AT_ONCE // max(n_texts, 1))  # of a range of first bytes
         n = 0
-        for low, high in pairwise(edges):
+        for low in range(0, 256, width):
             within: list[np.ndarray] = [np.zeros(0, "S16")]
             for keys in self.key_batches(corpus):
                 first = keys.view(np.uint8).reshape(-1, keys.itemsize)[:, 0]
-                within.append(keys[(first >= low) & (first < high)])
+                within.append(keys[(first >= low) & (first < low + width)])
             n += len(np.unique(np.concatenate(within)))
         return n
 
@@ -430,8 +416,5 @@ def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus
         if mark.exists():
             return None
         corpus = add()
-        try:
-            mark.touch()
-        except OSError as error:
-            raise folder_error(f"Could not write {mark}: {error.strerror or error}.") from error
+        store.database.write(mark.touch)
     return corpus

@@ -33,8 +33,6 @@ ROWS_AT_ONCE = 1 << 18  # rows per read
 WAIT = 60.0  # seconds to wait for other writers
 PATIENCE = 3600.0  # seconds to wait after long work: compaction may take that long
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
-_FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
-_DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
 
 T = TypeVar("T")
 Rows = Sequence[int] | np.ndarray
@@ -61,10 +59,7 @@ class Database:
         return self._connect().open_table(table)
 
     def create(
-        self,
-        table: str,
-        rows: pa.Table | None = None,
-        schema: pa.Schema | None = None,
+        self, table: str, rows: pa.Table | None = None, schema: pa.Schema | None = None
     ) -> None:
         """Create a table within `write`; without rows, only if it does not exist."""
         self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
@@ -104,10 +99,14 @@ class Database:
         if not forgotten:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in values.items())
-        self.write(lambda: self.registry(registry).delete(condition))
-        for content in (json.loads(row["about"]) for row in forgotten):
-            for name in ("table", "fit"):
-                self.write(partial(self.drop, content[name]))
+
+        def delete() -> None:
+            self.registry(registry).delete(condition)
+            for content in (json.loads(row["about"]) for row in forgotten):
+                self.drop(content["table"])
+                self.drop(content["fit"])
+
+        self.write(delete)
 
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:
@@ -136,19 +135,10 @@ class Database:
 
     def refusal(self, message: str) -> StoreError:
         """Build the error for a failed write."""
-        if any(sign in message for sign in _DISK_FULL):
-            return folder_error(
-                f"The disk with {self.folder} is full. Free some space and try again. "
-                "Nothing saved earlier was lost."
-            )
-        if any(sign in message for sign in _FORBIDDEN):
-            return folder_error(
-                f"Cannot write to {self.folder}. Change its permissions, or set "
-                "NEURALVIZ_HOME to another folder."
-            )
         return folder_error(
-            f"Could not save to {self.folder} ({_describe_error(message)}). Nothing saved "
-            "earlier was lost."
+            f"Could not save to {self.folder} ({_describe_error(message)}). Check its free space "
+            "and permissions, or set NEURALVIZ_HOME to another folder. Nothing saved earlier was "
+            "lost."
         )
 
     def _connect(self) -> DBConnection:
@@ -170,20 +160,16 @@ class Database:
     def _check_format(self) -> None:
         path = self.folder / "format.json"
         try:
-            stored_format = int(json.loads(path.read_text("utf-8"))["format"])
+            stored_format = json.loads(path.read_text("utf-8"))["format"]
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise folder_error(
-                f"Could not read {path}, which the corpora in this folder need. Restore it, "
-                "or set NEURALVIZ_HOME to another folder.",
-                "read",
-            ) from error
+        except (OSError, ValueError, KeyError, TypeError):
+            stored_format = "unreadable"
         if stored_format != FORMAT:
             raise folder_error(
-                f"The corpora in {self.folder} were saved by another version of neuralviz "
-                f"(format {stored_format}; this version reads {FORMAT}). Use that version, or set "
-                "NEURALVIZ_HOME to another folder. Nothing was changed.",
+                "This version of neuralviz cannot read the corpora here: the format in "
+                f"{path} is {stored_format}, not {FORMAT}. Use the version that saved them, "
+                "or set NEURALVIZ_HOME to another folder. Nothing was changed.",
                 "read",
             )
 

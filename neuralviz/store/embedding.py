@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralviz.embedders.base import check_count, describe_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
-from neuralviz.errors import Stopped, StoreError, TextError, UnreadableTextError, never
+from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.vectors import text_keys
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.neural import NeuralEmbedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.models.shared import Loaders
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
@@ -51,10 +50,7 @@ class UniqueTexts:
     def __init__(self, texts: Sequence[str], rows: np.ndarray, n_texts: int) -> None:
         self.texts, self.n_texts = texts, n_texts
         self.keys = text_keys(texts)
-        self._rows = rows
-
-    def first_places(self, indices: np.ndarray) -> np.ndarray:
-        return self._rows[indices]
+        self.first_rows = rows
 
 
 class DifferentTexts(UniqueTexts):
@@ -171,7 +167,7 @@ class _Part:
             except UnreadableTextError as error:
                 wrong = indices[error.place]
                 if left_out is None:
-                    place = int(different.first_places(np.array([wrong]))[0])
+                    place = int(different.first_rows[wrong])
                     raise UnreadableTextError(error.reason, place, different.n_texts) from error
                 left_out[int(wrong)] = error.reason
                 indices = indices[indices != wrong]
@@ -186,8 +182,9 @@ class _Part:
         lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
         if len(lacking):
             read = [self._read.pop(i) for i in lacking.tolist()]
-            places = different.first_places(lacking)
-            batch = self._embedder.embed_read(read, places, should_stop=should_stop)
+            batch = self._embedder.embed_read(
+                read, different.first_rows[lacking], should_stop=should_stop
+            )
             self.add(different.keys[lacking], batch.vectors, batch.loss)
             if len(lacking) == len(indices):
                 return batch.vectors, batch.loss
@@ -219,16 +216,12 @@ class EmbeddingWork:
 
     @contextmanager
     def keep_finished(self) -> Iterator[None]:
-        """Store finished vectors on exit; an error of the work itself takes precedence."""
+        """Store finished vectors on exit."""
         keepers = list(dict.fromkeys([self._whole, *self._parts]))
-        failed = False
         try:
             yield
-        except Exception as error:
-            failed = not isinstance(error, Stopped)
-            raise
         finally:
-            with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
+            with ExitStack() as stack:
                 for keeper in keepers:
                     stack.callback(keeper.keep)
         for keeper in keepers:
@@ -242,7 +235,8 @@ class EmbeddingWork:
         left_out: dict[int, str] | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Store and yield indices, [text, dim] vectors and [text, 2] losses of each batch."""
-        for block in _group_blocks(batches):
+        n = max(1, BLOCK // max(map(len, batches), default=1))  # batches of a block
+        for block in (batches[start : start + n] for start in range(0, len(batches), n)):
             for part in self._parts:
                 part.open(different, np.concatenate(block), should_stop, left_out)
             for batch in block:
@@ -260,18 +254,6 @@ class EmbeddingWork:
                 if len(self._parts) > 1:
                     self._whole.add(different.keys[indices], combined, loss)
                 yield indices, combined, loss
-
-
-def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Group batches into blocks that are tokenised together."""
-    block: list[np.ndarray] = []
-    for batch in batches:
-        if block and sum(map(len, block)) + len(batch) > BLOCK:
-            yield block
-            block = []
-        block.append(batch)
-    if block:
-        yield block
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +292,6 @@ def embed(
     method: EmbedderSpec | Embedder,
     store: VectorStore,
     *,
-    loaders: Loaders = LOADERS,
     batch_size: int | None = None,
     with_vectors: bool = True,
     before_keeping: Callable[[], None] = lambda: None,
@@ -327,7 +308,7 @@ def embed(
     Raises Stopped, UnreadableTextError, StoreError if vectors cannot be stored, ModelError if a
     model is unavailable or a vector not finite, SettingsError for invalid settings.
     """
-    embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
+    embedder = make_embedder(method, LOADERS) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_count(batch_size, "The batch size")
@@ -419,12 +400,11 @@ def embed_corpus(
     corpus: Corpus,
     method: EmbedderSpec | Embedder,
     *,
-    loaders: Loaders = LOADERS,
     keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
     """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
-    embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
+    embedder = make_embedder(method, LOADERS) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)
     try:
         yield from embed(

@@ -274,13 +274,11 @@ class MemoryVectors:
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        rows = []
         with self._lock:
-            for key in keys.tolist():
-                row = self._vectors.get((embedder.id, key))
-                if row is not None:
-                    self._vectors.move_to_end((embedder.id, key))
-                rows.append(row)
+            places = [(embedder.id, key) for key in keys.tolist()]
+            for place in filter(self._vectors.__contains__, places):
+                self._vectors.move_to_end(place)
+            rows = [self._vectors.get(place) for place in places]
         kept = [row for row in rows if row is not None]
         vectors = np.array([vector for vector, _ in kept], np.float32).reshape(-1, embedder.dim)
         loss = np.array([loss for _, loss in kept], float).reshape(-1, 2)

@@ -660,16 +660,14 @@ class _Shown:
         among: Collection[str] | None = None,  # labels to choose from; all by default
         label: str = "Method",
     ) -> tuple[str, Measured]:
-        """Ask for a method; other results or another measure select the best one again."""
+        """Ask for a method, at first the best one."""
         measured_by_label = {
             name: measured
             for name, measured in best_first(self.results, 0, self.yardstick)
             if among is None or name in among
         }
-        context = self.results.data[0].digest, self.yardstick.name, tuple(measured_by_label)
-        if st.session_state.get(f"{key}-for") != context:
-            st.session_state[f"{key}-for"] = context
-            st.session_state[key] = next(iter(measured_by_label))
+        # other data or another measure select the best one again
+        key = f"{key}-{self.results.data[0].digest}-{self.yardstick.name}"
         chosen = st.selectbox(label, list(measured_by_label), key=key)
         return chosen, measured_by_label[chosen]
 

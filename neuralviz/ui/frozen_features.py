@@ -236,7 +236,7 @@ def _show_layers(looking: Run[Ladder]) -> None:
         draw_layers(looking.result, live=False)
         return
     show_run_panel(LOOKS, looking, draw_layers, sentences=_SILENT)
-    if any(len(of[0].scores) == jobs.LOOKED_AT for of in looking.result.layers.values()):
+    if any(len(first.scores) == jobs.LOOKED_AT for first, *_ in looking.result.layers.values()):
         st.caption(f"The first {many(jobs.LOOKED_AT, 'train pair')}.")
 
 

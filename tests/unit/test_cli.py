@@ -201,8 +201,8 @@ def test_an_interrupted_comparison_keeps_what_is_finished(run, monkeypatch):
     words = ["similarity", "texts.txt", "-o", "out", "--batch-size", "1", *QUICK]
     result = run(*words, "--method", "neural", "--method", "mean")
     assert result.exit_code == 130
-    wrote = "Stopped. Wrote the cosine similarities of 3 of 3 texts to out"
-    assert f"{wrote} (mean; not finished: neural, exact, 1 epoch)." in result.stderr
+    wrote = "Stopped. Wrote the cosine similarities of 3 pairs to out (mean)."
+    assert f"{wrote} Not finished: neural, exact, 1 epoch." in result.stderr
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
 

@@ -108,7 +108,6 @@ def test_vectors_are_exported_once_there_are_some(run):
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
     assert "has no embeddings by “neural+mean, fast, 1 epoch” with these options" in result.stderr
-    assert "Available: mean. Choose one with --method and --option." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
     assert "Embedded by neural+mean, fast, 1 epoch: 3 embeddings of 1,536 values." in said
@@ -233,7 +232,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(run, monkeypatch):
         (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "need --method"),
         (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
         (["corpus", "delete", "gone", "--yes"], "Saved corpora: “kept”, “rows.csv”"),
-        (["project", "lines.txt", "-o", "out.html"], "add it first with `neuralviz corpus add`"),
+        (["project", "lines.txt", "-o", "out.html"], "Add a file with `neuralviz corpus add FILE`"),
         (["project", "kept", "-o", "out.html"], "at least 5 different texts; “kept” has 3"),
         (["project", "rows.csv", "-o", "out.png"], "must end in .html, .parquet"),
         (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "works only with .html"),

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.tables import load_hub_data, read_data
 from neuralviz.reading.source import Source
@@ -83,6 +82,9 @@ def test_what_stands_for_another_file_is_named(contents: list[bytes], says: str)
 
 
 def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    from neuralviz.cluster.adding import find_parts
+
     with pytest.raises(TextError, match="a pointer of Git LFS"):
         read_vectors(Source("t.npy", POINTER))
     (tmp_path / "t.csv").write_bytes(POINTER)

@@ -104,7 +104,7 @@ def test_several_files_need_it():
     assert "need --ray" in said
     code, said = run("add", "--paragraphs", str(TOPICS), "--ray")
     assert code == 2
-    assert "--paragraphs does not work with --ray" in said
+    assert "Use --paragraphs only with plain text" in said
 
 
 def test_why_a_cluster_refuses_is_a_sentence():

@@ -146,19 +146,12 @@ def test_a_key_that_ends_in_zeros_is_found_and_forgotten(store: CorpusStore):
     assert store.vectors.has_vectors(kept, keys).tolist() == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"format": 1}', "another version of neuralviz"),
-        ("{", "Could not read"),
-        ("[]", "Could not read"),
-    ],
-)
-def test_a_store_of_a_newer_version_is_left_alone(store: CorpusStore, content: str, said: str):
+@pytest.mark.parametrize("content", ['{"format": 1}', "{", "[]"])
+def test_a_store_of_a_newer_version_is_left_alone(store: CorpusStore, content: str):
     store.add("c", READ)
     (store.folder / "format.json").write_text(content)
     before = sorted(str(path) for path in store.folder.rglob("*"))
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(StoreError, match="This version of neuralviz cannot read the corpora"):
         CorpusStore(store.folder)
     assert sorted(str(path) for path in store.folder.rglob("*")) == before
 
@@ -195,7 +188,8 @@ def test_a_full_disk_is_said_and_loses_nothing(store: CorpusStore):
     )  # fmt: skip
     of_texts, of_vectors = run.stdout.splitlines()
     for said in (of_texts, of_vectors):
-        assert said.startswith("The disk with "), run.stdout + run.stderr
+        assert said.startswith("Could not save to "), run.stdout + run.stderr
+        assert "free space" in said
     assert store.corpora() == (corpus,)
     assert store.vectors.get(kept, store.keys(corpus)).shape == (4, 8)
     assert len(list(embed_corpus(store, corpus, HashEmbedder(dim=20_000)))) > 1
