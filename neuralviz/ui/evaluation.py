@@ -68,7 +68,17 @@ from neuralviz.store.files import corpus_view
 from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
-from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
+from neuralviz.ui.choices import (
+    BY_DIGEST,
+    JOINED,
+    MODEL_HELP,
+    choose_one,
+    choose_precision,
+    corpus_store,
+    may_load,
+    offline_models,
+    trained_names,
+)
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.figures import (
     allow_swiping,
@@ -89,7 +99,6 @@ from neuralviz.ui.inputs import (
 )
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.model_choice import JOINED, MODEL_HELP, may_load, offline_models, trained_names
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run

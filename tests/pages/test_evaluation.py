@@ -464,7 +464,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish_run(page, "evaluation", 90)
     assert run.status == "stopped"
-    assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
+    assert "Stopped: 72 of 80 embeddings" in said(page)
     bars = proof(page)
     assert title(bars) == "Triplet error"
     assert headline(page).endswith("Left out: **cls**.")
