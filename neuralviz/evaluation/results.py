@@ -181,6 +181,16 @@ class Cell:
     def failed(self) -> bool:
         return self.measured is None or bool(self.measured.failed)
 
+    def list_notes(self, n_texts: int) -> Iterator[str]:
+        """Why something failed, notes, and how many of the texts' losses rose."""
+        if self.measured is None:
+            yield self.error
+        else:
+            yield from (f"{name}: {reason}" for name, reason in self.measured.failed.items())
+            yield from self.measured.notes
+        if self.n_rose:
+            yield str(LossWarning(self.n_rose, n_texts))
+
     def as_json(self) -> dict[str, Any]:
         """As `Measured.as_json`, or why there is none."""
         return {"error": self.error} if self.measured is None else self.measured.as_json()
@@ -500,7 +510,7 @@ class Results:
         labels_of: dict[str, list[str]] = {}  # by sentence
         for index, row in enumerate(self.rows):
             if cell := self.cells.get((data, index)):
-                for sentence in self._cell_notes(cell):
+                for sentence in cell.list_notes(len(self.data[data].texts)):
                     labels_of.setdefault(sentence, []).append(row.label)
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in labels_of.items()]
         compared = self.compared.get(data)
@@ -512,15 +522,6 @@ class Results:
             )
         failed = compared.failed.items()
         return sentences + [f"shared errors ({name}): {reason}" for name, reason in failed]
-
-    def _cell_notes(self, cell: Cell) -> Iterator[str]:
-        if cell.error:
-            yield cell.error
-        if cell.measured is not None:
-            yield from (f"{name}: {reason}" for name, reason in cell.measured.failed.items())
-            yield from cell.measured.notes
-        if cell.n_rose:
-            yield str(LossWarning(cell.n_rose, len(self.data[cell.data].texts)))
 
     def published(self, data: int, row: int) -> Published | None:
         spec_row = self.rows[row]

@@ -276,11 +276,7 @@ def make_map(
         )
     report(ProjectionEvent("clusters", span=(0.0, 1.0) if sample is None else (1.0, 1.0)))
     clusters = find_clusters(projection.coordinates if coordinates is None else coordinates)
-    named = clusters
-    if sample is not None:
-        named = Clusters(clusters.labels[sample], clusters.n)
-    if should_stop():
-        raise Stopped
+    named = clusters if sample is None else Clusters(clusters.labels[sample], clusters.n)
     words = name_clusters(store.texts(corpus, sample), named)
     store.check_kept(corpus)
     if should_stop():
@@ -307,8 +303,6 @@ def _fit_and_place(
     should_stop: ShouldStop,
 ) -> tuple[Projection, np.ndarray, np.ndarray]:
     """A sample's map, its [fitted] rows, and the [text, dimensions] coordinates of all texts."""
-    if should_stop():
-        raise Stopped
     seed = settings.seed if "seed" in settings.relevant() else SEED
     first = _first_rows(store, corpus)
     different = np.flatnonzero(first == np.arange(len(first), dtype=np.int32)).astype(np.int32)

@@ -41,6 +41,10 @@ def lay_out(
     start = np.array(start, dtype=np.float64)
     start *= 1e-4 / start[:, 0].std()
     start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)
+    perplexity = settings.possible_perplexity(n)
+    near = neighbours.first(max(1, int(3 * perplexity)))
+    index = PrecomputedNeighbors(near.indices, near.distances.astype(np.float64))
+    affinities = PerplexityBasedNN(knn_index=index, perplexity=perplexity, n_jobs=1)
     layout = TSNE(
         early_exaggeration_iter=EARLY_ITERATIONS,
         n_iter=ITERATIONS,
@@ -48,16 +52,8 @@ def lay_out(
         n_jobs=1,
         callbacks=after_some,
         callbacks_every_iters=interval,
-    ).fit(affinities=_affinities(neighbours, settings.possible_perplexity(n)), initialization=start)
+    ).fit(affinities=affinities, initialization=start)
     return np.asarray(layout)
-
-
-def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
-    nearest = neighbours.first(max(1, int(3 * perplexity)))
-    distances = nearest.distances.astype(np.float64)
-    return PerplexityBasedNN(
-        knn_index=PrecomputedNeighbors(nearest.indices, distances), perplexity=perplexity, n_jobs=1
-    )
 
 
 def place(projection: Projection, near: Neighbours) -> np.ndarray:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the least recently used goes first
 
 
@@ -58,13 +59,15 @@ def _find_commit(model_id: str) -> str:
     """Commit of a cached hub model, or fingerprint of the bundled weights; else empty."""
     if model_id == models.BUNDLED:
         return bundled.identity(bundled.WEIGHTS)
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        path = try_to_load_from_cache(model_id, "config.json")
-    except ValueError:  # no id of the Hub
+    if not _HUB_ID.fullmatch(model_id):
         return ""
-    return Path(path).parent.name if isinstance(path, str) else ""
+    from huggingface_hub import constants
+
+    folder = "--".join(["models", *model_id.split("/")])
+    try:
+        return (Path(constants.HF_HUB_CACHE) / folder / "refs" / "main").read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def shared_model(model_id: str) -> LanguageModel:

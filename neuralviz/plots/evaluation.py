@@ -206,13 +206,13 @@ def quality_figure(
     """
     figure = make_subplots(
         cols=max(1, len(maps)),
-        subplot_titles=[f"{escape(shorten(one.quality, 20))} varies" for one in maps],
+        subplot_titles=[f"{escape(shorten(entry.quality, 20))} varies" for entry in maps],
         horizontal_spacing=0.08,
     )
-    matrices = [one.kendall_c for one in maps] if ratios is None else ratios
+    matrices = [entry.kendall_c for entry in maps] if ratios is None else ratios
     hover = "others fixed at %{y} and %{x}: %{text}"
-    for column, (matrix, one) in enumerate(zip(matrices, maps, strict=True), 1):
-        x, y = ([f"{value:g}" for value in values] for values in (one.fixed2, one.fixed1))
+    for column, (matrix, entry) in enumerate(zip(matrices, maps, strict=True), 1):
+        x, y = ([f"{value:g}" for value in values] for values in (entry.fixed2, entry.fixed1))
         # a diverging scale is centred at 0: ratios are drawn minus 1
         drawn = matrix if ratios is None else matrix - 1
         look = {"coloraxis": "coloraxis", **cell_labels(matrix)}

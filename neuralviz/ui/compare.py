@@ -35,7 +35,6 @@ from neuralviz.jobs.comparing import (
     Comparison,
     FollowPair,
     WordShares,
-    describe_missing,
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
@@ -49,7 +48,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
 from neuralviz.ui.figures import (
     Handlers,
     allow_swiping,
@@ -58,8 +57,8 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
@@ -69,7 +68,6 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
@@ -143,7 +141,6 @@ def show() -> None:
 
     sentences = RunSentences(
         start="Loading the models and embedding the first texts …",
-        describe_stopped=describe_stopped,
     )
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
@@ -191,11 +188,6 @@ def _find_comparison(
             and RUNS.recall(task, view) is None
         )
         return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
-
-
-def describe_stopped(comparison: Comparison) -> str:
-    """A sentence on which methods a stopped comparison has not finished."""
-    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
 
 
 # --- the comparison ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -49,24 +49,28 @@ from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui import compare
-from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
+from neuralviz.ui.choices import (
+    REMEMBERED,
+    choose_one,
+    choose_precision,
+    chosen_model_id,
+    load_model_or_none,
+)
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
     draw_live_figure,
-    draw_once,
     list_cells,
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
-from neuralviz.ui.model_choice import chosen_model_id, load_model_or_none
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 
@@ -463,23 +467,16 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        show_run_panel(RUNS, earlier, lambda *_: None, sentences=sentences)
+        show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
         if record.started_texts:
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
-    show_run_panel(RUNS, run, draw, sentences=sentences)
+    show_run_panel(RUNS, run, draw)
     st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
-
-
-def _describe_stopped(record: RunRecord) -> str:
-    if not record.epochs_reached:
-        return "Stopped before the first step."
-    return f"Stopped. {headlines.describe_progress(record)}".rstrip()
 
 
 def _show_record(
@@ -500,24 +497,20 @@ def _show_record(
             st.markdown(plain(headlines.compare_with_earlier(record, earlier, numbers)))
         for warning in headlines.describe_warnings(record):
             st.warning(plain(warning))
-        make = partial(plots.loss_figure, record, text, earlier, numbers)
-        _draw(make, (record, text, earlier), f"{key}-loss", "loss")
+        figure = plots.loss_figure(record, text, earlier, numbers)
+        _draw(figure, record, text, f"{key}-loss", "loss")
     if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
-        make = partial(plots.delta_norm_figure, record, text, earlier, numbers)
-        _draw(make, (record, text, earlier), f"{key}-norm", "delta norm")
+        figure = plots.delta_norm_figure(record, text, earlier, numbers)
+        _draw(figure, record, text, f"{key}-norm", "delta norm")
         _show_neurons(record, key, text)
 
 
 def _draw(
-    make: Callable[[], go.Figure],
-    dependencies: tuple[RunRecord, int, object],
-    key: str,
-    name: str,
-    height: int = HEIGHT,
+    figure: go.Figure, record: RunRecord, text: int, key: str, name: str, height: int = HEIGHT
 ) -> None:
-    provenance = plots.describe_run(*dependencies[:2])
+    provenance = plots.describe_run(record, text)
     draw_live_figure(
-        draw_once(key, dependencies, make),
+        figure,
         key=key,
         height=height,
         name=file_name(f"micro-tuning {name}", provenance),
@@ -531,8 +524,8 @@ def _show_neurons(record: RunRecord, key: str, text: int) -> None:
     layer = st.selectbox(
         "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
     )
-    make = partial(plots.neurons_figure, record.delta(layer, text), record.settings.layers[layer])
-    _draw(make, (record, text, layer), f"{key}-delta", "neurons", 340)
+    figure = plots.neurons_figure(record.delta(layer, text), record.settings.layers[layer])
+    _draw(figure, record, text, f"{key}-delta", "neurons", 340)
     change = record.last[layer][text]
     strongest = record.strongest_neurons(layer, text)
     listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]

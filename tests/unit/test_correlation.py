@@ -116,6 +116,8 @@ def test_shares_are_those_of_the_things_drawn() -> None:
     few = slice(bootstrapping.FEWEST_DRAWN - 1)
     assert not len(bootstrapping.bootstrap_share(wrong[few], total[few]))
     assert bootstrapping.bootstrap(wrong[few], total[few]) == {}
+    assert not len(bootstrapping.bootstrap_spearman(np.ones(9), np.arange(9)))
+    assert not len(bootstrapping.bootstrap_spearman([1.0], [1.0]))
 
 
 def test_drawing_can_be_stopped() -> None:

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import norm, pearsonr, spearmanr
 
 from neuralviz.evaluation.best_layer import MeasuredPooling
-from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
 from neuralviz.evaluation.ladder_results import (
     FLOOR,
     Baseline,
@@ -66,14 +65,6 @@ def ladder(*results: RungResult, floor: np.ndarray = NOISE) -> Ladder:
 
 
 GOOD, SAME = result("siamese", SWAPPED, 0.8), result("cosines", SCORES, 0.6)
-
-
-def test_spearman_alone_is_resampled_as_with_the_others() -> None:
-    products, scores = NOISE[:20].round(), SCORES[:20].round()
-    all_four = bootstrap(products, scores, resamples=300)["spearman"]
-    np.testing.assert_allclose(bootstrap_spearman(products, scores, resamples=300), all_four)
-    assert not len(bootstrap_spearman(np.ones(9), np.arange(9)))
-    assert not len(bootstrap_spearman([1.0], [1.0]))
 
 
 def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() -> None:
