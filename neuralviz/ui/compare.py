@@ -57,6 +57,7 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
@@ -67,7 +68,6 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")

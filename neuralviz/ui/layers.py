@@ -82,14 +82,19 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import (
+    ask_text_fields,
+    ask_texts,
+    choose_pairs,
+    put_texts_in_address,
+    put_upload_in_address,
+)
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tables import choose_pairs, put_upload_in_address
-from neuralviz.ui.texts import ask_text_fields, ask_texts, put_texts_in_address
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

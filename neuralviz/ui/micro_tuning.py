@@ -63,13 +63,13 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 

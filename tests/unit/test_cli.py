@@ -55,7 +55,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(run, bundled: L
         table["text"].to_pylist()
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
-    assert "Skipped 1 empty line." in result.stderr
+    assert "Skipped 1 line without a text." in result.stderr
     assert "2 embeddings of 1,152 values to out.parquet (neural, exact, 1 epoch)." in result.stderr
     assert result.stdout == ""
 

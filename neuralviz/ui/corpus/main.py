@@ -73,6 +73,7 @@ from neuralviz.ui.corpus.show import (
     show_maps,
 )
 from neuralviz.ui.figures import download
+from neuralviz.ui.inputs import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.ui.limits import (
     describe_destination,
     describe_limits,
@@ -85,7 +86,6 @@ from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
-from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.words import many
 
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
