@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,13 @@ class RecordFormat:
             return self._from_plain(metadata["record"], arrays)
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"This is no file of {self.title}.") from error
+
+    def read(self, path: Path) -> Any:
+        """The record in a file; None without the file, or if another version wrote it."""
+        try:
+            return self.unpack(path.read_bytes())
+        except (OSError, ValueError):
+            return None
 
     def _to_plain(self, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         """Convert a value to JSON types; others become a pair of kind and content."""

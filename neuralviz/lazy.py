@@ -1,10 +1,9 @@
-"""Values made on first request and never changed afterwards, and locks by name."""
+"""Values made on first request and never changed afterwards."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,27 +12,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
-
-
-class NamedLocks:
-    """One lock per name, kept while any thread holds it or waits for it."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
-        self._adding = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._locks)
-
-    @contextmanager
-    def hold(self, name: Hashable) -> Iterator[None]:
-        with self._adding:
-            lock = self._locks.setdefault(name, threading.Lock())
-        with lock:
-            yield
 
 
 class Lazy:
@@ -45,7 +26,7 @@ class Lazy:
     def __init__(self, kept: int | None = None, *, freeze: bool = True) -> None:
         self._kept, self._freeze = kept, freeze
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._making = NamedLocks()
+        self._making: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def peek(self, name: Hashable) -> Any:
@@ -55,7 +36,9 @@ class Lazy:
             return self._values.get(name)
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        with self._making.hold(name):
+        with self._lock:
+            making = self._making.setdefault(name, threading.Lock())
+        with making:
             with self._lock:
                 if name in self._values:
                     self._values.move_to_end(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 
@@ -20,12 +19,6 @@ def lazy_names(
         return getattr(import_module(modules[name]), name)
 
     def list_names() -> list[str]:
-        module = sys.modules[package]
-        imported = (
-            name
-            for name, value in vars(module).items()
-            if isinstance(value, ModuleType) and value.__name__ == f"{package}.{name}"
-        )
-        return sorted({*module.__all__, *imported})
+        return sorted(sys.modules[package].__all__)
 
     return resolve, list_names

@@ -33,11 +33,6 @@ def joined(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def ordinal(n: int) -> str:
-    ending = "th" if n // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-    return f"{n:,}{ending}"
-
-
 def counted(n: int) -> str:
     """``two`` … ``ten``; other numbers in figures."""
     return _COUNTS.get(n, f"{n:,}")

@@ -24,10 +24,7 @@ show_page_header(
     (
         "Layer 0 is the embedding output before the first block; the last layer is the model's "
         "output. A cosine similarity of 1 between two layers means that the token's vector has "
-        "not changed direction. *A text* follows the tokens of one text, *A corpus* ranks words "
-        "by how unevenly they change, *Scored pairs* compares layers and settings with human "
-        "scores, and *Change by block* shows which blocks change when the model is micro-tuned "
-        "on a text."
+        "not changed direction."
     ),
     "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); FREEZE: Pretrained "
     "Language Models as Frozen Feature Extractors, Figure 1; Neural Embeddings for Text, section 2",

@@ -27,7 +27,7 @@ COMMANDS = {
         "embed",
         "Compute the cosine similarity of all pairs of texts in a file by one or more methods.",
     ),
-    "methods": ("methods", "List the embedding methods with their models and options."),
+    "methods": ("embed", "List the embedding methods with their models and options."),
     "corpus": ("corpus", "Save corpora with their embeddings and maps."),
     "project": ("project", "Make a map of a saved corpus, or reuse an existing one."),
     "evaluate": (

@@ -1,10 +1,11 @@
-"""The commands that embed the texts of a file, and that compare them by several methods."""
+"""The commands that embed the texts of a file, compare them by several methods, and list these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -19,7 +20,14 @@ from neuralviz.cli.console import (
     run_task,
     stop,
 )
-from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
+from neuralviz.embedders import (
+    FOR_CORPORA,
+    METHODS,
+    embedder_spec,
+    embedder_specs,
+    make_embedder,
+    split_options,
+)
 from neuralviz.errors import (
     LossWarning,
     NeuralvizError,
@@ -29,9 +37,10 @@ from neuralviz.errors import (
 from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
 from neuralviz.jobs.comparing import Compare
+from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
@@ -196,3 +205,31 @@ def _show(similarities: Sequence[Similarity]) -> None:
             for name, row in zip(names, rank_correlations(similarities), strict=True)
         ]
         print_table(["Spearman", *names], correlations)
+
+
+# --- the methods ---------------------------------------------------------------------------------
+
+
+_JOINING = (
+    "Use --option NAME=VALUE to set an option and --model MODEL to choose the model.\n\n"
+    "Put a plus between names to concatenate methods, as in neural+mean: each embedding is "
+    "normalised,\nthen the concatenation is normalised again. An option applies to every method "
+    "that has it; use\nMETHOD.NAME=VALUE, such as mean.layer=all, for one method, and "
+    "METHOD.model=MODEL for its model.\n\n"
+    f"{fill(options.OWN_SETTINGS, 100)}\n\n"
+    "Precision is how exactly micro-tuning is computed. Where nothing else is set, `neuralviz "
+    f"corpus`\nuses {joined([f'{name}={value}' for name, value in FOR_CORPORA.items()])}."
+)
+
+
+@commands.command("methods")
+def list_methods() -> None:
+    """List the embedding methods with their models and options."""
+    for name, method in METHODS.items():
+        typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")
+        for option in method.options:
+            typer.echo(f"    {option.name}={option.default}")
+            typer.echo(indent(fill(f"{option.line}: {option.expects}", 94), " " * 6))
+    typer.echo(f"\n{_JOINING}")
+    for precision, line in PRECISION_LINES.items():
+        typer.echo(fill(line, 100, initial_indent=f"  {precision:<11}", subsequent_indent=" " * 13))

@@ -26,7 +26,6 @@ from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import DataSet, Measure, Thresholds
-from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.measures import check_measures, kept_vectors
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -37,7 +36,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import ARROWS
-from neuralviz.evaluation.tables import MAX_ROWS, make_data
+from neuralviz.evaluation.tables import MAX_ROWS, PREFIX, load_hub_data, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
-from neuralviz.cluster import LOCAL, is_address, is_like_address
+from neuralviz.cluster import LOCAL, is_address
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError
@@ -233,22 +233,14 @@ class RayCommand(TyperCommand):
 
 
 def give_ray_a_value(args: Sequence[str]) -> list[str]:
-    """The arguments with an address after ``--ray``: the given one, else the local cluster."""
+    """The arguments with the local cluster after each ``--ray`` that no address follows."""
     arguments: list[str] = []
-    rest = list(args)
-    while rest:
-        arg = rest.pop(0)
-        if arg == "--":
-            return [*arguments, arg, *rest]
-        if arg == "--ray":
-            has_address = bool(rest) and _is_meant_as_address(rest[0])
-            arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
+    for place, arg in enumerate(args):
         arguments.append(arg)
+        has_address = any(map(is_address, args[place + 1 : place + 2]))
+        if arg == "--ray" and not has_address and "--" not in args[:place]:
+            arguments.append(LOCAL)
     return arguments
-
-
-def _is_meant_as_address(text: str) -> bool:
-    return is_address(text) or (is_like_address(text) and not Path(text).exists())
 
 
 def ray_work() -> ModuleType:

@@ -40,7 +40,6 @@ CURVE_WIDTH = 64  # characters, at most
 SHOWN_WORDS = 12
 LONGEST_WORD = 24  # characters
 _COLUMNS = "▁▂▃▄▅▆▇█"
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 commands = typer.Typer(add_completion=False)
 
@@ -140,11 +139,8 @@ def _draw_curve(losses: Sequence[float]) -> RenderableType:
 
 
 def _draw_bar(share: float, width: int) -> str:
-    """A bar of a share (-1 … 1), to an eighth of a character; hatched below 0."""
-    if share < 0:
-        return "░" * round(min(-share, 1.0) * width)
-    eighths = round(min(share, 1.0) * width * 8)
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+    """A bar of a share (-1 … 1), hatched below 0."""
+    return ("█" if share >= 0 else "░") * round(min(abs(share), 1.0) * width)
 
 
 def _draw_norms(record: RunRecord) -> RenderableType:

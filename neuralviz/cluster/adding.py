@@ -26,12 +26,17 @@ from ray.data import DataContext
 from neuralviz.cluster.connecting import iterate_rows, open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
-from neuralviz.reading.columns import guess_column, match_names
 from neuralviz.reading.delimited import read_delimited, restore_cells
-from neuralviz.reading.json_tables import read_json_lines
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.source import HEAD, check_is_content
-from neuralviz.reading.table import blank_missing, drop_vectors, find_codes, list_columns
+from neuralviz.reading.source import HEAD, check_is_content, tidy
+from neuralviz.reading.table import (
+    blank_missing,
+    drop_vectors,
+    find_codes,
+    guess_column,
+    list_columns,
+    match_names,
+)
+from neuralviz.reading.tables import read_json_lines
 from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, shorten_list
 from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE

@@ -18,7 +18,7 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits
-from neuralviz.words import many, number, ordinal
+from neuralviz.words import many, number
 
 MOST_COLUMNS = 2  # of labels
 FEWEST_PAIRS = 3
@@ -80,8 +80,10 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
     pair = furthest_apart(first, second)
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
-    places = ", ".join(f"{ordinal(round(s.ranks[pair]))} by {s.method}" for s in (first, second))
-    return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair is {places}."
+    ranks = ", ".join(f"{round(s.ranks[pair]):,} by {s.method}" for s in (first, second))
+    return (
+        f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {ranks}."
+    )
 
 
 def _describe_extremes(similarity: Similarity) -> str:

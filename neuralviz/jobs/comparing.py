@@ -190,29 +190,22 @@ class FollowPair(LatestTask[WordShares]):
     models: tuple[ModelRef, ...]  # so that other model files make another task
 
     def events(self, should_stop: ShouldStop) -> Generator[WordShares, None, None]:
+        from neuralviz.micro_tuning.events import collect_result
+        from neuralviz.micro_tuning.loop import tune
+        from neuralviz.micro_tuning.watching import can_follow
+
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
-        yield _word_shares(embedder, self.texts, should_stop)
-
-
-def _word_shares(
-    embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
-) -> WordShares:
-    from neuralviz.micro_tuning.events import collect_result
-    from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.watching import can_follow
-
-    texts, settings = tokenize(embedder.model, list(pair)), embedder.settings
-    n_tokens = sum(map(len, texts))
-    if n_tokens > MAX_FOLLOWED_TOKENS or not can_follow(embedder.model, texts, settings):
-        return ()
-    result = collect_result(
-        tune(embedder.model, texts, settings, with_token_shares=True, should_stop=should_stop)
-    )
-    assert result.shares is not None, "shares were asked for"
-    return tuple(
-        (
-            tuple(text.word_texts),
-            np.bincount(text.words, weights=shares.token_shares()),
+        model, settings = embedder.model, embedder.settings
+        texts = tokenize(model, list(self.texts))
+        n_tokens = sum(map(len, texts))
+        if n_tokens > MAX_FOLLOWED_TOKENS or not can_follow(model, texts, settings):
+            yield ()
+            return
+        result = collect_result(
+            tune(model, texts, settings, with_token_shares=True, should_stop=should_stop)
         )
-        for text, shares in zip(texts, result.shares, strict=True)
-    )
+        assert result.shares is not None, "shares were asked for"
+        yield tuple(
+            (tuple(text.word_texts), np.bincount(text.words, weights=shares.token_shares()))
+            for text, shares in zip(texts, result.shares, strict=True)
+        )

@@ -84,8 +84,8 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         n_done = round(sum(n_texts[data] * share for (data, _), share in shares.items()))
         step = _describe_step(doing, results) if doing is not None else ""
         begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
-        doing_in_words = f"{n_done:,} of {total:,} embeddings{step}"
-        return Progress(n_done, total, "embeddings", doing_in_words, is_last=begun >= places)
+        text = f"{n_done:,} of {total:,} embeddings{step}"
+        return Progress(n_done, total, text, is_last=begun >= places)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
@@ -111,11 +111,11 @@ def _embedded_shares(event: EvaluationProgress) -> dict[tuple[int, int], float]:
 def _describe_step(doing: EvaluationProgress, results: Results) -> str:
     """The current step in words, after the counts; empty when all is done."""
     if doing.row is None:
-        return "" if doing.data in results.compared else ", now comparing errors"
+        return "" if doing.data in results.compared else ", comparing errors"
     if (doing.data, doing.row) in results.cells:
         return ""
     more = f" and {len(doing.at_once) - 1} more" if doing.at_once else ""
-    return f", now {doing.doing} {results.rows[doing.row].label}{more}"
+    return f", {doing.doing} {results.rows[doing.row].label}{more}"
 
 
 # --- sample data ----------------------------------------------------------------------------------
@@ -174,8 +174,7 @@ def example_plan() -> EvaluationPlan:
 
 def recorded_results() -> tuple[Results, ...]:
     """Results of ``scripts/record_evaluation.py`` by example; empty without its file."""
-    path = sample_data() / RECORDED
-    if not path.is_file():
+    results = RESULTS_FORMAT.read(sample_data() / RECORDED)
+    if results is None:
         return ()
-    results = RESULTS_FORMAT.unpack(path.read_bytes())
     return tuple(results.of_data(number) for number in range(len(results.data)))

@@ -13,11 +13,9 @@ from neuralviz import evaluation
 from neuralviz.errors import TextError
 from neuralviz.evaluation.ladder_results import (
     LADDER_FORMAT,
-    FeatureProgress,
     Ladder,
     LadderEvent,
     LadderSettings,
-    LayerCosines,
     best_result,
 )
 from neuralviz.evaluation.measures import kept_vectors
@@ -41,43 +39,43 @@ LOOKED_AT = 1000  # train pairs at most, since every pooling reads all their tex
 
 
 @dataclass(frozen=True)
-class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
-    """Measure how each layer's cosine follows the scores of train pairs, for each pooling."""
-
+class _LadderTask(Task[LadderEvent, Ladder]):
     model: ModelRef  # frozen
-    pairs: ScoredPairs  # all pairs, of which the train pairs are used
+    pairs: ScoredPairs  # train pairs; dev and test pairs are split off if not given
 
     def start(self) -> Ladder:
         return Ladder()
 
-    def events(
-        self, should_stop: ShouldStop
-    ) -> Generator[FeatureProgress | LayerCosines, None, None]:
+    def fold(self, result: Ladder, events: Sequence[LadderEvent]) -> Ladder:
+        return result.having(events)
+
+    def progress(self, result: Ladder) -> Progress:
+        features = result.progress
+        if features is None:
+            return Progress()
+        text = f"{features.done:,} of {features.total:,} texts, {features.source}"
+        return Progress(features.done, features.total, text)
+
+
+@dataclass(frozen=True)
+class LookAtLayers(_LadderTask):
+    """Measure how each layer's cosine follows the scores of train pairs, for each pooling."""
+
+    def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
         train = similarity.split_pairs(self.pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
         yield from evaluation.measure_cosines(model, train, kept_vectors(), should_stop=should_stop)
 
-    def fold(self, result: Ladder, events: Sequence[FeatureProgress | LayerCosines]) -> Ladder:
-        return result.having(events)
-
-    def progress(self, result: Ladder) -> Progress:
-        return _feature_progress(result)
-
 
 @dataclass(frozen=True)
-class ClimbLadder(KeptTask[LadderEvent, Ladder]):
+class ClimbLadder(_LadderTask, KeptTask[LadderEvent, Ladder]):
     """Train every rung of the ladder on scored pairs, and test each once."""
 
     format = LADDER_FORMAT
 
-    model: ModelRef  # frozen
-    pairs: ScoredPairs  # train pairs; dev and test pairs are split off if not given
     settings: LadderSettings
     dev: ScoredPairs | None = None
     test: ScoredPairs | None = None
-
-    def start(self) -> Ladder:
-        return Ladder()
 
     def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
         split = similarity.split_pairs(self.pairs, self.dev, self.test)
@@ -91,12 +89,9 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             should_stop=should_stop,
         )
 
-    def fold(self, result: Ladder, events: Sequence[LadderEvent]) -> Ladder:
-        return result.having(events)
-
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return replace(_feature_progress(result), is_last=False)
+            return replace(super().progress(result), is_last=False)
         n = len(self.settings.list_trainings())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -115,16 +110,10 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def cache_key(self) -> str:
         all_pairs = (self.pairs, self.dev, self.test)
+        digests = [None if pairs is None else pairs.digest for pairs in all_pairs]
         trainings = [asdict(training) for training in self.settings.list_trainings()]
-        return json.dumps(
-            [
-                self.format.version,
-                self.model.identity(),
-                [None if pairs is None else pairs.digest for pairs in all_pairs],
-                asdict(self.settings),
-                trainings,
-            ]
-        )
+        model, settings = self.model.identity(), asdict(self.settings)
+        return json.dumps([self.format.version, model, digests, settings, trainings])
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
@@ -170,14 +159,6 @@ def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityM
     )
 
 
-def _feature_progress(result: Ladder) -> Progress:
-    progress = result.progress
-    if progress is None:
-        return Progress()
-    text = f"{progress.done:,} of {progress.total:,} texts, {progress.source}"
-    return Progress(progress.done, progress.total, "texts", text)
-
-
 EXAMPLE = "scored_pairs.csv"
 RECORDED = "recorded_ladder.npz"
 
@@ -192,8 +173,5 @@ def example_ladder() -> ClimbLadder:
 
 def recorded_ladder() -> Ladder | None:
     """Result of ``scripts/record_ladder.py``; None without its file, or if it is outdated."""
-    path = sample_data() / RECORDED
-    try:
-        return LADDER_FORMAT.unpack(path.read_bytes())
-    except (OSError, ValueError):
-        return None
+    ladder: Ladder | None = LADDER_FORMAT.read(sample_data() / RECORDED)
+    return ladder

@@ -41,9 +41,7 @@ class FollowWords(LatestTask["WordVariances"]):
     def progress(self, result: WordVariances | None) -> Progress:
         if result is None:
             return Progress()
-        return _count_progress(
-            result.n_read, result.total, "text" if result.total == 1 else "texts"
-        )
+        return _count_progress(result.n_read, result.total, "texts")
 
 
 @dataclass(frozen=True)
@@ -101,4 +99,4 @@ def _token_states(model: ModelRef, text: str) -> TokenStates:
 
 
 def _count_progress(n_done: int, total: int, unit: str) -> Progress:
-    return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}")
+    return Progress(n_done, total, f"{n_done:,} of {total:,} {unit}")

@@ -51,13 +51,10 @@ class _Tune(Task[WatchedEvent, RunRecord]):
         return result.having(events)
 
     def progress(self, result: RunRecord) -> Progress:
-        epochs = self.settings.epochs
         if not result.epochs_reached:  # on a long text that takes seconds
-            if find_held("masked", self.model.id) is None:
-                return Progress(doing="Loading the model …")
-            first = f"the first of {epochs:,} epochs" if epochs > 1 else "the epoch"
-            return Progress(doing=f"Computing {first} …")
-        doing = f"Epoch {result.epochs_reached:,} of {epochs:,}"
+            is_loaded = find_held("masked", self.model.id) is not None
+            return Progress(doing=f"{'Computing epoch 1' if is_loaded else 'Loading the model'} …")
+        doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)

@@ -15,7 +15,7 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_run
-from neuralviz.jobs.task import Run
+from neuralviz.jobs.task import Run, Task
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class RunQueue:
 
     def _work(self, run: Run[Any]) -> None:
         try:
-            run.carry_out(self._workers)
+            run.carry_out(self._workers.carry_out if self._workers else Task.carry_out)
         finally:
             with self._lock:
                 del self._running[run]

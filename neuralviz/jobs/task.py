@@ -24,7 +24,6 @@ from neuralviz.errors import (
 if TYPE_CHECKING:
     from neuralviz.arrays import RecordFormat
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.workers import Workers
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -45,9 +44,8 @@ _log = logging.getLogger(__name__)
 class Progress:
     """How far a run is."""
 
-    n_done: float = 0.0  # in ``unit``
+    n_done: float = 0.0
     total: float = 0.0  # 0 while unknown
-    unit: str = ""  # such as "texts"
     doing: str = ""  # the current step, with counts; empty before the first
     is_last: bool = True  # whether the last part has begun, so that its pace predicts the end
 
@@ -304,15 +302,12 @@ class Run(Generic[R]):
             _log.error("A run failed: %s.", type(self.task).__name__, exc_info=failure)
             self._end("failed", describe_unexpected(failure))
 
-    def carry_out(self, workers: Workers | None = None) -> None:
-        """Do the work, in this process or by ``workers``, unless it was stopped before."""
+    def carry_out(self, act: Callable[[Any, Any, Any], None] = Task.carry_out) -> None:
+        """Do the work, by ``act`` with the arguments of `Task.carry_out`, unless it was stopped."""
         if not self.begin():
             return
         try:
-            if workers is None:
-                self.task.carry_out(self.add, self.should_stop)
-            else:
-                workers.carry_out(self.task, self.add, self.should_stop)
+            act(self.task, self.add, self.should_stop)
         except BaseException as error:  # even panics of extensions: no reader may wait for ever
             self.end(error)
         else:

@@ -157,15 +157,15 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             doing = "Drawing the maps …"
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
-    def folder(self, number: int, *, makes_room: bool = True) -> Path:
-        """Folder of an encoder's checkpoints and weights; arguments as for `training_folder`."""
+    def folder(self, number: int) -> Path:
+        """Folder of an encoder's checkpoints and weights."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
-        return training_folder(name, makes_room=makes_room)
+        return training_folder(name)
 
     def kept_steps(self) -> tuple[int, ...]:
         """The step of each encoder's newest saved weights; 0 if there are none."""
-        folders = (self.folder(n, makes_room=False) for n in range(len(self.settings)))
+        folders = map(self.folder, range(len(self.settings)))
         return tuple(max(list_checkpoints(folder), default=0) for folder in folders)
 
     def cache_key(self) -> str:
@@ -239,8 +239,7 @@ def first_label(corpus: Corpus) -> str:
 
 def recorded_lessons() -> tuple[Lesson, ...]:
     """Result of ``scripts/record_training.py``; empty without its file."""
-    path = sample_data() / RECORDED
-    return LESSONS_FORMAT.unpack(path.read_bytes()) if path.is_file() else ()
+    return LESSONS_FORMAT.read(sample_data() / RECORDED) or ()
 
 
 # --- tables of trainings -------------------------------------------------------------------------

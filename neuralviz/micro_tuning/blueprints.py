@@ -112,8 +112,3 @@ def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInp
         shift = shift[masked.any(axis=1)]
         inputs.append((masked[shift], np.full(len(shift), index), shift))
     return MaskedInputs(*map(np.concatenate, zip(*inputs, strict=True)))
-
-
-def unmasked_inputs(n_tokens: int) -> np.ndarray:
-    """[1, token] all true: the paper's variant that masks nothing and predicts every token."""
-    return np.ones((1, n_tokens), dtype=bool)

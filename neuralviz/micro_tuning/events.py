@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,11 +299,6 @@ class RunRecord:
     def embeddings(self) -> np.ndarray:
         started = self.started_texts
         return neural_embeddings(tuple(last[started] for last in self.last))
-
-
-def load_record(path: Path) -> RunRecord:
-    """Read a file written from `record_bytes`; errors as `read_record`."""
-    return read_record(path.read_bytes())
 
 
 def record_bytes(record: RunRecord) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from neuralviz.errors import Stopped
-from neuralviz.micro_tuning.blueprints import mask_inputs, unmasked_inputs
+from neuralviz.micro_tuning.blueprints import mask_inputs
 from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
@@ -86,7 +86,7 @@ def _mask_chunks(
 ) -> Iterator[MaskedInput]:
     sizes = [chunk.stop - chunk.start for chunk in text.chunks]
     if settings.predict_unmasked:
-        labelled = [unmasked_inputs(size) for size in sizes]
+        labelled = [np.ones((1, size), dtype=bool) for size in sizes]
     else:
         labelled = [mask_inputs(size, settings.blueprints).masked for size in sizes]
     weight, number = 1.0 / sum(int(rows.sum()) for rows in labelled), 0

@@ -175,6 +175,7 @@ def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
             "type": "category",
             "showgrid": False,
             "showticklabels": False,
+            "ticks": "",
         },
         {
             "title": "epoch",

@@ -22,7 +22,6 @@ MAX_UNPACKED = 1 << 28  # bytes of a batch of an Arrow file, as of an Excel work
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 _ROWS_AT_ONCE = 10_000
 _FILE = b"ARROW1\0\0"  # before the stream that is in a file
-_FEATHER_1 = b"FEA1"
 _USUAL = 20  # times smaller that texts become when they are packed, at most
 _LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
 _VIEWS = (types.is_list_view, types.is_large_list_view)
@@ -74,7 +73,7 @@ def read_rows(name: str, rows: pa.Table) -> Iterator[Table]:
 
 
 @contextmanager
-def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
+def check_damage(name: str, kind: str = "an Arrow file or Feather of version 2") -> Iterator[None]:
     """Raise `TextError` for Arrow's errors on a file's content; let system errors pass."""
     try:
         yield
@@ -100,11 +99,6 @@ def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Itera
 def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.RecordBatch]]:
     """The columns of texts and labels, and batches with these alone."""
     head = file.read(len(_FILE))
-    if head.startswith(_FEATHER_1):
-        raise TextError(
-            f"{name} is a Feather file of version 1, which is not read. Read it with "
-            "pandas.read_feather, and save it with to_feather or to_parquet."
-        )
     start = len(_FILE) if head == _FILE else 0
     file.seek(start)
     columns = Columns(name, pa.ipc.open_stream(file).schema)
@@ -261,12 +255,8 @@ def _read_values(column: pa.Array) -> list[Any]:
 
 def _describe_unwanted(kind: pa.DataType) -> str:
     """What a column contains instead of labels; empty if it may be one."""
-    if types.is_run_end_encoded(kind):
-        return "run-end encoded values"
-    if types.is_union(kind):
-        return "values of several types"
-    if any(is_view(kind) for is_view in _VIEWS):
-        return "views of lists"
+    if types.is_run_end_encoded(kind) or types.is_union(kind) or any(t(kind) for t in _VIEWS):
+        return "values of a rare type"
     if any(is_binary(kind) for is_binary in _BINARY):
         return "binary data"
     if any(is_list(kind) for is_list in _LISTS) and types.is_floating(kind.value_type):
@@ -308,11 +298,11 @@ def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator
 def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
     listed = _read_json(name, folder / STATE).get("_data_files") or []
     files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
-    if not files or not all(map(_is_name, files)):
-        raise TextError(f"{name} is a damaged data set: {STATE} names no files.")
-    missing = [file for file in files if not (folder / file).is_file()]
-    if missing:
-        raise TextError(f"{name} is not whole: {missing[0]} is missing. Copy the folder again.")
+    if not files or not all(_is_name(file) and (folder / file).is_file() for file in files):
+        raise TextError(
+            f"{name} is a damaged data set: {STATE} names no files, or some that are not there. "
+            "Copy the folder again."
+        )
 
     def read_batches() -> Iterator[pa.RecordBatch]:
         for file in files:
@@ -324,10 +314,8 @@ def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBat
 
 
 def _read_json(name: str, path: Path) -> dict[str, Any]:
-    try:
+    with check_damage(name, "a data set"):
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise TextError(f"{name} is a damaged data set: {path.name} cannot be read.") from error
     return content if isinstance(content, dict) else {}
 
 

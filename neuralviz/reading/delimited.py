@@ -13,15 +13,18 @@ from itertools import chain, dropwhile, pairwise, takewhile
 from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
-from neuralviz.reading.columns import ID_COLUMNS, LOOKED_AT, Header, find_header, is_usual_name
-from neuralviz.reading.lines import MAX_LINE, Line, TextLines
-from neuralviz.reading.source import is_json
+from neuralviz.reading.source import MAX_LINE, Line, TextLines, is_json
 from neuralviz.reading.table import (
+    ID_COLUMNS,
+    LOOKED_AT,
     MAX_CHARACTERS,
+    Header,
     Table,
     check_width,
     column_names,
+    find_header,
     finite_number,
+    is_usual_name,
     name_columns,
     restore_formula,
     strip_empty_end,
@@ -66,7 +69,6 @@ class Record(NamedTuple):
     line: int  # in which it begins
     fields: list[str] | None  # none of a blank line; None where its quotation marks do not match
     end: int  # the line below it
-    has_odd_marks: bool = False  # whether its marks may have been meant to enclose several lines
 
 
 def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Iterator[Record]:
@@ -90,16 +92,15 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
                     yield line[1] + "\n"
 
             fields = dialect.split_quoted(take_texts())
-        texts, is_odd = [text, *row_lines], False
+        texts = [text, *row_lines]
         are_text = dialect.are_marks_text and not _fit_row(fields, width, texts, dialect.separator)
         if fields is None or are_text:
-            is_odd = fields is not None and len(texts) > 1
             again.extendleft(reversed([*enumerate(row_lines, number + 1)]))
             del texts[1:]
             fields = None
         if are_text:
             fields = [_take_enclosed(field) for field in text.split(dialect.separator)]
-        yield Record(number, fields, number + len(texts), is_odd)
+        yield Record(number, fields, number + len(texts))
 
 
 def _fit_row(
@@ -227,12 +228,9 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
     if not sample:
         return None
     _check_is_table(name, [line for _, line in sample])
-    notes: tuple[str, ...] = ()
+    first_line = sample[0][0]
     if header is None and sample[0][1].startswith(_COMMENT):
-        n_lines = len(sample)
         sample = _skip_comments(sample, separators)
-        if n_skipped := n_lines - len(sample):
-            notes = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     divisions = _divide(sample, separators, header)
     if not directive:
         divisions = [division for division in divisions if division.suits]
@@ -247,7 +245,7 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
         )
     check_width(name, len(best.columns))
     lines_read = [record.line for record in best.records]
-    notes += best.header.notes(name, "line", lines_read, best.rows, sample[0][0])
+    notes = best.header.notes(name, "line", lines_read, best.rows, first_line)
     start = best.records[0].line
     if best.header.place is not None:
         start = best.records[best.header.place].end
@@ -258,14 +256,14 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
-    if is_json(lines[0].strip()):
+    has_dashes = any(
+        "|" in above and _DASHES.fullmatch(line) for above, line in pairwise(lines[:_MOST_BEFORE])
+    )
+    if has_dashes or is_json(lines[0].strip()):
         raise TextError(
-            f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
-            "if each line is an object."
+            f"{name} holds JSON or a Markdown table, not separated fields. Rename JSON to .json "
+            "(.jsonl if each line is an object), or save a Markdown table as CSV."
         )
-    for above, line in pairwise(lines[:_MOST_BEFORE]):
-        if "|" in above and _DASHES.fullmatch(line):
-            raise TextError(f"{name} is a Markdown table, which is not read. Save it as CSV.")
 
 
 def _take_sample(lines: Iterator[Line]) -> list[Line]:
@@ -346,9 +344,7 @@ _FAULTS = {
     "unmatched": f"Skipped {{0}} with an unmatched quotation mark ({{1}}). {_ADVICE}",
     "too long": "Skipped {0} with more fields than the header ({1}). Put texts that contain “{2}” "
     "in quotation marks.",
-    "odd marks": "Read quotation marks at the beginning of a field as text in {0}, not as "
-    "enclosing several lines ({1}).",
-}  # of rows, the first two of which are left out
+}  # of rows that are left out
 
 
 def read_delimited(
@@ -398,7 +394,7 @@ def read_delimited(
         for sentence, places in zip(_FAULTS.values(), faults.values(), strict=True)
         if places
     )
-    if not n_rows and (faults["unmatched"] or faults["too long"]):
+    if sentences and not n_rows:
         raise TextError(f"Could not read {name} as a table. {' '.join(sentences)}")
     yield replace(take_block(), notes=lines.notes + notes + sentences)
 
@@ -411,8 +407,6 @@ def _fill_row(record: Record, width: int, faults: Mapping[str, list[int]]) -> li
     if any(map(str.strip, row[width:])):
         faults["too long"].append(record.line)
         return []
-    if record.has_odd_marks:
-        faults["odd marks"].append(record.line)
     if len(row) != width:
         row = [*row[:width], *[""] * (width - len(row))]
     if max(map(len, row)) > MAX_CHARACTERS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,14 +13,15 @@ from typing import Literal
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.columns import flatten_texts, fold_title, match_names
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.source import Source
+from neuralviz.reading.source import Source, tidy
 from neuralviz.reading.table import (
     MAX_CHARACTERS,
     Table,
     blank_missing,
+    flatten_texts,
+    fold_title,
     list_columns,
+    match_names,
     parse_numbers,
 )
 from neuralviz.reading.tables import read_table
@@ -140,6 +142,8 @@ def _find_column(title: str, columns: Sequence[str]) -> str:
 
 # --- usable rows ---------------------------------------------------------------------------------
 
+_LIKE_NUMBER = re.compile(r"[-+\u2212]?[.,'\s]*\d[\d.,'\s]*+[%\uff05]?")
+
 
 @dataclass(frozen=True, eq=False)
 class UsableRows:
@@ -150,13 +154,13 @@ class UsableRows:
 
 
 def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
-    """The rows without missing numbers and missing or long texts."""
+    """The rows without missing numbers and missing or long texts; `TextError` if ambiguous."""
     table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     tidied = [list(map(tidy, values)) for values, _ in flat]
     lengths = np.array([list(map(len, values)) for values in tidied])
     written = np.array([list(map(len, values)) for values, _ in flat])  # cut cells may end blank
-    values = np.array([parse_numbers(table.column(name)) for name in numbers], dtype=np.float64)
+    values = np.array([_check_numbers(table, name) for name in numbers], dtype=np.float64)
     lacks_text = (lengths == 0).any(axis=0)
     is_long = ~lacks_text & (written > MAX_CHARACTERS).any(axis=0)
     lacks_number = np.isnan(values.reshape(len(numbers), len(table))).any(axis=0)
@@ -177,6 +181,24 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         numbers=tuple(column[places] for column in values),
         notes=notes,
     )
+
+
+def _check_numbers(table: Table, title: str) -> list[float | None]:
+    """The numbers of a column; `TextError` if a tenth of them cannot be read."""
+    values = [value.strip() for value in table.column(title)]
+    numbers = parse_numbers(values)
+    unread = [
+        value
+        for value, parsed in zip(values, numbers, strict=True)
+        if parsed is None and _LIKE_NUMBER.fullmatch(value)
+    ]
+    if unread and 9 * len(unread) >= len(numbers) - numbers.count(None):
+        raise TextError(
+            f"{many(len(unread), 'number')} in the column “{title[:40]}” cannot be read, such as "
+            f"“{unread[0][:40]}”. Write all with the same decimal sign, without thousands "
+            "separators, and all or none with %."
+        )
+    return numbers
 
 
 def check_fewest(

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from itertools import count as numbers
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Literal
 
 from neuralviz.errors import LONG_TEXT, TextError
 from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
-from neuralviz.reading.columns import ID_COLUMNS as ID_COLUMNS
-from neuralviz.reading.columns import TEXT_COLUMNS as TEXT_COLUMNS
-from neuralviz.reading.columns import flatten_texts, guess_column, is_usual_name, match_names
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
-from neuralviz.reading.lines import Line, TextLines, count_unreadable, tidy
-from neuralviz.reading.source import Source, is_json
-from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing, list_columns
+from neuralviz.reading.source import Line, Source, TextLines, count_unreadable, is_json, tidy
+from neuralviz.reading.table import ID_COLUMNS as ID_COLUMNS
+from neuralviz.reading.table import (
+    MAX_CHARACTERS,
+    Table,
+    blank_missing,
+    flatten_texts,
+    guess_column,
+    is_usual_name,
+    list_columns,
+    match_names,
+)
+from neuralviz.reading.table import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.tables import read_table
 from neuralviz.words import free_name, joined, many, name_lines
 
@@ -141,7 +148,7 @@ def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str,
 def clean_texts(
     parts: Sequence[str],
     starts: Sequence[int],
-    blanks: Literal["line", "row", ""] = "",
+    blanks: str = "",
     unit: str = "line",
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
     """Texts stripped and made readable, notes, and their places in ``parts``."""
@@ -161,47 +168,43 @@ def clean_texts(
         notes.append(f"Replaced {many(unreadable, 'unreadable character')} with spaces.")
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
-        rows = f"{many(left_out, 'row')} without a text"  # whose other fields may hold something
-        notes.append(f"Skipped {rows if blanks == 'row' else many(left_out, 'empty line')}.")
+        notes.append(f"Skipped {many(left_out, blanks)} without a text.")
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
             f"characters ({name_lines(too_long, unit)})."
         )
-    size, longest = max(((len(text), -place) for place, text in enumerate(texts)), default=(0, 0))
-    if size > LONG_TEXT:
-        place_name = name_lines([starts[used[-longest]]], unit)
-        notes.append(f"The longest text has {size:,} characters ({place_name}).")
+    if (size := max(map(len, texts), default=0)) > LONG_TEXT:
+        notes.append(f"The longest text has {size:,} characters.")
     return tuple(texts), tuple(notes), used
 
 
 def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Unique ids, with notes; None if all are missing."""
-    used_ids = {text_id for text_id in ids if text_id}
+    used_ids = set(filter(None, ids))
     if not used_ids:
         return None, ()
-    counts: dict[str, int] = {}  # how often, by id
-    free = numbers(1)
+    n_missing = ids.count("")
+    n_repeated = len(ids) - n_missing - len(used_ids)
+    counters = defaultdict[str, Iterator[int]](lambda: count(2))
+    free = map(str, count(1))
+    earlier_ids: set[str] = set()
     unique: list[str] = []
-    repeated = missing = 0
     for text_id in ids:
+        new_id = text_id
         if not text_id:
-            missing += 1
-            text_id = next(text for number in free if (text := str(number)) not in used_ids)
-        elif text_id in counts:
-            repeated += 1
-            first = text_id
-            while text_id in used_ids:
-                counts[first] += 1
-                text_id = f"{first} ({counts[first]})"
-        counts.setdefault(text_id, 1)
-        used_ids.add(text_id)
-        unique.append(text_id)
+            new_id = next(number for number in free if number not in used_ids)
+        elif text_id in earlier_ids:
+            numbered = (f"{text_id} ({number})" for number in counters[text_id])
+            new_id = next(name for name in numbered if name not in used_ids)
+        earlier_ids.add(text_id)
+        used_ids.add(new_id)
+        unique.append(new_id)
     notes = []
-    if repeated:
-        notes.append(f"Added a number in brackets to {many(repeated, 'duplicate ID')}.")
-    if missing:
-        notes.append(f"Numbered {many(missing, 'text')} without an ID.")
+    if n_repeated:
+        notes.append(f"Added a number in brackets to {many(n_repeated, 'duplicate ID')}.")
+    if n_missing:
+        notes.append(f"Numbered {many(n_missing, 'text')} without an ID.")
     return tuple(unique), tuple(notes)
 
 
@@ -243,6 +246,7 @@ def _find_kind(name: str, filled: Sequence[str]) -> str:
     """What a “plain text” is instead; empty if it is plain."""
     rows = [line for line in filled if not line.startswith("#")]
     n_tabs = {line.count("\t") for line in rows}
+    is_indented = any(line.startswith("\t") for line in rows)
     if name.lower().endswith(".ipynb"):
         return "a notebook"
     if is_json(filled[0].strip()) or filled[0].startswith("window.YTD."):  # of a Twitter archive
@@ -251,7 +255,7 @@ def _find_kind(name: str, filled: Sequence[str]) -> str:
         return "texts behind labels, as fastText has them"
     if len(rows) >= _FEWEST_LINES and all(map(_TOKEN.fullmatch, rows)):
         return "a word a line, as a treebank or CoNLL data"
-    if len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and n_tabs != {0} and rows[0][0] != "\t":
+    if len(rows) >= _FEWEST_LINES and len(n_tabs) == 1 and n_tabs != {0} and not is_indented:
         return "a table with fields between tabs"
     for separator in ",;":
         titles = filled[0].split(separator)
@@ -347,7 +351,6 @@ def read_folder(
     *,
     mode: Mode = "one",
     max_texts: int | None = None,
-    max_files: int = MAX_FILES,
 ) -> ReadTexts:
     """Read a folder and its subfolders by `read_files`, in the order of paths.
 
@@ -356,22 +359,21 @@ def read_folder(
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
-    files, skipped = _list_files(path, max_files)
+    files, skipped = _list_files(path)
     place = f"the folder {path}"
     return read_files(files, column, mode=mode, max_texts=max_texts, place=place, skipped=skipped)
 
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
-    paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
-    with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
-    parents = {folder.rpartition("/")[0] for folder in with_arrow}
-    saved = {folder for _, folder, name in paths if name == STATE and folder in with_arrow}
+    """The files without those that ``datasets`` writes beside its Arrow files."""
+    if not any(source.ending == ".arrow" for source in files):
+        return list(files)
+    names = [source.name.rpartition("/")[2] for source in files]
     return [
         source
-        for source, folder, name in paths
-        if not (folder in with_arrow and name in (STATE, INFO))
-        and not (folder in parents and name == SPLITS)
-        and not (folder in saved and name.startswith("cache-"))
+        for source, name in zip(files, names, strict=True)
+        if name not in (STATE, INFO, SPLITS)
+        and not (name.startswith("cache-") and source.ending == ".arrow")
     ]
 
 
@@ -379,7 +381,7 @@ def prefix_name(name: str, note: str) -> str:
     return note if name in note else f"{name}: {note}"
 
 
-def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
+def _list_files(folder: Path) -> tuple[list[Source], list[str]]:
     """Files to read, with relative paths, and notes on others."""
     root = folder.resolve()
     files: list[Path] = []
@@ -392,9 +394,9 @@ def _list_files(folder: Path, max_files: int) -> tuple[list[Source], list[str]]:
     n_entries = 0
     for top, inner, names in os.walk(folder, onerror=note_unreadable):
         n_entries += len(names)
-        if n_entries > max_files:
+        if n_entries > MAX_FILES:
             raise TextError(
-                f"The folder {folder} has more than {max_files:,} files. Choose a folder "
+                f"The folder {folder} has more than {MAX_FILES:,} files. Choose a folder "
                 "inside it, or put the texts in a table."
             )
         for entry in [*inner, *names]:

@@ -13,10 +13,8 @@ from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
-from neuralviz.reading.columns import match_names
-from neuralviz.reading.lines import tidy
-from neuralviz.reading.source import HEAD
-from neuralviz.reading.table import MAX_CHARACTERS, cell_text
+from neuralviz.reading.source import HEAD, tidy
+from neuralviz.reading.table import MAX_CHARACTERS, cell_text, match_names
 from neuralviz.reading.texts import MAX_TEXTS
 
 if TYPE_CHECKING:
@@ -103,35 +101,39 @@ def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
     title = _find_vector_column(name, schema)
-    others = dict.fromkeys(
-        field.name
-        for field in schema
-        if field.name != title and not types.is_nested(_stored(field.type))
-    )
+    titles = list(_find_places(schema, title))
     n_rows = source.metadata.num_rows
     _check_size(name, n_rows, 1)
     parts: list[np.ndarray] = []
-    columns: dict[str, list[pa.Array]] = {other: [] for other in others}
+    columns: dict[str, list[pa.Array]] = {other: [] for other in titles if other != title}
     n_before = 0
-    for batch in source.iter_batches(_AT_ONCE, columns=[title, *others]):
-        stored: dict[str, pa.Array] = {}  # several columns may have one name
-        for field_read, column in zip(batch.schema, batch.columns, strict=True):
-            is_nested = types.is_nested(_stored(field_read.type))
-            if _is_vector(field_read.type) if field_read.name == title else not is_nested:
-                stored.setdefault(field_read.name, getattr(column, "storage", column))
-        parts.append(_read_rows(name, stored[title], n_before))
+    for batch in source.iter_batches(_AT_ONCE, columns=titles):
+        places = _find_places(batch.schema, title)
+        column = batch.column(places[title])
+        parts.append(_read_rows(name, getattr(column, "storage", column), n_before))
         n_before += len(batch)
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_UNEQUAL.format(name))
         _check_size(name, n_rows, parts[0].shape[1])
         for other, arrays in columns.items():
-            arrays.append(stored[other])
+            array = batch.column(places[other])
+            arrays.append(getattr(array, "storage", array))
     if not parts:
         raise TextError(f"{name} has no rows.")
     vectors = _check_vectors(name, np.concatenate(parts))
     return ReadVectors(
         name, vectors, {other: pa.chunked_array(arrays) for other, arrays in columns.items()}
     )
+
+
+def _find_places(schema: pa.Schema, vectors: str) -> dict[str, int]:
+    """Where the vectors and the simple columns are; of several with one name, the first counts."""
+    places: dict[str, int] = {}
+    for place, column in enumerate(schema):
+        is_nested = types.is_nested(_stored(column.type))
+        if _is_vector(column.type) if column.name == vectors else not is_nested:
+            places.setdefault(column.name, place)
+    return places
 
 
 def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:

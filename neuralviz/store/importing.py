@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
-from neuralviz.errors import SettingsError, StoreError, TextError
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.reading.table import list_columns
 from neuralviz.reading.texts import ID_COLUMNS, TEXT_COLUMNS
 from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
@@ -57,14 +58,7 @@ def import_vectors(
             )
         match = keys, "Matched by row, in the order of the corpus."
     if match is None:
-        _check_any_found(read, columns, keys, name)
-        names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
-        listed = f"the columns {names}" if names else "no column beside the vectors"
-        raise TextError(
-            f"{read.name} has neither the texts nor the IDs of {name}: it has {listed}. "
-            "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
-            "row."
-        )
+        raise _describe_mismatch(read, columns, keys, name)
     return _keep_vectors(store.vectors, read, keys, match)
 
 
@@ -74,11 +68,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
     columns = _hash_columns(read, keys)
     match = _match_by_text(read, columns, keys, "the data")
     if match is None:
-        _check_any_found(read, columns, keys, "the data")
-        raise TextError(
-            f"{read.name} has vectors without the texts of the data, so nobody knows which is "
-            "whose. Use a Parquet file with the columns “text” and “vector”."
-        )
+        raise _describe_mismatch(read, columns, keys, "the data")
     return _keep_vectors(vectors, read, keys, match)
 
 
@@ -146,18 +136,22 @@ def _match_by_text(
     return complete[titles[0]], f"Matched by the texts in the column “{titles[0][:40]}”."
 
 
-def _check_any_found(
+def _describe_mismatch(
     read: ReadVectors, columns: Mapping[str, np.ndarray], keys: np.ndarray, name: str
-) -> None:
-    """Raises TextError if a column holds some of the texts."""
+) -> TextError:
     n = len(np.unique(keys))
     lacking = {title: _count_lacking(row_keys, keys) for title, row_keys in columns.items()}
     best = min(lacking, key=lacking.__getitem__, default="")
     if lacking.get(best, n) < n:
-        raise TextError(
+        return TextError(
             f"{read.name} has no vector for {lacking[best]:,} of the {n:,} different texts of "
             f"{name} (column “{best[:40]}”). Every text needs one."
         )
+    return TextError(
+        f"{read.name} has neither the texts of {name} nor IDs of a corpus. Its columns beside the "
+        f"vectors are: {list_columns(list(columns))}. Add a column “text” or “id”. If its rows are "
+        "in the order of a corpus, match by row."
+    )
 
 
 def _match_by_id(
@@ -248,41 +242,49 @@ def _normalize(title: str) -> str:
     return title.strip().lower()
 
 
-def imported_specs(
-    vectors: KeptVectors, read_keys: Callable[[], np.ndarray]
-) -> dict[str, EmbedderSpec]:
-    """Imported vectors that cover all texts, oldest first, by label; keys are read if needed."""
-    specs: dict[str, EmbedderSpec] = {}
+def kept_specs(
+    vectors: KeptVectors, read_keys: Callable[[], np.ndarray], *, only_imported: bool = False
+) -> tuple[EmbedderSpec, ...]:
+    """Embedders with a vector for every text, oldest first; the texts' keys are read if needed."""
+    specs: dict[EmbedderSpec, None] = {}
     keys: np.ndarray | None = None
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # another version or custom embedder
             continue
-        if spec.is_imported:
-            keys = read_keys() if keys is None else keys
+        if spec.is_imported or not only_imported:
+            keys = np.unique(read_keys()) if keys is None else keys
             if vectors.has_vectors(kept, keys).all():
-                specs[free_name(spec.label, specs)] = spec
+                specs[spec] = None
+    return tuple(specs)
+
+
+def imported_specs(
+    vectors: KeptVectors, read_keys: Callable[[], np.ndarray]
+) -> dict[str, EmbedderSpec]:
+    """Imported vectors with one for every text, oldest first, by label."""
+    specs: dict[str, EmbedderSpec] = {}
+    for spec in kept_specs(vectors, read_keys, only_imported=True):
+        specs[free_name(spec.label, specs)] = spec
     return specs
 
 
 def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
-    """Find the store whose imported vectors cover all keys. Raises TextError or StoreError."""
+    """Find the store whose imported vectors cover all keys. Raises TextError without one."""
     keys = np.unique(keys)
-    spec_json, fewest = spec.to_json(), len(keys) + 1
+    fewest = len(keys)
     for store in stores:
         for kept in store.embedders():
-            if kept.spec == spec_json:
+            if kept.spec == spec.to_json():
                 fewest = min(fewest, int((~store.has_vectors(kept, keys)).sum()))
                 if not fewest:
                     return store, kept
-    if fewest > len(keys):
-        raise StoreError(f"The vectors of “{spec.label}” were deleted. Import the file again.")
     raise TextError(
-        f"“{spec.label}” has no vector for {fewest:,} of the {many(len(keys), 'different text')}. "
-        "Its texts must be those of the data."
+        f"“{spec.label}” has no vector for {fewest:,} of the {many(len(keys), 'different text')}, "
+        "or was deleted. Import a file with the texts of the data."
     )
 
 

@@ -320,12 +320,11 @@ def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
 # --- large checkpoints ---------------------------------------------------------------------------
 
 
-def training_folder(name: str, *, makes_room: bool = True) -> Path:
-    """A training's checkpoint folder; old trainings are deleted first if ``makes_room``."""
+def training_folder(name: str) -> Path:
+    """A training's checkpoint folder; old trainings are deleted first."""
     folder = _trainings()
-    if makes_room:
-        with suppress(OSError):  # none exist, or they belong to another user
-            prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    with suppress(OSError):  # none exist, or they belong to another user
+        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
 
 

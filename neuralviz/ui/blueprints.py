@@ -13,11 +13,11 @@ from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.choices import chosen_model_id, load_model_or_none
 from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
+from neuralviz.ui.inputs import ask_text_fields
 from neuralviz.ui.page import show_error, wide_columns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
@@ -58,7 +58,9 @@ def show() -> None:
         first_text = EXAMPLES["A sentence"][f"{PAGE}-text"]
         (typed_text,) = ask_text_fields(PAGE, {"Text": first_text}, EXAMPLES)
     model_id = chosen_model_id()
-    reader = text_reader() if model_id == BUNDLED else load_model_or_stop(model_id, shared_model)
+    reader = text_reader() if model_id == BUNDLED else load_model_or_none(model_id, shared_model)
+    if reader is None:
+        return
     try:
         blueprints = parse_blueprints(typed or "")
         (text,) = tokenize(reader, [typed_text])

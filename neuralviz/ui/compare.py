@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,6 @@ from neuralviz.jobs.comparing import (
     Comparison,
     FollowPair,
     WordShares,
-    describe_missing,
 )
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
@@ -49,7 +48,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
 from neuralviz.ui.figures import (
     Handlers,
     allow_swiping,
@@ -58,8 +57,8 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.model_choice import choose_method, needs_asking
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
@@ -69,7 +68,6 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
@@ -141,10 +139,7 @@ def show() -> None:
         labels = read.labels if read.texts == run.task.texts else {}
         _show_comparison(Panel(run, comparison, order or AS_GIVEN, labels), live)
 
-    sentences = RunSentences(
-        start="Loading the models and embedding the first texts …",
-        describe_stopped=describe_stopped,
-    )
+    sentences = RunSentences(start="Loading the models and embedding the first texts …")
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
 
 
@@ -193,11 +188,6 @@ def _find_comparison(
         return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
-def describe_stopped(comparison: Comparison) -> str:
-    """A sentence on which methods a stopped comparison has not finished."""
-    return f"Stopped. {describe_missing(comparison) or 'All texts are embedded'}."
-
-
 # --- the comparison ------------------------------------------------------------------------------
 
 
@@ -211,12 +201,8 @@ class Panel:
     labels: Mapping[str, tuple[str, ...]]  # by column; empty for other texts than the widgets'
 
     @property
-    def task(self) -> Compare:
-        return cast("Compare", self.run.task)
-
-    @property
     def texts(self) -> tuple[str, ...]:
-        return self.task.texts
+        return self.run.task.texts
 
     @cached_property
     def results(self) -> list[Similarity]:
@@ -253,7 +239,7 @@ class Panel:
     @property
     def provenance(self) -> About:
         title = f"Cosine similarity of {many(len(self.texts), 'text')}"
-        return About(title, {"methods": "; ".join(full_method_labels(self.task.specs))})
+        return About(title, {"methods": "; ".join(full_method_labels(self.run.task.specs))})
 
 
 def _show_comparison(panel: Panel, live: bool) -> None:
@@ -386,6 +372,7 @@ def _list_pairs(panel: Panel) -> None:
         lambda row: choose_pair(int(differences.first[row]), int(differences.second[row])),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
+            **{name: st.column_config.TextColumn(width=130) for name in TEXT_COLUMNS},
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
@@ -474,14 +461,16 @@ def _show_neural_pairs(panel: Panel) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
     names = short_labels([embedded.method for embedded in panel.comparison])
-    for place, (spec, embedded) in enumerate(zip(panel.task.specs, panel.comparison, strict=True)):
+    for place, (spec, embedded) in enumerate(
+        zip(panel.run.task.specs, panel.comparison, strict=True)
+    ):
         vectors = embedded.vectors
         if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
-        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.task.models))
+        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
         st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,

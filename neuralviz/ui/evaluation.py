@@ -30,7 +30,12 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
-from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
+from neuralviz.evaluation.tables import (
+    CorpusKind,
+    corpus_data,
+    load_hub_data,
+    make_data,
+)
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
@@ -60,10 +65,20 @@ from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.store.importing import imported_specs
+from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
-from neuralviz.ui.choices import BY_DIGEST, choose_one, choose_precision, corpus_store
+from neuralviz.ui.choices import (
+    BY_DIGEST,
+    JOINED,
+    MODEL_HELP,
+    choose_one,
+    choose_precision,
+    corpus_store,
+    may_load,
+    offline_models,
+    trained_names,
+)
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.figures import (
     allow_swiping,
@@ -75,20 +90,19 @@ from neuralviz.ui.figures import (
     quote,
     show_figure,
 )
-from neuralviz.ui.limits import effective_settings, row_limit
-from neuralviz.ui.links import result_view_id
-from neuralviz.ui.model_choice import JOINED, MODEL_HELP, may_load, offline_models, trained_names
-from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
-from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.tables import (
+from neuralviz.ui.inputs import (
     MAX_ROWS,
     open_upload,
     put_upload_in_address,
     read_uploaded,
     upload_table,
 )
+from neuralviz.ui.limits import effective_settings, row_limit
+from neuralviz.ui.links import result_view_id
+from neuralviz.ui.pace import let_others_draw
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
+from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.words import many
 
 KEY = "evaluation"
@@ -258,7 +272,9 @@ def _choose_corpus() -> DataChoice | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return DataChoice(data, corpus.id, kept_specs(CorpusStore(), corpus))
+    store = CorpusStore()
+    kept = kept_specs(store.vectors, partial(store.keys, corpus))
+    return DataChoice(data, corpus.id, kept)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -290,8 +306,6 @@ def _choose_hub_data() -> DataSet | None:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _load_hub_data(name: str, max_rows: int) -> DataSet:
-    from neuralviz.evaluation.hub_data import load_hub_data
-
     return load_hub_data(name, max_rows=max_rows)
 
 
@@ -340,7 +354,11 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
         imported = imported_specs(store.vectors, lambda: text_keys(data.texts))
         if not imported:
             return {}
-        visible = {spec for corpus in store.corpora() for spec in kept_specs(store, corpus)}
+        visible = {
+            spec
+            for corpus in store.corpora()
+            for spec in kept_specs(store.vectors, partial(store.keys, corpus))
+        }
     except StoreError:  # opening a saved corpus shows the error
         return {}
     return {label: spec for label, spec in imported.items() if spec in visible}

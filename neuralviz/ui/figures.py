@@ -69,32 +69,8 @@ class Handlers:
 NO_HANDLERS = Handlers()
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
-    content: bytes  # data and layout as JSON; megabytes for many points
-    digest: str  # of the content
-    uirevision: str | None
-    title: str | None
-
-    @classmethod
-    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
-        content = unstyled_json(figure).encode()
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
-
-
-def draw_once(
-    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
-) -> DrawnFigure:
-    """The figure of a ``key``, made again only when its dependencies have changed."""
-    kept = st.session_state.get(f"{key}-drawn")
-    if kept is None or kept[0] != dependencies:
-        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
-    return kept[1]
-
-
 def draw_live_figure(
-    figure: go.Figure | DrawnFigure,
+    figure: go.Figure,
     *,
     key: str,  # without two underscores in a row
     height: int = 360,  # px, kept from the first moment
@@ -108,14 +84,15 @@ def draw_live_figure(
 
     Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
     """
-    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
-    layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
+    content = unstyled_json(figure).encode()  # megabytes for many points
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    layout = {"autosize": True, "height": height, "uirevision": figure.layout.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{drawn.digest} {height}",
+        "digest": f"{digest} {height}",
         "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
-        "alt": alt or drawn.title or key,
+        "alt": alt or figure.layout.title.text or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click is not None,
@@ -124,9 +101,8 @@ def draw_live_figure(
         "windows": handlers.window is not None,
     }
 
-    def hand_over(event: str, handle: Callable[[Any], None] | None) -> None:
-        if handle is not None:
-            handle(st.session_state[key][event])
+    def hand_over(event: str, handle: Callable[[Any], None] | None) -> Callable[[], None]:
+        return lambda: handle(st.session_state[key][event]) if handle is not None else None
 
     def hand_over_areas(sent: list[dict[str, list[float]]]) -> None:
         if handlers.areas is not None:
@@ -138,13 +114,13 @@ def draw_live_figure(
 
     _component(
         key=key,
-        data=json.dumps(spec).encode() + b"\n" + drawn.content,
+        data=json.dumps(spec).encode() + b"\n" + content,
         height=height,
-        on_click_change=lambda: hand_over("click", handlers.click),
-        on_select_change=lambda: hand_over("select", handlers.select),
-        on_hover_change=lambda: hand_over("hover", handlers.hover),
-        on_areas_change=lambda: hand_over("areas", hand_over_areas),
-        on_window_change=lambda: hand_over("window", hand_over_window),
+        on_click_change=hand_over("click", handlers.click),
+        on_select_change=hand_over("select", handlers.select),
+        on_hover_change=hand_over("hover", handlers.hover),
+        on_areas_change=hand_over("areas", hand_over_areas),
+        on_window_change=hand_over("window", hand_over_window),
     )
 
 
@@ -172,23 +148,19 @@ def show_figure(
     *,
     key: str = "",  # of the figure on the page; ``name`` if empty
     height: int = 0,  # px; by default that of the figure, else 420
-    alt: str = "",
-    handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
     downloads: Sequence[Download] = (),
-    window: tuple[float, ...] | None = None,
+    **live: Any,  # see `draw_live_figure`
 ) -> None:
-    """Draw a live figure with its downloads below it; see `draw_live_figure`."""
+    """Draw a live figure with its downloads below it."""
     named, key = file_name(name, provenance), key or name
     draw_live_figure(
         figure,
         key=key,
         height=height or figure.layout.height or 420,
-        handlers=handlers,
-        alt=alt,
         name=named,
         footer=provenance.line,
-        window=window,
+        **live,
     )
     with open_downloads(key):
         make_page = page or (lambda: standalone_html(figure, provenance))

@@ -34,11 +34,11 @@ from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
-from neuralviz.ui.choices import choose_one, save_by_name
+from neuralviz.ui.choices import choose_one, choose_text_model, may_load, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
+from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
 from neuralviz.ui.runs import (
     RunSentences,
@@ -48,7 +48,6 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
-from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:

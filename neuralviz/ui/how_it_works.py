@@ -16,13 +16,11 @@ from neuralviz.headlines.micro_tuning import describe_steps, short_layer_names
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.limits import is_served
-from neuralviz.ui.model_choice import chosen_model_id, may_load
+from neuralviz.ui.inputs import ask_text_fields
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import ASSETS, show_headline, slide
-from neuralviz.ui.texts import ask_text_fields
 from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
 
@@ -60,7 +58,6 @@ View: TypeAlias = "Callable[[Walkthrough], None]"
 
 class Step(NamedTuple):
     show: View
-    show_more: View | None  # on a second slide
     title: str
     sentence: str
     formula: str
@@ -91,14 +88,8 @@ def show() -> None:
             error_advice="Showing the last valid texts." if last is not None else "",
             done="",
         )
-        is_first_visit = last is None and is_served()  # it reads the sentence at once
-        show_run_panel(
-            RUNS,
-            run,
-            partial(_show_step, STEPS[number - 1], number, last),
-            sentences=sentences,
-            patience=0.0 if is_first_visit else PATIENCE,
-        )
+        draw = partial(_show_step, STEPS[number - 1], number, last)
+        show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
 def _show_step(
@@ -112,9 +103,9 @@ def _show_step(
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)
-    if walk is not None and step.show_more is not None:
+    if walk is not None and step.show in MORE:
         with slide("step-more"):
-            step.show_more(walk)
+            MORE[step.show](walk)
     with st.expander("The formula", icon=":material/function:"):
         st.markdown(step.formula)
         st.caption(f"Neural Embeddings for Text, {step.source}")
@@ -135,14 +126,8 @@ def _show_navigation() -> int:
         )
     move = partial(buttons.button, on_click=_move)
     move("Back", "stage-back", args=(-1,), shortcut="Left", disabled=number == 1)
-    move(
-        "Next",
-        "stage-next",
-        args=(1,),
-        type="primary",
-        shortcut="Right",
-        disabled=number == len(STEPS),
-    )
+    is_last = number == len(STEPS)
+    move("Next", "stage-next", args=(1,), type="primary", shortcut="Right", disabled=is_last)
     return number
 
 
@@ -191,10 +176,6 @@ def _show_text(walk: Walkthrough) -> None:
     ]
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
     _draw(figure, "overview")
-
-
-def _show_tokens(walk: Walkthrough) -> None:
-    _show_tiles(list(walk.text.tokens), [str(i) for i in walk.text.ids])
 
 
 def _show_inputs(walk: Walkthrough) -> None:
@@ -330,16 +311,17 @@ def _show_product(walk: Walkthrough) -> None:
     _draw(figure, "cosine-similarity")
 
 
-_VIEWS: tuple[tuple[View, View | None], ...] = (
-    (_show_text, None),
-    (_show_tokens, None),
-    (_show_inputs, None),
-    (_show_loss, _show_losses),
-    (_show_weights, _show_first_step),
-    (_show_delta, None),
-    (_show_concatenated, None),
-    (_show_embedding, None),
-    (_show_product, None),
+_VIEWS: tuple[View, ...] = (
+    _show_text,
+    lambda walk: _show_tiles(list(walk.text.tokens), [str(i) for i in walk.text.ids]),
+    _show_inputs,
+    _show_loss,
+    _show_weights,
+    _show_delta,
+    _show_concatenated,
+    _show_embedding,
+    _show_product,
 )
+MORE: dict[View, View] = {_show_loss: _show_losses, _show_weights: _show_first_step}  # 2nd slides
 _TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
-STEPS = [Step(*view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]
+STEPS = [Step(view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]

@@ -6,7 +6,7 @@ import html
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,14 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import REMEMBERED, choose_one
+from neuralviz.ui.choices import (
+    REMEMBERED,
+    choose_one,
+    choose_text_model,
+    chosen_model_id,
+    load_model_or_none,
+    may_load,
+)
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
@@ -75,20 +82,19 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import (
+    ask_text_fields,
+    ask_texts,
+    choose_pairs,
+    put_texts_in_address,
+    put_upload_in_address,
+)
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.model_choice import (
-    choose_text_model,
-    chosen_model_id,
-    load_model_or_stop,
-    may_load,
-)
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tables import choose_pairs, put_upload_in_address
-from neuralviz.ui.texts import ask_text_fields, ask_texts, put_texts_in_address
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -152,7 +158,9 @@ def _show_text() -> None:
     inputs, output = wide_columns([2, 3], TEXT_KEY)
     with inputs:
         text = ask_text()
-        model = load_model_or_stop(choose_text_model(), shared_text_model)
+        model = load_model_or_none(choose_text_model(), shared_text_model)
+        if model is None:
+            return
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = TEXT_RUNS.start(task)
     sentences = RunSentences(
@@ -776,10 +784,6 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     )
 
 
-def _get_task(run: Run[RunRecord]) -> TuneBlocks:
-    return cast("TuneBlocks", run.task)
-
-
 def _describe_tuning(task: TuneBlocks) -> About:
     settings = task.settings
     return About(
@@ -803,7 +807,7 @@ def _show_marks(
         st.warning(plain(warning))
     if live or epoch is None:
         epoch = record.epochs_reached
-    layers, per_value = _get_task(run).layers, measure == "per value"
+    layers, per_value = run.task.layers, measure == "per value"
     changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
     shown = changes[changes["epoch"] == epoch]
     headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
@@ -818,7 +822,7 @@ def _show_marks(
             figure,
             "change-by-block-and-kind-of-layer",
             changes,
-            _describe_tuning(_get_task(run)),
+            _describe_tuning(run.task),
             key=f"{BLOCKS_KEY}-grid-{run.id}",
             height=max(300, 130 + 30 * len(kinds)),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
@@ -55,11 +56,8 @@ def describe_destination(subject: str = "The file") -> str:
 def n_within_limits(texts: Sequence[str]) -> int:
     """How many of the first texts this server accepts at once."""
     settings = effective_settings()
-    most_texts, most_characters = settings.max_texts, settings.max_characters
-    n = len(texts) if most_texts is None else min(len(texts), most_texts)
-    if most_characters is None:
-        return n
-    characters = accumulate(map(len, texts[:n]))
+    most_characters = settings.max_characters or sys.maxsize
+    characters = accumulate(map(len, texts[: settings.max_texts]))
     return sum(n_characters <= most_characters for n_characters in characters)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -31,7 +30,7 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, parse_blueprints
-from neuralviz.micro_tuning.events import RunRecord, load_record
+from neuralviz.micro_tuning.events import RunRecord, read_record
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     TuningSettings,
@@ -49,24 +48,28 @@ from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui import compare
-from neuralviz.ui.choices import REMEMBERED, choose_one, choose_precision
+from neuralviz.ui.choices import (
+    REMEMBERED,
+    choose_one,
+    choose_precision,
+    chosen_model_id,
+    load_model_or_none,
+)
 from neuralviz.ui.figures import (
     allow_swiping,
     download_table,
     draw_live_figure,
-    draw_once,
     list_cells,
     open_downloads,
     show_figure,
 )
+from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
-from neuralviz.ui.model_choice import chosen_model_id, load_model_or_none
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 
@@ -203,11 +206,6 @@ def _restore_earlier(task: TuneTexts) -> None:
         pass  # not written by this page
     del st.query_params[EARLIER]
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
-
-
-def _write_changes(earlier: TuningSettings, settings: TuningSettings) -> str:
-    values = asdict(settings)
-    return json.dumps({k: v for k, v in asdict(earlier).items() if v != values[k]})
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
@@ -385,8 +383,9 @@ def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
     if len(chosen) == 2 and _can_be_overlaid(*chosen):
         earlier, run = chosen
         if earlier.view:
-            changes = _write_changes(earlier.result.settings, run.result.settings)
-            st.query_params[EARLIER] = changes
+            before, values = asdict(earlier.result.settings), asdict(run.result.settings)
+            changes = {k: v for k, v in before.items() if v != values[k]}
+            st.query_params[EARLIER] = json.dumps(changes)
         return [(run, earlier)]
     st.query_params.pop(EARLIER, None)
     return [(run, None) for run in chosen or runs[-1:]]
@@ -415,7 +414,7 @@ def _describe_difference(
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
     """The run of the first example with default settings, from ``scripts/record_run.py``."""
-    return load_record(sample_data() / "recorded_run.npz")
+    return read_record((sample_data() / "recorded_run.npz").read_bytes())
 
 
 def _show_recorded(text: int) -> None:
@@ -463,23 +462,16 @@ def _let_the_browser_draw() -> None:
 
 
 def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
-    sentences = RunSentences(describe_stopped=_describe_stopped)
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        show_run_panel(RUNS, earlier, lambda *_: None, sentences=sentences)
+        show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
         if record.started_texts:
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
-    show_run_panel(RUNS, run, draw, sentences=sentences)
+    show_run_panel(RUNS, run, draw)
     st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
-
-
-def _describe_stopped(record: RunRecord) -> str:
-    if not record.epochs_reached:
-        return "Stopped before the first step."
-    return f"Stopped. {headlines.describe_progress(record)}".rstrip()
 
 
 def _show_record(
@@ -500,24 +492,21 @@ def _show_record(
             st.markdown(plain(headlines.compare_with_earlier(record, earlier, numbers)))
         for warning in headlines.describe_warnings(record):
             st.warning(plain(warning))
-        make = partial(plots.loss_figure, record, text, earlier, numbers)
-        _draw(make, (record, text, earlier), f"{key}-loss", "loss")
+        figure = plots.loss_figure(record, text, earlier, numbers)
+        _draw(figure, record, text, f"{key}-loss", "loss")
     if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
-        make = partial(plots.delta_norm_figure, record, text, earlier, numbers)
-        _draw(make, (record, text, earlier), f"{key}-norm", "delta norm")
+        figure = plots.delta_norm_figure(record, text, earlier, numbers)
+        with slide(f"{key}-norms"):
+            _draw(figure, record, text, f"{key}-norm", "delta norm")
         _show_neurons(record, key, text)
 
 
 def _draw(
-    make: Callable[[], go.Figure],
-    dependencies: tuple[RunRecord, int, object],
-    key: str,
-    name: str,
-    height: int = HEIGHT,
+    figure: go.Figure, record: RunRecord, text: int, key: str, name: str, height: int = HEIGHT
 ) -> None:
-    provenance = plots.describe_run(*dependencies[:2])
+    provenance = plots.describe_run(record, text)
     draw_live_figure(
-        draw_once(key, dependencies, make),
+        figure,
         key=key,
         height=height,
         name=file_name(f"micro-tuning {name}", provenance),
@@ -531,8 +520,8 @@ def _show_neurons(record: RunRecord, key: str, text: int) -> None:
     layer = st.selectbox(
         "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
     )
-    make = partial(plots.neurons_figure, record.delta(layer, text), record.settings.layers[layer])
-    _draw(make, (record, text, layer), f"{key}-delta", "neurons", 340)
+    figure = plots.neurons_figure(record.delta(layer, text), record.settings.layers[layer])
+    _draw(figure, record, text, f"{key}-delta", "neurons", 340)
     change = record.last[layer][text]
     strongest = record.strongest_neurons(layer, text)
     listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
@@ -547,13 +536,9 @@ def pick_text(record: RunRecord) -> int:
         "Look at text",
         range(len(record.texts)),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"look-at-{digest_texts(record)}",
+        key=f"look-at-{hash(record.texts)}",
         persist_state="session",
     )
-
-
-def digest_texts(record: RunRecord) -> str:
-    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
@@ -776,7 +761,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
                 max_chars=character_limit(),
-                key=f"sentence-{digest_texts(record)}-{text}",
+                key=f"sentence-{hash(record.texts)}-{text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
@@ -818,7 +803,7 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
             "Add the delta of",
             list(names),
             format_func=names.__getitem__,
-            key=f"other-delta-{digest_texts(record)}-{text}",
+            key=f"other-delta-{hash(record.texts)}-{text}",
             persist_state="session",
         )
         if second != NO_OTHER:

@@ -173,7 +173,6 @@ class Warming:
 
 
 WARMING = Warming()
-PAGE_DEPTH = 2  # dots in the name of a page's package; its modules have more
 
 
 @cache
@@ -181,8 +180,8 @@ def import_pages_soon() -> None:
     """Import the pages in the background, and the database that some of them read."""
     # `figures` comes first, in a script run: only there are its files made known to browsers
     modules = pkgutil.walk_packages(ui.__path__, f"{ui.__name__}.")
-    parts = [module.name for module in modules if module.name.count(".") > PAGE_DEPTH]
-    for name in ("lancedb", *parts):
+    pages = [module.name for module in modules if module.name != f"{ui.__name__}.navigation"]
+    for name in ("lancedb", *pages):
         WARMING.call_soon(partial(import_module, name))
 
 

@@ -184,7 +184,7 @@ class RunSentences:
 
     start: str = "Starting …"  # until the first counts come
     error_advice: str = ""  # follows an error; the panel then draws even a run without a result
-    describe_stopped: Callable[[Any], str] | None = None  # of the result
+    stopped: str = "The result so far is shown."  # follows how far it was
     done: str | None = None  # nothing is shown if empty
 
 
@@ -255,14 +255,14 @@ class _Panel:
             if run.may_succeed_again:
                 self._offer_restart()
         elif status == "done":
-            done = self.sentences.done
-            if text := _describe_done(run) if done is None else done:
+            done = f"Done in {run.seconds:.1f} s. {describe_time(run)}".rstrip()
+            if text := done if self.sentences.done is None else self.sentences.done:
                 with _row():
                     st.caption(plain(text))
                     st.html(_AS_HIGH_AS_A_BUTTON, width="content")
         elif status == "stopped":
-            describe = self.sentences.describe_stopped
-            text = describe(run.result) if describe else _describe_stopped(run)
+            doing = run.progress.doing.removesuffix(" …")
+            text = f"Stopped{': ' * bool(doing)}{doing}. {self.sentences.stopped}"
             with _row():
                 st.progress(run.progress.share, plain(f"{text} {describe_time(run)}".rstrip()))
                 self._offer_restart()
@@ -316,21 +316,6 @@ def describe_time(run: Run[Any]) -> str:
     if not run.is_reopened or run.finished is None:
         return ""
     return f"Result of {datetime.fromtimestamp(run.finished, UTC):%d %B %Y, %H:%M} UTC."
-
-
-def _describe_done(run: Run[Any]) -> str:
-    progress = run.progress
-    counted = f"{progress.total:,.0f} {progress.unit}" if progress.unit else "Done"
-    return f"{counted} in {run.seconds:.1f} s. {describe_time(run)}".rstrip()
-
-
-def _describe_stopped(run: Run[Any]) -> str:
-    progress = run.progress
-    if not progress.n_done:
-        return "Stopped before the first result."
-    counted = f"{progress.n_done:,.0f} of {progress.total:,.0f} {progress.unit}"
-    progress_note = counted if progress.unit else progress.doing
-    return f"Stopped after {progress_note}. The result so far is shown."
 
 
 def describe_time_left(run: Run[Any]) -> str:

@@ -31,9 +31,8 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.paths import home
 from neuralviz.store.files import why_not_writable
-from neuralviz.ui.choices import BROWSER
+from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
-from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM, WARMING
 
 _log = logging.getLogger(__name__)

@@ -47,6 +47,11 @@ def show_card(title: str) -> bool:
     return _show_tour_card(title) or _show_question_card(title)
 
 
+def _leave(parameter: str) -> None:
+    del st.query_params[parameter]
+    st.rerun()
+
+
 def _read_number(parameter: str, cards: Sequence[Card]) -> int | None:
     typed = st.query_params.get(parameter, "")
     return int(typed) if typed in map(str, range(1, len(cards) + 1)) else None
@@ -84,8 +89,7 @@ def _show_tour_card(title: str) -> bool:
             if st.button(label, icon=":material/arrow_forward:", type="primary", key="tour-next"):
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
-                del st.query_params[_STOP]
-                st.rerun()
+                _leave(_STOP)
             st.caption(f"Stop {number} of {len(STOPS)}, two minutes each. Press S for the stage.")
     return True
 
@@ -160,10 +164,8 @@ def _show_question_card(title: str) -> bool:
             _set_list(True)
             if title != _HOW_IT_WORKS:
                 st.switch_page(find_page(_HOW_IT_WORKS))
-            del st.query_params[_QUESTION]
-            st.rerun()
+            _leave(_QUESTION)
         if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
-            del st.query_params[_QUESTION]
-            st.rerun()
+            _leave(_QUESTION)
     _pointer(key="pointer", data={"at": list(card.selectors)})
     return True

@@ -129,7 +129,7 @@ def show() -> None:
     else:
         saved = "“Run again” goes on from what was saved." if any(run.task.kept_steps()) else ""
         start = "Loading the encoder and making the first pairs …"
-        sentences = RunSentences(start, saved, lambda _: f"Stopped. {saved}")
+        sentences = RunSentences(start, saved, stopped=saved)
         draw = partial(_show_training, run, is_recorded=run is recorded)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if task is not None:
@@ -388,8 +388,8 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     view = corpus_view(chosen.corpus)
     run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
-        stopped = "Stopped. Finished rows are saved; “Run again” goes on from there."
-        sentences = RunSentences("Loading the encoder …", describe_stopped=lambda _: stopped)
+        stopped = "Finished rows are saved; “Run again” goes on from there."
+        sentences = RunSentences("Loading the encoder …", stopped=stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
 

@@ -76,7 +76,7 @@ def test_where_an_uploaded_file_goes(
         from neuralviz.ui import layers
         from neuralviz.ui.evaluation import choose_upload
         from neuralviz.ui.frozen_features import choose_scored_pairs
-        from neuralviz.ui.texts import ask_texts
+        from neuralviz.ui.inputs import ask_texts
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"

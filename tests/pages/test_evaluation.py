@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
-from neuralviz.evaluation import hub_data, measures
+from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results import RESULTS_FORMAT
@@ -269,7 +269,7 @@ def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -
             raise NeuralvizError(f"The data set no/such is not available: {EVIL}")
         return read_data(Source(name, SCORED.encode()), max_rows=max_rows)
 
-    monkeypatch.setattr(hub_data, "load_hub_data", load)
+    monkeypatch.setattr(evaluation_page, "load_hub_data", load)
     page.segmented_control(key="evaluation-source").set_value("Hub").run()
     assert refuses(page)
     page.text_input(key="evaluation-hub").set_value("no/such").run()
@@ -464,7 +464,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish_run(page, "evaluation", 90)
     assert run.status == "stopped"
-    assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
+    assert "Stopped: 72 of 80 embeddings" in said(page)
     bars = proof(page)
     assert title(bars) == "Triplet error"
     assert headline(page).endswith("Left out: **cls**.")

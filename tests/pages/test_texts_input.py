@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.texts import ask_texts, put_texts_in_address
+    from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 
     texts = ask_texts("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3).texts
     st.json(list(texts))

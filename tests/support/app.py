@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.request import urlopen
 
 import psutil
+
+from tests.support.waiting import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,9 +90,7 @@ class Server:
         settings: Mapping[str, str],
         options: Sequence[str] = (),
     ) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.address = f"http://localhost:{port}"
         self.log = folder / "log"
         self._script = script

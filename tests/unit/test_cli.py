@@ -6,8 +6,12 @@ import csv
 import json
 import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -20,6 +24,8 @@ from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.jobs.comparing import memory_vectors
 from neuralviz.paths import app_folder
+from neuralviz.ui import server
+from tests.support.waiting import free_port, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +55,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(run, bundled: L
         table["text"].to_pylist()
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
-    assert "Skipped 1 empty line." in result.stderr
+    assert "Skipped 1 line without a text." in result.stderr
     assert "2 embeddings of 1,152 values to out.parquet (neural, exact, 1 epoch)." in result.stderr
     assert result.stdout == ""
 
@@ -263,6 +269,34 @@ def test_the_app_is_started_from_anywhere(run, monkeypatch):
         str(app_folder() / "app.py"),
         "--server.address=localhost", "--server.port=8600", "--server.headless=true"
     ]  # fmt: skip
+
+
+def test_a_word_that_is_no_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["app.py", "topics.csv"])
+    with pytest.raises(SystemExit, match=r"what “topics\.csv” means"):
+        server.check_settings()
+
+
+@pytest.mark.slow
+def test_the_command_serves_the_app(tmp_path: Path):
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, *f"-m neuralviz app --port {port} --server.headless true".split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "NEURALVIZ_WORKERS": "0"},
+    )
+
+    def is_alive() -> bool:
+        with suppress(OSError), urlopen(f"http://localhost:{port}/livez") as answer:
+            return answer.read() == b"ok"
+        return False
+
+    try:
+        wait_until(is_alive, 60)
+        process.terminate()
+        assert process.wait(30) in (0, -15)
+    finally:
+        process.kill()
 
 
 def test_every_command_has_a_line_and_a_help(run):

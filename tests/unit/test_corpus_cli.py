@@ -68,7 +68,7 @@ def test_the_header_that_was_taken_is_named_and_may_be_chosen(run):
     first, second = "3,Oil,Prices rose again today.", "1,Vote,They voted on Monday."
     Path("news.csv").write_text(f"{first}\n{second}\n2,Cup,They won the cup at last.\n")
     said = done(run("corpus", "add", "news.csv"))
-    assert "line 1 was read as data: “3”, “Oil”, “Prices rose again today.”" in said
+    assert "Read line 1 of news.csv as data: “3”, “Oil”, “Prices rose again today.”" in said
     done(run("corpus", "export", "news.csv", "-o", "out.csv"))
     assert rows_of("out.csv")[0]["text"] == "Prices rose again today."
     said = done(run("embed", "rows.csv", "--method", "mean", "-o", "v.parquet"))

@@ -92,12 +92,18 @@ def test_roles_name_columns() -> None:
     assert isinstance(data, ScoredData)
     data = read("id,text,topic,group\n1,x,t,g\n2,y,t,g\n3,z,u,h\n", {"label": "topic"})
     assert isinstance(data, LabelledData)
-    with pytest.raises(SettingsError, match="two roles"):
-        read(PAIRS, {"text1": "score", "text2": "score"})
-    with pytest.raises(SettingsError, match="Unknown role “wrong”"):
-        read(PAIRS, {"wrong": "score"})
-    with pytest.raises(SettingsError, match="no column “none” for the role score"):
-        read(PAIRS, {"score": "none"})
+    content = "Text,text,group\nA.,one dog,1\nB.,two dogs,1\nC.,rain,2\n"
+    assert read(content, {"text": "text"}).texts == ("one dog", "two dogs", "rain")
+    for title in ("Text", "TEXT"):
+        assert read(content, {"text": title}).texts == ("A.", "B.", "C.")
+    for roles, says in (
+        ({"text1": "score", "text2": "score"}, "two roles"),
+        ({"wrong": "score"}, "Unknown role “wrong”"),
+        ({"score": "none"}, "no column “none” for the role score"),
+        ({"text1": " "}, "no column “ ” for the role text1"),
+    ):
+        with pytest.raises(SettingsError, match=says):
+            read(PAIRS, roles)
 
 
 @pytest.mark.parametrize(
@@ -118,13 +124,6 @@ def test_roles_name_columns() -> None:
 def test_what_cannot_be_measured_on(content: str, error, said: str) -> None:
     with pytest.raises(error, match=said):
         read(content)
-
-
-def test_rows_without_a_score_are_left_out_with_a_note() -> None:
-    data = read(PAIRS + "x,y,high\n,z,3\n")
-    assert len(data.scores) == 4
-    assert any("“score” is not a number" in note and "line 6" in note for note in data.notes)
-    assert any("is missing" in note for note in data.notes)
 
 
 def test_the_digest_is_of_everything_that_counts() -> None:
@@ -258,17 +257,6 @@ def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
     if anchor is not None:
         assert anchor[pairs[:, 0]].all()
         assert not anchor[pairs[:, 1]].any()
-
-
-def test_columns_are_those_that_were_named() -> None:
-    content = "Text,text,group\nA.,one dog,1\nB.,two dogs,1\nC.,rain,2\n"
-    assert read(content, {"text": "text"}).texts == ("one dog", "two dogs", "rain")
-    assert read(content, {"text": "Text"}).texts == ("A.", "B.", "C.")
-    assert read(content, {"text": "TEXT"}).texts == ("A.", "B.", "C.")
-    with pytest.raises(SettingsError, match="has two roles"):
-        read(content.replace("Text,text", "Text,other"), {"text": "Text", "group": "text"})
-    with pytest.raises(SettingsError, match="no column “ ” for the role text"):
-        read(content, {"text": " "})
 
 
 def test_what_was_published_is_of_these_data_alone() -> None:

@@ -18,7 +18,7 @@ from neuralviz.micro_tuning.blanks import (
     describe_blanks,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RunRecord, TextDelta, load_record
+from neuralviz.micro_tuning.events import RunRecord, TextDelta, read_record
 from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.paths import sample_data
 
@@ -31,7 +31,7 @@ LAYERS = ["head", "last_block", ("bert.embeddings.LayerNorm.bias", "cls.predicti
 
 @pytest.fixture(scope="module")
 def recorded() -> RunRecord:
-    return load_record(sample_data() / "recorded_run.npz")
+    return read_record((sample_data() / "recorded_run.npz").read_bytes())
 
 
 def random_delta(model: LanguageModel, layers, seed: int = 0) -> TextDelta:

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from huggingface_hub import constants
 
-from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
-from neuralviz.evaluation.hub_data import HUB_DATA, HubData, load_hub_data
+from neuralviz.evaluation.tables import HUB_DATA, HubData, load_hub_data
 
 pytest.importorskip("datasets")
 
@@ -65,6 +65,7 @@ def test_asset_has_an_original_and_its_simplifications_in_a_group(tmp_path, monk
     assert isinstance(data, GroupedData)
     assert len(data.rows) == 33
     assert data.grouping.n_triplets == 33 * 10 * 22
+    assert load_hub_data("hf:asset", max_rows=2).notes[0].startswith("Limited to the first 2 rows")
 
 
 @pytest.mark.parametrize("which", ["machine_summaries", "human_summaries"])
@@ -91,21 +92,6 @@ def test_any_other_of_labels_or_groups(tmp_path: Path) -> None:
     assert load_hub_data(groups).grouping.n_triplets == 2
 
 
-def test_labels_read_as_those_of_a_file(tmp_path: Path) -> None:
-    rows = [{"text": text, "label": label} for text, label in
-            (("a", 1.0), ("b", float("nan")), ("c", 2.0), ("d", 2.5))]  # fmt: skip
-    data = load_hub_data(f"hf:{save(tmp_path / 'labels', 'test', rows)}")
-    assert isinstance(data, LabelledData)
-    assert data.labels == ("1", "2", "2.5")
-
-
-def test_columns_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
-    folder = save(tmp_path / "odd", "test", [{"question": "a", "answer": "b"}])
-    said = r"is not a data set.*“question”, “answer”"
-    with pytest.raises(TextError, match=said):
-        load_hub_data(folder)
-
-
 def test_a_split_that_there_is_not(tmp_path: Path) -> None:
     folder = save(tmp_path / "some", "train", [{"text": "a", "label": 1}] * 3)
     with pytest.raises(NeuralvizError, match="Could not read"):
@@ -122,7 +108,7 @@ def test_without_a_network_or_the_package_it_is_said(tmp_path, monkeypatch) -> N
         raise ConnectionError("Couldn't reach the hub (offline mode is enabled).")
 
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", offline)
-    with pytest.raises(NeuralvizError, match="stsb_multi_mt is not available: there is no network"):
+    with pytest.raises(NeuralvizError, match="stsb_multi_mt is not available: it is not on"):
         load_hub_data("hf:stsb")
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(NeuralvizError, match="pip install datasets"):

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError, StoreError, TextError
+from neuralviz.errors import ModelError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.projection import ProjectionSettings
@@ -184,7 +184,7 @@ def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore)
         import_vectors(store, corpus, read_vectors(of_texts(text=["rain", "x"])))
     assert store.vectors.embedders() == ()
     gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
-    with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
+    with pytest.raises(TextError, match=r"gone.npy” has no vector for 6 of the 6.*or was deleted"):
         find_imported([store.vectors], gone, store.keys(corpus))
 
 
@@ -252,15 +252,14 @@ def test_ids_are_found_as_numbers_and_as_text(store: CorpusStore, column: list) 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({}, "it has no column beside the vectors.*match by row"),
-        ({"rank": [6, 4, 1, 7, 5, 2, 3]}, "neither the texts nor the IDs of “c”: it has the "
-         "columns “rank”"),
-        ({"id": range(7)}, "neither the texts nor the IDs"),  # the corpus counts from 1
-        ({"id": range(9)}, "neither the texts nor the IDs"),  # of which 1 to 7 are others
+        ({}, "beside the vectors are: none.*match by row"),
+        ({"rank": [6, 4, 1, 7, 5, 2, 3]}, "neither the texts of “c” nor IDs .*: “rank”"),
+        ({"id": range(7)}, "neither the texts"),  # the corpus counts from 1
+        ({"id": range(9)}, "neither the texts"),  # of which 1 to 7 are others
         ({"text": list("abcdefg"), "id": range(1, 8)}, "the texts in “text” are not"),
         ({"comment": list("abcdefg"), "id": range(1, 8)}, "the texts in “comment” are not"),
         ({"Inhalt": [*SHUFFLED[:5], "", ""], "id": range(1, 8)}, "the texts in “Inhalt” are not"),
-        *(({name: [6, 4, 1, 7, 5, 2, 3]}, f"neither the texts nor the IDs.*“{name}”")
+        *(({name: [6, 4, 1, 7, 5, 2, 3]}, f"neither the texts.*“{name}”")
           for name in ("cluster_id", "author_id", "paid", "valid", "Grid")),
         ({"doc": IDS, "text": list("abcdefg")}, "the texts in “text” are not. If the IDs are"),
         ({"doc": IDS, "Inhalt": [*SHUFFLED[:5], "", ""]}, "the texts in “Inhalt” are not"),

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from neuralviz.lazy import Lazy, NamedLocks, frozen
+from neuralviz.lazy import Lazy, frozen
 from neuralviz.maps import projection as map_settings
 from neuralviz.maps.opened import HELD, MOST_FILTERS, OpenCorpus
 from neuralviz.reading.texts import ReadTexts
@@ -61,14 +61,6 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     with pytest.raises(ZeroDivisionError):
         lazy.get("it", lambda: 1 // 0)
     assert lazy.get("it", lambda: 2) == 2
-
-
-def test_nothing_is_left_of_a_lock_that_nobody_wants() -> None:
-    locks = NamedLocks()
-    with pytest.raises(ZeroDivisionError), locks.hold("it"):
-        assert len(locks) == 1
-        _ = 1 // 0
-    assert len(locks) == 0
 
 
 def test_few_are_held_and_those_used_last() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS
@@ -48,17 +48,18 @@ def test_a_text_that_is_cut_at_a_blank_is_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "lines"),
+    ("scores", "says"),
     [
-        (["1,5", "2.5", "3.5", "4"], "line 2"),
-        (["1", "1.234,5", "3", "2"], "line 3"),
-        (["1,234", "2,345", "3", "3", "3"], "lines 2, 3"),
+        (["1,5", "2.5", "3.5", "4"], "1 number in the column “score” cannot .*“1,5”"),
+        (["1", "1.234,5", "2.000,5", "3,5"], "3 numbers .*“1.234,5”"),
+        (["1,234", "2,345", "3,456"], "3 numbers"),
     ],
 )
-def test_numbers_of_another_kind_than_the_others_are_named(scores: list[str], lines: str) -> None:
+def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], says: str) -> None:
     rows = "".join(f"A {n};B {n};{score}\n" for n, score in enumerate(scores))
     source = Source("p.csv", f"sentence1;sentence2;score\n{rows}".encode())
-    assert f"“score” is not a number ({lines})" in read_pairs(source).notes[-1]
+    with pytest.raises(TextError, match=says):
+        read_pairs(source)
     (note,) = read_pairs(source, needs_scores=False).notes
     assert "of “score” as numbers" in note
 

@@ -13,10 +13,17 @@ import pytest
 from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
-from neuralviz.reading import lines
+from neuralviz.reading import source, texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
-from neuralviz.reading.texts import join_pasted, read_files, read_folder, read_texts, split_pasted
+from neuralviz.reading.texts import (
+    ReadTexts,
+    join_pasted,
+    read_files,
+    read_folder,
+    read_texts,
+    split_pasted,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,7 @@ def test_texts_are_split_as_asked(mode: str, texts: tuple[str, ...], tmp_path: P
     content = b"\n  One\r\ntwo\n \n\nthree\n\n"
     (tmp_path / "a.txt").write_bytes(content)
     assert split_pasted(content.decode(), mode).texts == texts
+    assert split_pasted(" \n\t\n ", mode) == ReadTexts(())
     assert read_texts(Source("a.txt", content), mode=mode).texts == texts
     assert read_texts(Source("a.txt", tmp_path / "a.txt"), mode=mode).texts == texts
 
@@ -69,13 +77,6 @@ def test_a_line_that_begins_with_a_quotation_mark_is_a_text(prose: str) -> None:
     read = split_pasted(prose, "line")
     assert read.texts == tuple(line for line in prose.split("\n") if line)
     assert read.notes == ()
-
-
-@pytest.mark.parametrize("mode", ["line", "blank line", "one"])
-@pytest.mark.parametrize("text", ["", " \n\t\n ", "\n\n\n"])
-def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
-    read = split_pasted(text, mode)
-    assert (read.texts, read.notes) == ((), ())
 
 
 def test_control_characters_and_surrogates_become_blanks() -> None:
@@ -123,7 +124,7 @@ def test_the_texts_are_told_by_what_is_in_the_columns(content: str, column: str)
 
 def test_a_word_that_is_in_every_row_is_no_text() -> None:
     features = [{"type": "Feature", "of": {"name": f"River {n}"}} for n in range(4)]
-    with pytest.raises(TextError, match="the same words in every row"):
+    with pytest.raises(TextError, match="no words, or the same in every row"):
         read_texts(Source("a.json", json.dumps({"features": features}).encode()))
 
 
@@ -153,7 +154,7 @@ def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
         "region": ("NA", "EMEA", "EU"),
         "note": ("", "so so", "fine"),
     }
-    as_value = "as a value, like the others of this column."
+    as_value = "as a value, like the others of it."
     assert read.notes == (
         f"Read “NA” in the column “country” {as_value}",
         f"Read “None” in the column “mood” {as_value}",
@@ -226,8 +227,7 @@ def test_rows_that_describe_their_columns_are_no_data() -> None:
     codes = [json.dumps({"ImportId": f"QID{n}"}) for n in range(3)]
     qualtrics = [["ResponseId", "Q1", "Q2"], ["Response ID", "Your age?", "Your day?"], codes]
     monkey = [["Respondent ID", "Your age?", "Your day?"], ["", "Response", "Open-Ended Response"]]
-    levels = [["answer", "answer", "place"], ["id", "length", "text"]]
-    for n_skipped, head in ((2, qualtrics), (1, monkey), (1, levels)):
+    for n_skipped, head in ((2, qualtrics), (1, monkey)):
         content = pd.DataFrame([*head, *rows]).to_csv(index=False, header=False).encode()
         frame = pd.read_csv(io.BytesIO(content), skiprows=range(1, n_skipped + 1), dtype=str)
         read = read_texts(Source("survey.csv", content))
@@ -287,7 +287,7 @@ def test_texts_that_are_far_too_long_are_left_out_and_named(mode: str) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE", 1 << 16)
+    monkeypatch.setattr(source, "MAX_LINE", 1 << 16)
     for name in ("a.csv", "a.txt", "a.jsonl"):
         with pytest.raises(TextError, match=r"Line 2 of a\..* has more than 65,536 characters"):
             read_texts(Source(name, b"text\n" + b"a" * (1 << 17)))
@@ -318,7 +318,7 @@ def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
     assert set(read_folder(folder / "a" / "deep").labels) == {"file"}
 
 
-def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
+def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path, monkeypatch) -> None:
     table = "id,text,file\n1,One,theirs\n2,Two,theirs\n"
     rows = '{"sentence": "Three", "tone": "calm", "id": 1}\n'
     folder = write(tmp_path, {"1.csv": table, "2.jsonl": rows, "3.txt": "Four"})
@@ -332,8 +332,10 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
         "tone": ("", "", "calm", ""),
         "file (2)": ("1.csv", "1.csv", "2.jsonl", "3.txt"),
     }
+    monkeypatch.setattr(texts, "MAX_FILES", 2)
     with pytest.raises(TextError, match=r"has more than 2 files\. Choose a folder inside it"):
-        read_folder(folder, max_files=2)
+        read_folder(folder)
+    monkeypatch.undo()
     with pytest.raises(TextError, match="No such folder"):
         read_folder(folder / "nowhere")
     chosen = read_folder(folder, "text")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import torch
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
-from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs import Run, RunQueue, micro_tuning
 from neuralviz.jobs.micro_tuning import TuneTexts, take_turns
 from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.watching import watch
@@ -26,29 +26,27 @@ from tests.support.tasks import WaitForStop, submit
 EPOCHS = 3
 
 
-def test_runs_take_turns_step_by_step() -> None:
-    """Whoever asks next to last goes before whoever asks last, though both have more to do."""
-    order: list[str] = []
-    is_waiting = threading.Event()
+def test_runs_take_turns_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are computed one at a time, in the order in which they were asked for."""
+    asked: list[Iterator[int]] = []
+    order: list[Iterator[int]] = []
+    lock, turns = threading.Lock(), micro_tuning._turns
 
-    def work(name: str) -> Iterator[int]:
-        for step in range(4):
-            if not order:
-                assert is_waiting.wait(10)
-            order.append(name)
-            yield step
+    def submit(take: Callable[..., Any], events: Iterator[int], end: None) -> Future[Any]:
+        def take_and_note() -> int | None:
+            order.append(events)
+            return take(events, end)
 
-    def go(name: str) -> None:
-        assert list(take_turns(work(name))) == [0, 1, 2, 3]
+        with lock:
+            asked.append(events)
+            return turns.submit(take_and_note)
 
-    threads = [threading.Thread(target=go, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.1)
-    is_waiting.set()
-    for thread in threads:
-        thread.join(10)
-    assert {"".join(order[i : i + 2]) for i in range(0, 8, 2)} <= {"ab", "ba"}
+    monkeypatch.setattr(micro_tuning, "_turns", SimpleNamespace(submit=submit))
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(list, take_turns(iter(range(20)))) for _ in range(2)]
+    assert [run.result() for run in runs] == [list(range(20))] * 2
+    assert order == asked
+    assert len(order) == 42  # the end is asked for, too
 
 
 def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):

@@ -231,7 +231,7 @@ def test_imported_vectors_that_do_not_fit_are_refused(run) -> None:
     np.save("mine.npy", np.ones((len(texts), 4), np.float32))
     for words, sentence in (
         (["file:few.parquet"], f"has no vector for 2 of the {len(texts)} different texts"),
-        (["file:mine.npy"], "mine.npy has vectors without the texts of the data"),
+        (["file:mine.npy"], "mine.npy has neither the texts of the data"),
         (["file:nowhere.parquet"], "There is no file “nowhere.parquet”"),
         (["file:mine.parquet", "--model", "bundled"], "have no options and no model"),
         (["file:mine.parquet", "--method", "file:mine.parquet"], "is named twice"),

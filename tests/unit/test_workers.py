@@ -30,12 +30,12 @@ def workers() -> Iterator[Workers]:
 
 def carry_out(workers: Workers, task: Any) -> Run[Any]:
     run: Run[Any] = Run(task)
-    run.carry_out(workers)
+    run.carry_out(workers.carry_out)
     return run
 
 
 def begin(workers: Workers, run: Run[Any]) -> threading.Thread:
-    thread = threading.Thread(target=run.carry_out, args=(workers,))
+    thread = threading.Thread(target=run.carry_out, args=(workers.carry_out,))
     thread.start()
     return thread
 

@@ -49,6 +49,7 @@ from neuralviz.ui.choices import (
     BY_DIGEST,
     ROW_HEIGHT,
     choose_header,
+    choose_method,
     choose_one,
     corpus_store,
     describe_corpus_visibility,
@@ -72,6 +73,7 @@ from neuralviz.ui.corpus.show import (
     show_maps,
 )
 from neuralviz.ui.figures import download
+from neuralviz.ui.inputs import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.ui.limits import (
     describe_destination,
     describe_limits,
@@ -80,12 +82,10 @@ from neuralviz.ui.limits import (
     n_within_limits,
 )
 from neuralviz.ui.links import RUN
-from neuralviz.ui.model_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.ui.stage import show_headline, show_on_stage, slide
-from neuralviz.ui.texts import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
 from neuralviz.words import many
 
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
@@ -99,7 +99,7 @@ _NUMBERS: dict[str, tuple[Any, str]] = {
     "seed": (1, "The same seed gives the same map."),
 }
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
-_SENTENCES = RunSentences(describe_stopped=lambda _: "Stopped. Finished embeddings are saved.")
+_SENTENCES = RunSentences(stopped="Finished embeddings are saved.")
 _OUTDATED = " (the model has changed since the saved map was made)"
 
 

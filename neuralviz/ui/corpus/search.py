@@ -18,8 +18,7 @@ from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import REMEMBERED, choose_one
-from neuralviz.ui.model_choice import needs_asking
+from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
@@ -282,15 +281,9 @@ def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float
 # --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def _show_work(
-    runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE, stopped: str = ""
-) -> R | None:
+def _show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
     """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
-    sentences = RunSentences(
-        doing,
-        describe_stopped=(lambda _: stopped) if stopped else None,
-        done="",
-    )
+    sentences = RunSentences(doing, stopped="", done="")
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
     return run.result
 
@@ -357,5 +350,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = _show_work(runs, run, doing, stopped="Stopped before the neighbours were found.")
+    found = _show_work(runs, run, doing)
     return None if found is None else open_map.near(row, found.near)
