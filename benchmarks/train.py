@@ -37,9 +37,8 @@ from torch.nn import functional
 from neuralviz.models import TextModel
 from neuralviz.training import train
 from neuralviz.training.learner import make_learner
-from neuralviz.training.pairs import Pair, PairSource
 from neuralviz.training.record import MOST_TEXTS, Watch
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import Pair, PairSource, TrainingSettings
 
 BATCH = 64
 MODELS = ("bundled", "BERT-base shape")

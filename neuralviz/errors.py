@@ -65,6 +65,12 @@ class Stopped(Exception):  # noqa: N818  not an error
     """Work was stopped midway; whoever stopped it catches this."""
 
 
+def check_stop(should_stop: Callable[[], bool]) -> None:
+    """Raise `Stopped` once work is asked to stop."""
+    if should_stop():
+        raise Stopped
+
+
 def describe_unexpected(error: BaseException) -> str:
     """A sentence about an unforeseen error, without the path of the file concerned."""
     detail = error.strerror if isinstance(error, OSError) and error.filename else error

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from safetensors.torch import load, save
 
 from neuralviz.evaluation.ladder_results import LADDER_FORMAT
-from neuralviz.headlines.ladder import describe_ladder
-from neuralviz.headlines.layers import describe_best_layer
+from neuralviz.headlines.layers import describe_best_layer, describe_ladder
 from neuralviz.jobs.ladder import RECORDED, LookAtLayers, example_ladder
 from neuralviz.paths import sample_data
 

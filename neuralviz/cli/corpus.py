@@ -28,7 +28,13 @@ from neuralviz.embedders import (
     split_options,
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped, StoreError
+from neuralviz.errors import (
+    LossWarning,
+    NeuralvizError,
+    SettingsError,
+    StoreError,
+    check_stop,
+)
 from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
@@ -408,8 +414,7 @@ def embed_whole_corpus(
         embed = ray_embedding or embed_corpus
         for event in embed(store, corpus, embedder, should_stop=should_stop):
             on_progress(event)
-        if should_stop():  # asked for in the last batch
-            raise Stopped
+        check_stop(should_stop)  # asked for in the last batch
         return event
 
     def find_progress(event: EmbeddingEvent) -> Progress:

@@ -35,7 +35,7 @@ from neuralviz.evaluation.ladder_results import (
 )
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.results import EMPTY_CELL
-from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
+from neuralviz.headlines.layers import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM

@@ -32,8 +32,8 @@ from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     ModelError,
     NeuralvizError,
-    Stopped,
     StoreError,
+    check_stop,
     never,
     shorten_reason,
 )
@@ -149,8 +149,7 @@ def embed_on_cluster(
                         left_out |= result.left_out
                         failures += [result] if result.failed else []
                         yield make_event(n_found + n_embedded)
-                        if should_stop():
-                            raise Stopped
+                        check_stop(should_stop)
                 failed_machines |= {failure.machine for failure in failures if failure.machine}
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
@@ -194,8 +193,7 @@ def _plan_missing(
     """Batches, as rows, of the missing texts of a round from row ``start`` on."""
     batches: list[np.ndarray] = []
     for offset in range(0, len(is_missing), PORTION):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         mask = is_missing[offset : offset + PORTION]
         if mask.any():
             rows = start + offset + np.arange(len(mask))
@@ -249,8 +247,7 @@ def place_on_cluster(
     with closing(iterate_rows(placed, "Make the map again.")) as rows:
         for row in rows:
             yield row["placed"]
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
 
 
 # --- on the machines -----------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from torch.func import functional_call
 from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.errors import SettingsError
 from neuralviz.layers.states import make_pooling, pool_texts
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients
 from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
+    DEFAULT_BLUEPRINTS,
     REVISION,
     TuningOptions,
     TuningSettings,

@@ -12,7 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from neuralviz.embedders.base import Embedder, missing_losses
-from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop
 from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
@@ -111,8 +111,7 @@ class SentenceTransformerEmbedder(Embedder):
         return texts
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         try:
             groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
             vectors = np.concatenate([self._encode(texts) for texts in groups])

@@ -16,11 +16,11 @@ from neuralviz.embedders.base import ConcatenatedEmbedder
 from neuralviz.errors import ModelError, SettingsError
 from neuralviz.layers.settings import MOST_WINDOW, PARTS, VARIANTS
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
-from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     MAX_EPOCHS,
     PRECISIONS,
+    Blueprint,
     check_numbers,
     check_precision,
     check_tolerance,

@@ -16,8 +16,8 @@ from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     NeuralvizError,
-    Stopped,
     UnreadableTextError,
+    check_stop,
     describe_unexpected,
     never,
 )
@@ -353,8 +353,7 @@ def quality_maps(
         tau = np.full((len(rows), len(columns)), np.nan)
         n = np.zeros(tau.shape, dtype=int)
         for i, row in enumerate(rows):
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             for j, column in enumerate(columns):
                 is_cell = of_quality & (first_fixed == row) & (second_fixed == column)
                 n[i, j] = is_cell.sum()
@@ -448,8 +447,7 @@ def alignment_and_uniformity(
         units = units[np.random.default_rng(seed).choice(len(units), MAX_TEXTS, replace=False)]
     n, total = len(units), 0.0
     for start in range(0, n, _ROWS):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         products = units[start : start + _ROWS] @ units.T
         total += float(np.exp(4 * products - 4).sum())  # d² = 2 − 2 x·y of unit vectors
     total -= float(np.exp(4 * np.square(units).sum(axis=1) - 4).sum())
@@ -503,8 +501,7 @@ class _Evaluation:
             for index in order:
                 if index in together:
                     yield from self._embed_at_once(number, together[index])
-                if self.should_stop():
-                    raise Stopped
+                check_stop(self.should_stop)
                 for event in self._cell(number, index):
                     yield event
                     if isinstance(event, Cell) and event.measured is not None:

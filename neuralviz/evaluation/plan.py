@@ -16,8 +16,7 @@ from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RES
 from neuralviz.evaluation.broken import MAX_COMPARED
 from neuralviz.layers.settings import PARTS
 from neuralviz.maps.neighbours import K
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
-from neuralviz.micro_tuning.settings import PRECISIONS
+from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, PRECISIONS
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS
 

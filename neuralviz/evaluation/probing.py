@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.errors import NeuralvizError, check_stop, never
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.words import joined, many
 
@@ -192,8 +192,7 @@ def _predict(
     y = np.array(labels)
     predicted = y.copy()
     for learnt, tested in places:
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = make(len(learnt)).fit(x[learnt], y[learnt])

@@ -30,7 +30,7 @@ from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.maps.neighbours import Outvoted
-from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import joined, many, number, short_repr
 

@@ -19,7 +19,6 @@ from neuralviz.errors import NeuralvizError, SettingsError, Stopped, never
 from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
-from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     TrainingEnded,
     TrainingStep,
@@ -27,7 +26,12 @@ from neuralviz.training.record import (
     tables_folder,
     training_folder,
 )
-from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings
+from neuralviz.training.settings import (
+    TRAINING_POOLINGS,
+    PairSource,
+    TrainingSettings,
+    steps_of_epoch,
+)
 from neuralviz.words import number
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from neuralviz.words import joined, many, name_texts, number, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.micro_tuning.blueprints import MaskedInputs
     from neuralviz.micro_tuning.events import RunRecord
-    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
+from neuralviz.errors import NeuralvizError, check_stop, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
@@ -131,8 +131,7 @@ class Compare(KeptTask[Step, Comparison]):
                 yield Step(method, error=str(error))
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
         method_steps = [[step for step in events if step.method == m] for m in range(len(result))]

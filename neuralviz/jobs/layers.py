@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import Stopped
+from neuralviz.errors import check_stop
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import shared_text_model
@@ -85,8 +85,7 @@ class FollowText(LatestTask[FollowedText]):
         from neuralviz.layers.words import token_weights
 
         states = _token_states(self.model, self.text)
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         yield FollowedText(states, token_weights(states, self.settings))
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
-from neuralviz.errors import SettingsError, Stopped
+from neuralviz.errors import SettingsError, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import (
@@ -121,8 +121,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
                 "deltas no longer fit. Press Tune to run it again."
             )
         model = shared_model(self.model.id)
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         scales = [scale for scale, _ in self.scaled]
         deltas = list(zip(scales, self.deltas, strict=True))
         yield fill_blanks(model, self.sentence, deltas)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import Stopped, TextError
+from neuralviz.errors import TextError, check_stop
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
     RowProgress,
@@ -27,7 +27,6 @@ from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore, add_once
-from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
@@ -38,7 +37,7 @@ from neuralviz.training.record import (
     make_change,
     training_folder,
 )
-from neuralviz.training.settings import Part, TrainingSettings
+from neuralviz.training.settings import PairSource, Part, TrainingSettings, steps_of_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -90,8 +89,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                 vectors[number] |= {taken.step: taken.vectors for taken in snapshots}
                 bare = [replace(taken, vectors=None) for taken in snapshots]
                 yield number, change | {"snapshots": bare}
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         for number, by_step in enumerate(vectors):
             ordered = [by_step[step] for step in sorted(by_step)]
             with suppress(TextError):  # too few texts, or an encoder to which all are alike

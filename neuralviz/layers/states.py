@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped, never
+from neuralviz.errors import SettingsError, check_stop, never
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.passes import encode_ids
 from neuralviz.models.tokens import batch_while
@@ -137,8 +137,7 @@ def pool_texts(
                 sums.append(np.zeros((len(texts), row_sums.shape[1])))
             np.add.at(sums[number], text_of_row, row_sums)
             np.add.at(weights[number], text_of_row, row_weights)
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
     return [
         (total / weight[:, None]).astype(np.float32)
         for total, weight in zip(sums, weights, strict=False)

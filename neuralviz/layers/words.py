@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.errors import ModelError, SettingsError, check_stop, never
 from neuralviz.layers.geometry import TokenStates
 from neuralviz.layers.sbert_wk import gram_matrices, importance, layer_weights, token_variance
 from neuralviz.layers.states import layer_states
@@ -131,8 +131,7 @@ def _token_variances(
         for ids in [texts[number].ids[chunk]]
     ]
     for states in layer_states(model, chunk_texts):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         rows, positions = states.text_tokens.nonzero(as_tuple=True)
         vectors = states.vectors[:, rows, positions].transpose(0, 1)
         if not vectors.isfinite().all():

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, StoreError, TextError, never
+from neuralviz.errors import (
+    NeuralvizError,
+    ShouldStop,
+    Stopped,
+    StoreError,
+    TextError,
+    check_stop,
+    never,
+)
 from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import (
@@ -177,8 +185,7 @@ def place_on_processes(
     n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             yield place(block)
         return
     context = get_context("spawn")
@@ -190,8 +197,7 @@ def place_on_processes(
         try:
             while pending:
                 finished, pending = wait(pending, _LOOKED, FIRST_COMPLETED)
-                if should_stop():
-                    raise Stopped
+                check_stop(should_stop)
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool as error:
@@ -258,8 +264,7 @@ def make_map(
 
     def report(event: ProjectionEvent) -> None:
         on_progress(event)
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
 
     sample = coordinates = recall = None
     if corpus.n_texts <= fitting.n_fitted:
@@ -279,8 +284,7 @@ def make_map(
     named = clusters if sample is None else Clusters(clusters.labels[sample], clusters.n)
     words = name_clusters(store.texts(corpus, sample), named)
     store.check_kept(corpus)
-    if should_stop():
-        raise Stopped
+    check_stop(should_stop)
     return KeptMaps(store).put(
         corpus,
         embedder,
@@ -532,8 +536,7 @@ class _Search:
         while len(pending) and n <= MOST_FETCHED:
             candidates = []
             for query in pending.tolist():
-                if should_stop():
-                    raise Stopped
+                check_stop(should_stop)
                 with store.database.reading():
                     keys, vectors = nearest_keys(table, index, self.queries[query], n)
                 vector = self.queries[query : query + 1].astype(np.float64)
@@ -549,8 +552,7 @@ class _Search:
         best = np.full((len(queries), 0), np.inf)
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
         for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             _, is_mine = match_keys(corpus_keys, piece_keys)
             distances = all_distances(queries, piece[is_mine].astype(np.float64), self._metric)
             best = np.concatenate([best, distances], axis=1)

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
+from neuralviz.errors import (
+    NeuralvizError,
+    SettingsError,
+    ShouldStop,
+    TextError,
+    check_stop,
+    never,
+)
 from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:
@@ -227,8 +234,7 @@ def nearest(
     k = min(int(k), len(vectors))
     keys = np.zeros((len(queries), k), dtype=np.int64)
     for start in range(0, len(queries), ROWS):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         batch = queries[start : start + ROWS].astype(np.float64)
         kept = np.zeros((len(batch), 0), dtype=np.int64)
         for first in range(0, len(vectors), ROWS):
@@ -276,8 +282,7 @@ def _descend(
     keys = np.zeros((n, k + 1), dtype=np.int64)
     step = 1 + 2 * ROWS // (k + 1)
     for start in range(0, n, step):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         rows = slice(start, start + step)
         near = graph[rows]
         distances = pair_distances(
@@ -347,8 +352,7 @@ class NearGroups:
         centres = data[np.sort(drawn)].copy()
         group = np.zeros(n, dtype=np.int64)
         for last in range(ROUNDS + 1):
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             for start in range(0, n, GROUPED):
                 rows = slice(start, start + GROUPED)
                 group[rows] = _closeness(data[rows], centres).argmin(axis=1)
@@ -458,8 +462,7 @@ def numba_turn(should_stop: ShouldStop = never) -> Iterator[None]:
     """Hold the process-wide lock for numba, for which others wait; not reentrant."""
     # concurrent use of numba's own threading layer can abort the process
     while not _numba.acquire(timeout=0.1):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
     try:
         import numba
 

@@ -13,7 +13,15 @@ import numpy as np
 import scipy  # loads submodules lazily
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, Stopped, TextError, never
+from neuralviz.errors import (
+    NeuralvizError,
+    SettingsError,
+    ShouldStop,
+    Stopped,
+    TextError,
+    check_stop,
+    never,
+)
 from neuralviz.maps.neighbours import (
     METRICS,
     Neighbours,
@@ -230,8 +238,7 @@ def project(
         if n_done and should_stop():
             raise Stopped
 
-    if should_stop():
-        raise Stopped
+    check_stop(should_stop)
     on_progress(ProjectionEvent("neighbours"))
     # equal vectors would split into several clouds: only the first is laid out
     rows = group = np.arange(len(vectors))

@@ -5,13 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neuralviz.lazy_names import lazy_names
-from neuralviz.micro_tuning.blueprints import (
-    DEFAULT_BLUEPRINTS,
-    Blueprint,
-    check_blueprints,
-    mask_inputs,
-    parse_blueprints,
-)
 from neuralviz.micro_tuning.events import (
     MaskedPredictions,
     MicroTuning,
@@ -20,7 +13,16 @@ from neuralviz.micro_tuning.events import (
     collect_result,
     neural_embeddings,
 )
-from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_BLUEPRINTS,
+    Blueprint,
+    TuningOptions,
+    TuningSettings,
+    check_blueprints,
+    check_settings,
+    mask_inputs,
+    parse_blueprints,
+)
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.loop import micro_tune

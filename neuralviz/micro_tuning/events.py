@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralviz.arrays import RecordFormat, unit_vectors
-from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import (
+    Blueprint,
     TuningSettings,
 )
 from neuralviz.models.tokens import TokenizedText

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import Stopped
-from neuralviz.micro_tuning.blueprints import mask_inputs
+from neuralviz.errors import check_stop
 from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
 from neuralviz.micro_tuning.products import product_dtype, products_in
+from neuralviz.micro_tuning.settings import mask_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -249,6 +249,5 @@ class PreparedInputs:
 def stop_between(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
     """Yield the inputs; raise `Stopped` between two of them when ``should_stop`` returns true."""
     for prepared in inputs:
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         yield prepared

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped, TextError, never
+from neuralviz.errors import SettingsError, TextError, check_stop, never
 from neuralviz.micro_tuning.blanks import MAX_SCALE, Candidate, FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.events import MaskedPredictions, TextDelta
@@ -54,8 +54,7 @@ def predict_masked(
         piece = pack_inputs(model, group)
         frozen_output = _run_frozen_part(network, piece)
         for tuned, columns in zip(values, parts, strict=True):
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             predicted = _predict(network, piece, frozen_output, tuned, top)
             columns.append((piece.input_of_row[piece.row], piece.token_of, *predicted))
     return [_join_in_order(model, part, at_most) for part in parts]

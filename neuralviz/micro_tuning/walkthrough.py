@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import Stopped, TextError, never
-from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
+from neuralviz.errors import TextError, check_stop, never
 from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
 from neuralviz.micro_tuning.predictions import predict_masked
+from neuralviz.micro_tuning.settings import MaskedInputs, mask_inputs
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def walk_through(
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
     before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
-    if should_stop():
-        raise Stopped
+    check_stop(should_stop)
     parameters = dict(model.network.named_parameters())
     return Walkthrough(
         tuning=tuning,

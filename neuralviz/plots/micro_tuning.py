@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blanks import FilledBlank
-    from neuralviz.micro_tuning.blueprints import MaskedInputs
     from neuralviz.micro_tuning.events import RunRecord
+    from neuralviz.micro_tuning.settings import MaskedInputs
 
 
 MAX_LINES = 8

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralviz.embedders.base import check_count, describe_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
-from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
+from neuralviz.errors import TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.vectors import text_keys
@@ -154,8 +154,7 @@ class _Part:
             self._vectors = dict(zip(indices[match.mask].tolist(), rows, strict=True))
             indices = indices[~match.mask]
         for start in range(0, len(indices), READ_AT_ONCE):
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             self._read_some(different, indices[start : start + READ_AT_ONCE], left_out)
 
     def _read_some(
@@ -240,8 +239,7 @@ class EmbeddingWork:
             for part in self._parts:
                 part.open(different, np.concatenate(block), should_stop, left_out)
             for batch in block:
-                if should_stop():
-                    raise Stopped
+                check_stop(should_stop)
                 indices = np.array(
                     [i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64
                 )

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from neuralviz.embedders.pooled import PooledEmbedder
-from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.errors import ModelError, SettingsError, check_stop, never
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 from neuralviz.models.passes import seeded
@@ -184,8 +184,7 @@ class TableLearner(Learner):
             torch.from_numpy(array).to(weights.device) for array in (np.concatenate(rows), starts)
         )
         vectors = functional.embedding_bag(ids, weights, offsets, mode="mean")
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         return vectors.cpu().numpy()[None]
 
 

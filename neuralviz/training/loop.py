@@ -21,7 +21,6 @@ from neuralviz.errors import NeuralvizError, Stopped, TextError, never
 from neuralviz.models.passes import seeded
 from neuralviz.store.files import folder_error
 from neuralviz.training.learner import make_learner
-from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     STEP,
     Trained,
@@ -31,15 +30,15 @@ from neuralviz.training.record import (
     hold_training,
     list_checkpoints,
 )
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import PairSource, TrainingSettings, steps_of_epoch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.training.pairs import Pair
     from neuralviz.training.record import Snapshot, TrainingEvent, Watch
+    from neuralviz.training.settings import Pair
 
 
 WARM_UP = 0.1  # of an epoch's steps

@@ -16,8 +16,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import chosen_model_id, load_model_or_none
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.inputs import ask_text_fields
-from neuralviz.ui.page import show_error, wide_columns
-from neuralviz.ui.stage import slide
+from neuralviz.ui.page import show_error, slide, wide_columns
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too

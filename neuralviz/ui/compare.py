@@ -59,7 +59,15 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.links import one_history_entry, result_view_id
-from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    show_error,
+    show_on_stage,
+    show_only_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
@@ -67,7 +75,6 @@ from neuralviz.ui.runs import (
     show_current_run,
     show_run_panel,
 )
-from neuralviz.ui.stage import hide_on_stage, show_on_stage, show_only_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")

@@ -100,9 +100,8 @@ from neuralviz.ui.inputs import (
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.page import plain, show_error, show_on_stage, slide, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
-from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.words import many
 
 KEY = "evaluation"

@@ -24,8 +24,7 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
-from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage
+from neuralviz.ui.page import hide_on_stage, plain
 from neuralviz.words import number
 
 VISIBLE_CASES = 3  # the others are in the expander

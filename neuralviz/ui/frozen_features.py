@@ -20,8 +20,7 @@ from neuralviz.evaluation.ladder_results import (
     LadderSettings,
     RungResult,
 )
-from neuralviz.headlines import ladder as headlines
-from neuralviz.headlines.layers import describe_best_layer
+from neuralviz.headlines import layers as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs import ladder as jobs
 from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoScores
@@ -39,7 +38,15 @@ from neuralviz.ui.figures import list_worst, quote, show_figure
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.page import (
+    dim_old_results,
+    hide_on_stage,
+    plain,
+    show_error,
+    show_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import (
     RunSentences,
     SessionRuns,
@@ -47,7 +54,6 @@ from neuralviz.ui.runs import (
     show_current_run,
     show_run_panel,
 )
-from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -243,7 +249,9 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
     layers = ladder.layers
     sentence, best = "Every text is read once, for its vectors at all layers.", None
     if layers:
-        sentence, best = describe_best_layer(layers, "spearman", "Spearman", is_whole=not live)
+        sentence, best = headlines.describe_best_layer(
+            layers, "spearman", "Spearman", is_whole=not live
+        )
     values = {
         pooling: [layer.correlation.spearman for layer in measured]
         for pooling, measured in layers.items()

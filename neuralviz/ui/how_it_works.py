@@ -19,9 +19,8 @@ from neuralviz.plots import micro_tuning as plots
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ask_text_fields
+from neuralviz.ui.page import ASSETS, show_headline, show_questions, show_start_button, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.ui.stage import ASSETS, show_headline, slide
-from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ from neuralviz.ui.limits import (
     row_limit,
 )
 from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
-from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.stage import show_on_stage
+from neuralviz.ui.page import plain, show_error, show_on_stage
 from neuralviz.words import many
 
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]

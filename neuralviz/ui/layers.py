@@ -92,9 +92,8 @@ from neuralviz.ui.inputs import (
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.page import dim_old_results, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.ui.stage import slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

@@ -30,14 +30,16 @@ from neuralviz.micro_tuning.blanks import (
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, parse_blueprints
 from neuralviz.micro_tuning.events import RunRecord, read_record
 from neuralviz.micro_tuning.settings import (
+    DEFAULT_BLUEPRINTS,
     DEFAULT_TOLERANCE,
+    Blueprint,
     TuningSettings,
     check_numbers,
     check_tolerance,
     is_fast,
+    parse_blueprints,
 )
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
@@ -68,10 +70,17 @@ from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.pace import let_others_draw, pause
-from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.page import (
+    dim_old_results,
+    is_tour_at,
+    plain,
+    show_error,
+    show_headline,
+    show_on_stage,
+    show_only_on_stage,
+    slide,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.ui.stage import show_headline, show_on_stage, show_only_on_stage, slide
-from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 
 KEY = "micro-tuning"

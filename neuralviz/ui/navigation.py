@@ -10,7 +10,7 @@ from neuralviz.ui import figures  # noqa: F401  registers its files before other
 from neuralviz.ui.choices import load_bundled, show_model_sidebar
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
-from neuralviz.ui.stage import send_before_leaving, show_stage_switch
+from neuralviz.ui.page import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES, FIRST = app_folder() / "pages", "micro_tuning"

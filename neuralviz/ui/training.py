@@ -48,7 +48,6 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.files import corpus_view
-from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     CURVES,
     Lesson,
@@ -67,15 +66,16 @@ from neuralviz.training.settings import (
     TABLE_LEARNING_RATE,
     WHOLE_NUMBERS,
     PairKind,
+    PairSource,
     Part,
     TrainingSettings,
+    steps_of_epoch,
 )
 from neuralviz.ui.choices import choose_one, corpus_store, save_by_name
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
-from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
-from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.words import many
 
 Lessons = tuple[Lesson, ...]

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.ui.corpus.search import MEANING, WORDS
-from neuralviz.ui.tour import QUESTIONS, STOPS, find_page
+from neuralviz.ui.page import QUESTIONS, STOPS, find_page
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def open_card(title: str, number: str) -> AppTest:
     page = AppTest.from_string(
-        "from neuralviz.ui.tour import show_card\n"
+        "from neuralviz.ui.page import show_card\n"
         f"import streamlit as st\nst.text(show_card({title!r}))"
     )
     page.query_params["tour"] = number

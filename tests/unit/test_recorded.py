@@ -15,7 +15,7 @@ from neuralviz.embedders import make_embedder
 from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, SENTENCE, Curve, Ladder
 from neuralviz.evaluation.measures import alike_pairs, measure
 from neuralviz.evaluation.results import RESULTS_FORMAT, Results
-from neuralviz.headlines.ladder import PAPERS_PAIR
+from neuralviz.headlines.layers import PAPERS_PAIR
 from neuralviz.jobs.evaluating import (
     EXAMPLES,
     RECORDED,

@@ -34,7 +34,6 @@ from neuralviz.headlines import Measured as What
 from neuralviz.headlines import (
     corpus,
     evaluation,
-    ladder,
     layers,
     micro_tuning,
     rank_hits,
@@ -46,8 +45,8 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.micro_tuning.events import RunRecord, read_record
+from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import new_neighbours
 
@@ -288,25 +287,25 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded is not None
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
-    yield "ladder", ladder.describe_ladder(recorded)
-    yield "first baseline", ladder.describe_ladder(replace(recorded, results={}))
+    yield "ladder", layers.describe_ladder(recorded)
+    yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
-    yield "baseline ahead", ladder.describe_ladder(replace(recorded, results=worse))
+    yield "baseline ahead", layers.describe_ladder(replace(recorded, results=worse))
     below = {name: reverse(one) for name, one in recorded.baselines.items()}
-    yield "scores reversed", ladder.describe_ladder(replace(recorded, baselines=below))
+    yield "scores reversed", layers.describe_ladder(replace(recorded, baselines=below))
     against = {name: [replace(one, cosines=-one.cosines) for one in layers]
                for name, layers in recorded.layers.items()}  # fmt: skip
-    yield "layers reversed", ladder.describe_ladder(replace(recorded, layers=against))
-    yield "warning", " / ".join(ladder.warn_of_rung(replace(recorded, results=worse), "siamese"))
+    yield "layers reversed", layers.describe_ladder(replace(recorded, layers=against))
+    yield "warning", " / ".join(layers.warn_of_rung(replace(recorded, results=worse), "siamese"))
     result = next(iter(recorded.results.values()))
     predicted = result.measured.cosines
-    yield "errors", ladder.describe_errors("siamese", predicted, recorded.test.scores)
+    yield "errors", layers.describe_errors("siamese", predicted, recorded.test.scores)
     two_texts = ("A dog.", "A cat.")
-    yield "worst", ladder.describe_worst("siamese", two_texts, 4.5, 1.25, lambda t: f"“{t}”")
+    yield "worst", layers.describe_worst("siamese", two_texts, 4.5, 1.25, lambda t: f"“{t}”")
     for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
-        yield f"layers heard {shares}", ladder.describe_layer_shares("cosines", np.array(shares))
+        yield f"layers heard {shares}", layers.describe_layer_shares("cosines", np.array(shares))
     two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
-    yield "two texts", ladder.describe_two_texts(two_texts, *two, lambda t: f"“{t}”")
+    yield "two texts", layers.describe_two_texts(two_texts, *two, lambda t: f"“{t}”")
 
 
 # --- trainings, runs, steps --------------------------------------------------------------------

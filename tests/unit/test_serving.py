@@ -25,7 +25,6 @@ from neuralviz.errors import (
 )
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.logs import JsonFormatter, log_run
-from neuralviz.jobs.metrics import Metrics
 from neuralviz.jobs.queue import spare_memory
 from neuralviz.jobs.task import LatestTask
 from neuralviz.jobs.workers import Workers
@@ -38,6 +37,7 @@ from neuralviz.store.files import why_not_writable
 from neuralviz.training.record import hold_training
 from neuralviz.ui import server
 from neuralviz.ui.limits import effective_settings
+from neuralviz.ui.server import Metrics
 from tests.support.tasks import submit
 from tests.support.waiting import wait_until
 

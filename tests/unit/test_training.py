@@ -19,7 +19,6 @@ from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.training.learner import Learner, make_learner, measure_untrained, pool_tokens
 from neuralviz.training.loop import Schedule, restore_training, train
-from neuralviz.training.pairs import PairSource
 from neuralviz.training.record import (
     Snapshot,
     Trained,
@@ -29,7 +28,7 @@ from neuralviz.training.record import (
     Watch,
 )
 from neuralviz.training.saving import save_encoder
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import PairSource, TrainingSettings
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.training.pairs import PairSource, chunks_of, sentences_of
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import PairSource, TrainingSettings, chunks_of, sentences_of
 
 WORDS = "The quick harbour lies still in the early morning and nobody wakes".split()
 

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from torch import nn
 from torch.nn import functional
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.errors import NeuralvizError, TextError, check_stop, never
 from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.settings import (
     AutoencoderEpoch,
@@ -287,8 +287,7 @@ class _Training:
         order = self.shuffle.permutation(n)
         starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
         for start, end in zip(starts, [*starts[1:], n], strict=True):
-            if self.should_stop():
-                raise Stopped
+            check_stop(self.should_stop)
             yield order[start:end]
 
 

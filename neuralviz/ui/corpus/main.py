@@ -83,9 +83,8 @@ from neuralviz.ui.limits import (
 )
 from neuralviz.ui.links import RUN
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain, show_error, show_headline, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
-from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first

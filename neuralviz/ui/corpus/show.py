@@ -66,8 +66,7 @@ from neuralviz.ui.corpus.search import (
     select,
 )
 from neuralviz.ui.figures import Download, Handlers, download_table, show_figure
-from neuralviz.ui.page import plain
-from neuralviz.ui.stage import show_headline, slide
+from neuralviz.ui.page import plain, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
