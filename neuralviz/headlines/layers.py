@@ -106,9 +106,9 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     named = words[: max(1, min(NAMED, len(words) - 1))]
     cosines = np.array([word.turns[first:] for word in named]).mean(axis=0)
     layer = first + int(cosines.argmin()) + 1
-    share = sum(word.importance for word in named)
+    share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     return (
-        f"{share:.0%} of this embedding comes from {joined([_describe_word(w) for w in named])}: "
+        f"{share:.0%} of this embedding comes from {joined(names)}: "
         f"layer {layer} changes {'them' if len(named) > 1 else 'it'} most."
     )
 
@@ -152,10 +152,6 @@ def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> st
     else:
         clause = most_and_least(entries, "has changed most ({})", spec=".2g")
     return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {clause}."
-
-
-def _describe_word(word: FollowedWord) -> str:
-    return _quote(word.word) + (f" ({word.times:,} times)" if word.times > 1 else "")
 
 
 def _quote(word: str) -> str:
@@ -235,20 +231,18 @@ def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
     n_named = int(np.searchsorted(np.cumsum(shares[order]), 0.5 - 1e-9)) + 1
     named = joined([str(layer) for layer in sorted(order[:n_named].tolist())])
     return (
-        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**, which "
-        f"account{'s' * (n_named == 1)} for {shares[order[:n_named]].sum():.0%} of the changes in "
-        "its score."
+        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**: "
+        f"{shares[order[:n_named]].sum():.0%} of the changes in its score."
     )
 
 
 def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
     """How far predictions [pair] are off people's scores."""
     errors = predicted - scores
-    mean, middle = (number(float(v), ".2f") for v in (abs(errors.mean()), np.median(abs(errors))))
-    bias = f"{mean} too {'high' if errors.mean() > 0 else 'low'}"
+    middle = number(float(np.median(abs(errors))), ".2f")
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"score; on average they are {bias if float(mean) else 'neither too high nor too low'}."
+        f"score; the mean error is {number(float(errors.mean()), '+.2f')}."
     )
 
 

@@ -74,8 +74,6 @@ class FollowedWord:
     """A word of a text, at all its occurrences, through the layers."""
 
     word: str  # as written; in lower case if occurrences differ in case
-    times: int  # number of occurrences
-    n_tokens: int  # over all occurrences
     importance: float  # summed over its tokens
     turns: np.ndarray  # [layer - 1] cosines between consecutive layers, averaged over its tokens
 
@@ -97,8 +95,6 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
             words.append(
                 FollowedWord(
                     name if len(spellings) > 1 else spellings.pop(),
-                    len(places),
-                    int(chosen.sum()),
                     float(importance[text_tokens][chosen].sum()),
                     turns[chosen].mean(axis=0),
                 )

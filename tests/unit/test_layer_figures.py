@@ -50,7 +50,7 @@ def test_of_weights_the_first_60_tokens_are_drawn_in_one_scale_of_colours() -> N
 
 
 def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shade() -> None:
-    words = [FollowedWord(f"<{i}>", 1, 1, 0.1, np.full(6, 0.5)) for i in range(100)]
+    words = [FollowedWord(f"<{i}>", 0.1, np.full(6, 0.5)) for i in range(100)]
     figure = plots.turns_figure(words, 3, 2)
     named = [line for line in figure.data if line.showlegend]
     assert [line.name for line in named] == [f"&lt;{i}&gt;" for i in (0, 1, 2, 99)]

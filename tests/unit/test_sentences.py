@@ -261,8 +261,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
-    words = [FollowedWord("the", 2, 2, 0.4, np.array([0.9, 0.8, 0.2])),
-             FollowedWord("cat", 1, 1, 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
+    words = [FollowedWord("the", 0.4, np.array([0.9, 0.8, 0.2])),
+             FollowedWord("cat", 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     cosines = np.eye(4)
