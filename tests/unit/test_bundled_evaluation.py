@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from bundled_model import evaluate
 from bundled_model.passages import read_passages, split
 from neuralviz.models import bundled
 from tests.support.passages import write_passages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import numpy as np
@@ -23,14 +23,10 @@ from neuralviz import cli
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.jobs.comparing import memory_vectors
+from neuralviz.models import LanguageModel
 from neuralviz.paths import app_folder
 from neuralviz.ui import server
 from tests.support.waiting import free_port, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from neuralviz.models import LanguageModel
 
 QUICK = ["--option", "epochs=1", "--option", "blueprints=(1,1)"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,9 +56,6 @@ from tests.support.plain_loop import (
     plain_gradients,
     plain_micro_tune,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]

@@ -158,10 +158,7 @@ def test_more_values_than_a_model_was_saved_to_give(folder: Path, tmp_path: Path
     assert ours.dim == 8  # as before
 
 
-def test_arguments_have_the_same_places(ours, theirs: SentenceTransformer) -> None:
-    arguments = (TEXTS, "query", None, 4, False, "sentence_embedding", "float32", True, False,
-                 "cpu", True, 6)  # fmt: skip
-    np.testing.assert_allclose(ours.encode(*arguments), theirs.encode(*arguments), atol=1e-5)
+def test_bits_are_given_as_a_tensor_and_of_no_text(ours) -> None:
     tensors = ours.encode(TEXTS, precision="binary", convert_to_tensor=True)
     assert tensors.dtype == torch.int8
     assert ours.encode([], precision="binary").shape == (0, 4)
@@ -233,20 +230,6 @@ def test_a_prompt_that_there_is_not(ours) -> None:
         ours.encode(TEXTS, prompt_name="quest")
     with pytest.raises(SettingsError, match=r"int8 .* needs several"):
         ours.encode(TEXTS[:1], precision="int8")
-
-
-def test_a_router_sends_questions_and_documents_apart(bert_folder: Path, tmp_path: Path) -> None:
-    from sentence_transformers.base.modules import Router
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-
-    routes = [[Transformer(str(bert_folder)), Pooling(32, mode)] for mode in ("cls", "mean")]
-    library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
-    library.save(str(tmp_path), create_model_card=False)
-    ours = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
-    for method in ("encode", "encode_query", "encode_document"):
-        expected = getattr(library, method)(TEXTS, normalize_embeddings=True)
-        np.testing.assert_allclose(getattr(ours, method)(TEXTS), expected, atol=1e-5)
-    assert not np.allclose(ours.encode_query(TEXTS), ours.encode(TEXTS), atol=1e-3)
 
 
 def test_tables_and_what_has_no_order(mean: PooledEmbedder) -> None:

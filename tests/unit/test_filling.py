@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,10 +19,8 @@ from neuralviz.micro_tuning.blanks import (
 )
 from neuralviz.micro_tuning.events import RunRecord, TextDelta, read_record
 from neuralviz.micro_tuning.predictions import fill_blanks
+from neuralviz.models import LanguageModel
 from neuralviz.paths import sample_data
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 SENTENCE = "The ___ of the river is a [MASK]."
 LAYERS = ["head", "last_block", ("bert.embeddings.LayerNorm.bias", "cls.predictions.bias")]

@@ -468,7 +468,9 @@ def test_weights_of_an_untied_output_are_left_out(tmp_path: Path) -> None:
     check_means(tmp_path, plain_means(tmp_path))
 
 
-def test_a_router(bases: dict[str, Path], tmp_path: Path) -> None:
+def test_a_router_sends_questions_and_documents_apart(
+    bases: dict[str, Path], tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -476,10 +478,14 @@ def test_a_router(bases: dict[str, Path], tmp_path: Path) -> None:
     routes = [[Transformer(str(bases["plain"])), Pooling(32, mode)] for mode in ("mean", "cls")]
     library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
     library.save(str(tmp_path), create_model_card=False)
-    check_library(tmp_path)
+    encoder, before = load_sentence_transformer(tmp_path, device="cpu")
+    ours = SentenceTransformerEmbedder(encoder, before)
+    for method in ("encode", "encode_query", "encode_document"):
+        expected = getattr(library, method)(SHORT, normalize_embeddings=True)
+        np.testing.assert_allclose(getattr(ours, method)(SHORT), expected, atol=1e-5)
+    assert not np.allclose(ours.encode_query(SHORT), ours.encode(SHORT), atol=1e-3)
     for load in (load_text_model, load_model):
         assert "has no transformer, or several (Router)" in refusal(load, tmp_path)
-    before = load_sentence_transformer(tmp_path, device="cpu")[1]
     change_weights(tmp_path / "query_0_Transformer", lambda w: [v.mul_(2) for v in w.values()])
     assert load_sentence_transformer(tmp_path, device="cpu")[1] != before
     drop_weight(tmp_path, "document_0_Transformer")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -28,14 +27,11 @@ from neuralviz.layers.settings import (
 )
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.layers.words import follow_tokens, token_weights
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.language_model import Layer
 from neuralviz.plots.layers import marks_figure
 from neuralviz.ui.layers import list_changes
 from tests.support.models import TEXTS, WINDOW
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from huggingface_hub import _snapshot_download
@@ -16,9 +16,6 @@ from neuralviz.models import hub, load_model, load_sentence_transformer, load_te
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
 from tests.support.models import save_sentence_transformer, split_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MODEL = "someone/a-model"
 
