@@ -45,17 +45,8 @@ from neuralviz.models import (
     tokenize,
 )
 from neuralviz.store.vectors import embedder_id
-from tests.support.models import (
-    SENTENCES,
-    TEXTS,
-    save_causal,
-    save_sentence_transformer,
-)
-from tests.support.plain_loop import (
-    plain_embedding,
-    plain_gradients,
-    plain_micro_tune,
-)
+from tests.support.models import SENTENCES, TEXTS, save_causal, save_sentence_transformer
+from tests.support.plain_loop import plain_embedding, plain_gradients, plain_micro_tune
 
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]

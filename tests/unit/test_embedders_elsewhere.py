@@ -40,12 +40,7 @@ from neuralviz.embedders import (
     make_embedder,
 )
 from neuralviz.errors import LongTextWarning, LossWarning, ModelError, SettingsError, TextError
-from neuralviz.models import (
-    LanguageModel,
-    load_model,
-    load_sentence_transformer,
-    load_text_model,
-)
+from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, save_family, save_sentence_transformer
 

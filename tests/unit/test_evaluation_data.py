@@ -28,13 +28,7 @@ from neuralviz.evaluation.results import (
     find_published,
     read_published,
 )
-from neuralviz.evaluation.tables import (
-    corpus_data,
-    guess_columns,
-    guess_kind,
-    make_data,
-    read_data,
-)
+from neuralviz.evaluation.tables import corpus_data, guess_columns, guess_kind, make_data, read_data
 from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table

@@ -19,12 +19,7 @@ from neuralviz.layers.geometry import (
     word_importance,
 )
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
-from neuralviz.layers.settings import (
-    check_sbert_wk,
-    is_noise,
-    kind_in_words,
-    kinds_of_blocks,
-)
+from neuralviz.layers.settings import check_sbert_wk, is_noise, kind_in_words, kinds_of_blocks
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import LanguageModel, tokenize

@@ -22,12 +22,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import (
-    find_imported,
-    import_vectors,
-    imported_label,
-    imported_specs,
-)
+from neuralviz.store.importing import find_imported, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import KeptEmbedder, text_keys
 from neuralviz.store.writing import write_vectors
 

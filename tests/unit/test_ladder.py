@@ -22,11 +22,7 @@ from neuralviz.evaluation.ladder_results import (
     Ladder,
     LadderSettings,
 )
-from neuralviz.jobs.ladder import (
-    ClimbLadder,
-    ScoreTwoTexts,
-    make_similarity_models,
-)
+from neuralviz.jobs.ladder import ClimbLadder, ScoreTwoTexts, make_similarity_models
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.pairs import ScoredPairs
