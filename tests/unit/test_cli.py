@@ -89,9 +89,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(run, ending: str)
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_is_written(
-    run, words: list[str], sentence: str
-):
+def test_what_makes_no_sense_is_refused_and_nothing_is_written(run, words, sentence):
     Path("texts.txt").write_text("A text.\n")
     Path("texts.csv").write_text("text,score\nA text.,1\n")
     before = {path: path.read_bytes() for path in Path().iterdir()}

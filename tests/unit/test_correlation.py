@@ -49,9 +49,7 @@ def test_no_coefficient_where_there_is_none(products, scores):
 
 @pytest.mark.parametrize("largest_matrix", [2048, 0], ids=["matrix", "one by one"])
 @pytest.mark.parametrize("n", [2, 3, 12, 60])
-def test_resamples_have_the_coefficients_of_the_pairs_drawn(
-    n: int, largest_matrix: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resamples_have_the_coefficients_of_the_pairs_drawn(n, largest_matrix, monkeypatch) -> None:
     monkeypatch.setattr(bootstrapping, "LARGEST_MATRIX", largest_matrix)
     draw = np.random.default_rng(n)
     for _ in range(5):

@@ -231,9 +231,7 @@ def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageMo
 
 
 @pytest.mark.parametrize(("key", "n_layers"), [("neural", 3), ("neural-1", 1)])
-def test_appendix_g_tunes_the_last_block_for_five_epochs(
-    key: str, n_layers: int, tiny: LanguageModel
-) -> None:
+def test_appendix_g_tunes_the_last_block_for_five_epochs(key: str, n_layers: int, tiny) -> None:
     """What stands beside the values of Tables 13, 15 and 16 is what they were measured on."""
     rows = experiment_rows("outputs", {}, None)
     (row,) = (row for row in rows if row.key == key)
@@ -426,9 +424,7 @@ def test_options_are_read_as_their_types() -> None:
         ),
     ],
 )
-def test_labels_say_how_exactly_a_method_learns(
-    method: str, typed: dict[str, str], defaults: dict[str, str], label: str
-) -> None:
+def test_labels_say_how_exactly_a_method_learns(method, typed, defaults, label) -> None:
     spec = embedder_spec(method, typed, defaults=defaults)
     assert method_label(spec) == label
     assert EmbedderSpec.from_json(spec.to_json()) == spec

@@ -124,9 +124,7 @@ def sent(value: Any) -> Any:
     ],
     ids=str,
 )
-def test_arguments_mean_what_they_mean_there(
-    method: str, options: dict[str, Any], ours, theirs: SentenceTransformer
-) -> None:
+def test_arguments_mean_what_they_mean_there(method, options, ours, theirs) -> None:
     asked = {"normalize_embeddings": True} | options
     expected = getattr(theirs, method)(TEXTS, **asked)
     given = getattr(ours, method)(TEXTS, **asked)
@@ -174,9 +172,7 @@ def test_a_prompt_is_read_before_the_text(kind: str, every: dict[str, Embedder])
 
 @pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
 @pytest.mark.parametrize("options", [{}, {"prompt_name": "query"}, {"prompt": "a "}], ids=str)
-def test_pooling_takes_the_models_own_prompts(
-    method: str, options: dict[str, Any], mean: PooledEmbedder, theirs: SentenceTransformer
-) -> None:
+def test_pooling_takes_the_models_own_prompts(method, options, mean, theirs) -> None:
     prompt = {"prompt": ""} if method == "encode" and not options else options  # no default one
     expected = getattr(theirs, method)(TEXTS, normalize_embeddings=True, **prompt)
     np.testing.assert_allclose(getattr(mean, method)(TEXTS, **options), expected, atol=1e-5)
@@ -261,9 +257,7 @@ def test_what_is_no_text(given: Any, sentence: str, mean: PooledEmbedder) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pickle_gives_equal_vectors_and_holds_no_weights(
-    kind: str, every: dict[str, Embedder]
-) -> None:
+def test_a_pickle_gives_equal_vectors_and_holds_no_weights(kind, every) -> None:
     embedder = every[kind]
     content = ForkingPickler.dumps(embedder)
     assert len(content) < 5000

@@ -393,9 +393,7 @@ def test_scores_of_which_some_are_missing_are_scores(missing: str, form: str) ->
         ("Sentence 1", "Sentence 2", "Similarity Score", ("genre", "year")),
     ],
 )
-def test_known_data_sets_of_pairs_need_no_roles(
-    first: str, second: str, score: str, others: tuple[str, ...]
-) -> None:
+def test_known_data_sets_of_pairs_need_no_roles(first, second, score, others) -> None:
     frame = pd.DataFrame(
         {other: [7 * row + 40 for row in range(6)] for other in others}
         | {first: [f"a text of {row} words" for row in range(6)]}

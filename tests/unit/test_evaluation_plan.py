@@ -19,7 +19,6 @@ from neuralviz.evaluation.measures import (
 )
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Cell, Compared, Event, Progress, Results
-from neuralviz.models import LanguageModel
 
 
 @pytest.fixture
@@ -70,9 +69,7 @@ def test_plans_are_equal_when_all_that_counts_is() -> None:
 # --- what it tells -----------------------------------------------------------------------------
 
 
-def test_results_are_folded_from_the_events(
-    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path
-) -> None:
+def test_results_are_folded_from_the_events(plan: EvaluationPlan, tiny, tmp_path: Path) -> None:
     events = list(evaluate(plan, kept_vectors(tmp_path), loaders={"text": lambda _id: tiny}))
     cells = [event for event in events if isinstance(event, Cell)]
     assert [cell.row for cell in cells] == [0, 1]
@@ -98,9 +95,7 @@ def test_the_seed_is_of_what_is_drawn(data: GroupedData) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 4, 8, 11])
-def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(
-    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path, n: int
-) -> None:
+def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(plan, tiny, tmp_path, n) -> None:
     seen: list[Event] = []
     loaders = {"text": lambda _id: tiny}
     with pytest.raises(Stopped):

@@ -468,9 +468,7 @@ def test_weights_of_an_untied_output_are_left_out(tmp_path: Path) -> None:
     check_means(tmp_path, plain_means(tmp_path))
 
 
-def test_a_router_sends_questions_and_documents_apart(
-    bases: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_router_sends_questions_and_documents_apart(bases: dict[str, Path], tmp_path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -566,9 +564,7 @@ def test_a_model_of_pictures_and_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lack", ["head", "mask token"])
-def test_a_masked_model_is_read_without_what_reading_does_not_need(
-    lack: str, tmp_path: Path
-) -> None:
+def test_a_masked_model_is_read_without_what_reading_does_not_need(lack: str, tmp_path) -> None:
     folder = save_family("bert", tmp_path)
     if lack == "head":
         weights = load_file(folder / "model.safetensors")

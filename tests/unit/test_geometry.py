@@ -36,9 +36,7 @@ def states(tiny: LanguageModel) -> TokenStates:
     return follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 
 
-def test_of_a_long_text_the_first_chunk_is_followed(
-    tiny: LanguageModel, states: TokenStates
-) -> None:
+def test_of_a_long_text_the_first_chunk_is_followed(tiny, states: TokenStates) -> None:
     assert (states.counted, states.is_cut) == (("[CLS]", *states.text.tokens), False)
     (text,) = tokenize(tiny, [TEXTS["several chunks"]])
     states = follow_tokens(tiny, text)
@@ -51,9 +49,7 @@ def test_of_a_long_text_the_first_chunk_is_followed(
     np.testing.assert_allclose(words.sum() + shares[0], 1)  # the special token has the rest
 
 
-def test_a_broken_model_is_an_error_that_says_so(
-    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_model_is_an_error_that_says_so(tiny: LanguageModel, monkeypatch) -> None:
     def broken(*args: object) -> list:
         (row,) = layer_states(*args)
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]

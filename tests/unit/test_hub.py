@@ -143,9 +143,7 @@ def gated() -> Exception:
     ],
     ids=["disk full", "transport", "gated"],
 )
-def test_what_breaks_off_a_fetch(
-    error: Exception, sentence: str, hub_at, folder: Path, monkeypatch
-) -> None:
+def test_what_breaks_off_a_fetch(error, sentence, hub_at, folder, monkeypatch) -> None:
     def hf_hub_download(*_: object, **__: object) -> str:
         raise error
 

@@ -70,9 +70,7 @@ def test_every_rung_is_trained_with_every_seed_and_measured_on_the_test_pairs(
         assert found.pearson == pytest.approx(pearsonr(predicted, split.test.scores).statistic)
 
 
-def test_floor_and_linear_regression_are_those_of_plain_programs(
-    ladder: Ladder, split: SplitPairs, tiny: LanguageModel
-) -> None:
+def test_floor_and_linear_regression_are_those_of_plain_programs(ladder, split, tiny) -> None:
     def cosines(part: ScoredPairs, layer: int) -> np.ndarray:
         embedder = PooledEmbedder(tiny, "mean", layer)
         one, other = (
@@ -91,9 +89,7 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
 
 
 @pytest.mark.parametrize("role", ["train", "dev"])
-def test_equal_scores_are_refused_before_anything_is_computed(
-    split: SplitPairs, tiny: LanguageModel, role: str
-) -> None:
+def test_equal_scores_are_refused_before_anything_is_computed(split, tiny, role) -> None:
     part = split.train if role == "train" else split.dev
     same = replace(part, scores=np.full(len(part), 3.0))
     flat = replace(split, train=same) if role == "train" else replace(split, dev=same)

@@ -149,9 +149,7 @@ def test_every_name_of_a_package_is_found_and_no_other(package: str) -> None:
         _ = module.nothing
 
 
-def test_what_the_documentation_evaluates_works_as_it_stands(
-    monkeypatch, tmp_path: Path, capsys
-) -> None:
+def test_what_the_documentation_evaluates_works_as_it_stands(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
