@@ -130,7 +130,8 @@ def test_what_can_be_handed_over(method: str, make) -> None:
     assert embedder.encode([]).shape == (0, embedder.dim)
     assert embedder.encode(texts[0]).shape == (embedder.dim,)
     for given in (tuple(texts), np.array(texts), pd.Series(texts, index=[7, 3]),
-                  (text for text in texts), [{"text": texts}]):  # fmt: skip
+                  (text for text in texts), [{"text": texts}], {"text": texts},
+                  pd.DataFrame({"text": texts}), np.array(texts)[:, None]):  # fmt: skip
         np.testing.assert_array_equal(embedder.encode(given), vectors)
     for tensors in (
         embedder.encode(texts, convert_to_tensor=True),
@@ -214,7 +215,6 @@ def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make
 
 
 def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageModel) -> None:
-
     text = TEXTS["one chunk"]
     *_, last = micro_tune(tiny, [text], layers="last_block", epochs=3)
     network = copy.deepcopy(tiny.network)
@@ -276,8 +276,6 @@ def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
     expected = np.mean([v @ v.T for v in of_parts], axis=0)
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
     np.testing.assert_allclose(vectors, np.hstack(of_parts) / np.sqrt(3), atol=1e-5)
-    with pytest.raises(SettingsError, match="at least two"):
-        ConcatenatedEmbedder(parts[:1])
 
 
 # --- what vectors depend on --------------------------------------------------------------------
@@ -361,7 +359,6 @@ def test_imitated_bf16_is_warned_of_and_works(method: str, make, monkeypatch) ->
 
 def broken(model: LanguageModel, text: str) -> LanguageModel:
     """The model with NaN for the first token of ``text``, and for no other token."""
-
     network = copy.deepcopy(model.network)
     (tokens,) = tokenize(model, [text])
     with torch.no_grad():

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.data import (
@@ -24,6 +25,7 @@ from neuralviz.evaluation.results import (
     EXPLAINED,
     TOTALS,
     Measured,
+    QualityMap,
     _words,
     find_published,
     read_published,
@@ -146,8 +148,6 @@ def test_all_measures_of_scored_pairs() -> None:
     units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
     products = (units[data.first] * units[data.second]).sum(axis=1)
     np.testing.assert_allclose(found.products, products, atol=1e-12)
-    from scipy import stats
-
     c = found.correlations
     assert c.spearman == pytest.approx(stats.spearmanr(products, data.scores).statistic)
     assert c.pearson == pytest.approx(stats.pearsonr(products, data.scores).statistic)
@@ -254,8 +254,6 @@ def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
 
 
 def test_what_was_published_is_of_these_data_alone() -> None:
-    from dataclasses import replace
-
     scores = np.repeat([5.0, 3.0, 0.0], [338, 507, 534])  # as many as in the STS test
     places = np.arange(len(scores))
     texts = [f"{side} {i}" for side in "ab" for i in places]
@@ -304,8 +302,6 @@ def test_paraphrases_by_quality_and_fixed_values() -> None:
 
 
 def test_ratios_are_cut_and_left_out_where_they_say_nothing() -> None:
-    from neuralviz.evaluation.results import QualityMap
-
     axis = np.array([0.1])
     values = [np.array([[value]]) for value in (0.4, 0.8, 0.1, -0.2, np.nan)]
     maps = [QualityMap("lexical", axis, axis, value, np.ones((1, 1))) for value in values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import socket
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +16,7 @@ from neuralviz.models import hub, load_model, load_sentence_transformer, load_te
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
 from tests.support.models import save_sentence_transformer, split_weights
+from tests.support.waiting import free_port
 
 MODEL = "someone/a-model"
 
@@ -65,8 +66,6 @@ def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
 
 
 def test_a_sentence_transformer_comes_with_its_modules(hub_at, tmp_path: Path) -> None:
-    import shutil
-
     folder = save_sentence_transformer(tmp_path / "model")
     (folder / "onnx").mkdir()
     shutil.copy(folder / "model.safetensors", folder / "onnx" / "model.safetensors")
@@ -157,19 +156,13 @@ def test_what_breaks_off_a_fetch(error, sentence, hub_at, folder, monkeypatch) -
 # --- no network --------------------------------------------------------------------------------
 
 
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.mark.parametrize(
     "endpoint",
     ["http://127.0.0.1:{port}", "http://192.0.2.1", "http://no-such-host.invalid"],
     ids=["closed port", "no route", "no name"],
 )
 def test_no_network(endpoint: str, hub_at) -> None:
-    hub_at(endpoint.format(port=closed_port()))
+    hub_at(endpoint.format(port=free_port()))
     start = time.perf_counter()
     assert "could not be fetched from the Hugging Face Hub" in sentence_of()
     assert time.perf_counter() - start < 5
