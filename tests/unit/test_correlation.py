@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy
@@ -13,12 +11,7 @@ from neuralviz.evaluation import bootstrap as bootstrapping
 from neuralviz.evaluation.broken import count_pairs
 from neuralviz.evaluation.correlation import COEFFICIENTS, correlate
 
-
-@pytest.fixture(autouse=True)
-def _no_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_ties_weigh_as_the_definitions_say():

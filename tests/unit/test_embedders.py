@@ -97,9 +97,6 @@ def unit(vector: Any) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-# --- what all of them do -----------------------------------------------------------------------
-
-
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("method", EVERY)
 def test_shape_length_order_and_a_model_that_stays(method: str, make, tiny) -> None:
@@ -142,9 +139,6 @@ def test_what_can_be_handed_over(method: str, make) -> None:
     cosines = embedder.similarity(vectors, vectors)
     np.testing.assert_allclose(cosines, vectors @ vectors.T, atol=1e-5)
     np.testing.assert_allclose(embedder.similarity_pairwise(vectors, vectors), [1, 1], atol=1e-5)
-
-
-# --- poolings ----------------------------------------------------------------------------------
 
 
 def test_mean_is_what_sentence_transformers_gives(encoder: TextModel) -> None:
@@ -200,9 +194,6 @@ def test_layers_that_are_not_there(tiny: LanguageModel) -> None:
         PooledEmbedder(tiny, "max")
 
 
-# --- Appendix G --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "pooling"), [("cls", "cls"), ("avg", "mean")])
 def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make) -> None:
     texts = MANY[:4]
@@ -246,9 +237,6 @@ def test_appendix_g_tunes_the_last_block_for_five_epochs(key: str, n_layers: int
     assert plain_embedding(deltas) @ vector >= 0.99999
 
 
-# --- one step ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layers", ["head", "last_block", "chosen"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, make) -> None:
@@ -264,9 +252,6 @@ def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, mak
     np.testing.assert_allclose(vector, expected, atol=2e-5)
 
 
-# --- joined ------------------------------------------------------------------------------------
-
-
 def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
     parts = [make(name) for name in ("neural", "mean", "cls-diff")]
     joined = ConcatenatedEmbedder(parts)
@@ -276,9 +261,6 @@ def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
     expected = np.mean([v @ v.T for v in of_parts], axis=0)
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
     np.testing.assert_allclose(vectors, np.hstack(of_parts) / np.sqrt(3), atol=1e-5)
-
-
-# --- what vectors depend on --------------------------------------------------------------------
 
 
 def test_any_other_setting_is_another_key(make, tiny, small_model) -> None:
@@ -354,9 +336,6 @@ def test_imitated_bf16_is_warned_of_and_works(method: str, make, monkeypatch) ->
         make(method, precision="bf16")
 
 
-# --- broken models, zeros ----------------------------------------------------------------------
-
-
 def broken(model: LanguageModel, text: str) -> LanguageModel:
     """The model with NaN for the first token of ``text``, and for no other token."""
     network = copy.deepcopy(model.network)
@@ -385,9 +364,6 @@ def test_vectors_of_zeros_stay_so(tiny: LanguageModel) -> None:
     assert not still.similarity(vector, vector).any()
     unmoved = TunedOutputEmbedder(tiny, "cls", True, epochs=1, learning_rate=1e-30, weight_decay=0)
     assert not unmoved.encode(["The dog barks.", "a"]).any()
-
-
-# --- by name -----------------------------------------------------------------------------------
 
 
 def test_options_are_read_as_their_types() -> None:

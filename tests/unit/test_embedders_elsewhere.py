@@ -314,11 +314,10 @@ def test_in_a_pipeline(mean: PooledEmbedder) -> None:
     assert "PooledEmbedder(method='mean'" in repr(pipeline)
 
 
+@pytest.mark.filterwarnings("ignore")  # of the values that it tries and we refuse
 @pytest.mark.parametrize("check", ESTIMATOR_CHECKS)
 def test_checks_of_scikit_learn(check: str, mean: PooledEmbedder) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the values that it tries and we refuse
-        getattr(estimator_checks, check)("PooledEmbedder", clone(mean))
+    getattr(estimator_checks, check)("PooledEmbedder", clone(mean))
 
 
 def test_tables_as_output(mean: PooledEmbedder) -> None:

@@ -38,35 +38,17 @@ def told_after(n: int) -> Callable[[], bool]:
     return lambda: next(asked, None) is None
 
 
-# --- the value ---------------------------------------------------------------------------------
-
-
 def test_plans_are_equal_when_all_that_counts_is() -> None:
-    def make(
-        method: str = "mean",
-        label: str = "x",
-        name: str = "d",
-        settings: MeasureSettings | None = None,
-    ) -> EvaluationPlan:
+    def make(method="mean", label="x", name="d", **settings) -> EvaluationPlan:
         one = grouped_data(name, list("abcd"), ["x", label, "y", "y"])
-        return EvaluationPlan((one,), method_rows([method], {}), settings or MeasureSettings())
+        return EvaluationPlan((one,), method_rows([method], {}), MeasureSettings(**settings))
 
-    others = [
-        make("cls"),
-        make(label="z"),
-        make(name="e"),
-        make(settings=MeasureSettings(("triplets",))),
-        make(settings=MeasureSettings(k=3)),
-        make(settings=MeasureSettings(resamples=0)),
-        make(settings=MeasureSettings(seed=1)),
-    ]
+    others = [make("cls"), make(label="z"), make(name="e")]
+    others += [make(measures=("triplets",)), make(k=3), make(resamples=0), make(seed=1)]
     assert make() == make()
     assert hash(make()) == hash(make())
     assert make() != "a plan"
     assert len({make(), *others}) == 1 + len(others)
-
-
-# --- what it tells -----------------------------------------------------------------------------
 
 
 def test_results_are_folded_from_the_events(plan: EvaluationPlan, tiny, tmp_path: Path) -> None:

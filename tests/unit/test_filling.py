@@ -149,9 +149,6 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
         fill_blanks(bundled, "A ___.", [(1.0, head)], top=0)
 
 
-# --- in words ----------------------------------------------------------------------------------
-
-
 def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     texts, reports = recorded.texts, recorded.reports
     made = sentence_with_blank(texts[0], reports[0])

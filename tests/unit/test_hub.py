@@ -49,9 +49,6 @@ def hub_at(monkeypatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
     close_session()
 
 
-# --- what works --------------------------------------------------------------------------------
-
-
 def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"never read")
     (folder / "README.md").write_text("not needed")
@@ -103,9 +100,6 @@ def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
         assert load_model(MODEL, device="cpu").fingerprint == COMMIT
 
 
-# --- what does not -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("refuses", [None, 401, 404])
 def test_a_model_that_the_hub_has_not(refuses: int | None, hub_at) -> None:
     with local_hub({}, refuses=refuses) as address:
@@ -151,9 +145,6 @@ def test_what_breaks_off_a_fetch(error, sentence, hub_at, folder, monkeypatch) -
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
         assert sentence in sentence_of()
-
-
-# --- no network --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,6 @@ def test_equal_scores_are_refused_before_anything_is_computed(split, tiny, role)
         next(train_ladder(tiny, flat, SETTINGS, MemoryVectors()))
 
 
-# --- as jobs -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelRef:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
