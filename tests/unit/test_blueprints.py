@@ -110,7 +110,6 @@ def test_blueprints_as_typed(typed: str) -> None:
         ("", "Enter 1 to 32 blueprints"),
         ("two, one", "“two, one” is not a blueprint"),
         ("(2)", "“2” is not a blueprint"),
-        ("(2, 1, 1)", "“2, 1, 1” is not a blueprint"),
         ("(2,1", "is not a blueprint"),
         ("(2,1) and (1,1)", "“and” is not a blueprint"),
         ("(2.5, 1)", "is not a blueprint"),

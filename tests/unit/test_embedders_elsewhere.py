@@ -99,9 +99,6 @@ KINDS = ["NeuralEmbedder", "TunedOutputEmbedder", "GradientEmbedder", "PooledEmb
          "SbertWkEmbedder", "SentenceTransformerEmbedder", "ConcatenatedEmbedder"]  # fmt: skip
 
 
-# --- the arguments of SentenceTransformer.encode -----------------------------------------------
-
-
 @pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
 @pytest.mark.parametrize(
     "options",
@@ -245,9 +242,6 @@ def test_what_is_no_text(given: Any, sentence: str, mean: PooledEmbedder) -> Non
             encode(given)
 
 
-# --- values: repr, pickles, copies ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pickle_gives_equal_vectors_and_holds_no_weights(kind, every) -> None:
     embedder = every[kind]
@@ -294,9 +288,6 @@ def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedde
               "GradientEmbedder": "layers='last_block'", "SbertWkEmbedder": "window=1",
               "ConcatenatedEmbedder": "NeuralEmbedder(method='neural'"}  # fmt: skip
     assert option.get(kind, "") in shown
-
-
-# --- scikit-learn ------------------------------------------------------------------------------
 
 
 def test_in_a_pipeline(mean: PooledEmbedder) -> None:

@@ -124,9 +124,6 @@ def test_the_digest_is_of_everything_that_counts() -> None:
     assert read(PAIRS).digest == digests[0]
 
 
-# --- measures ----------------------------------------------------------------------------------
-
-
 def drawn(data, seed: int = 0, dim: int = 5) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(len(data.texts), dim)).astype(np.float32)
 
@@ -318,9 +315,6 @@ def test_overlaps_of_pairs_and_triplets() -> None:
     assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})
 
 
-# --- columns guessed from what is in them ------------------------------------------------------
-
-
 def table_of(content: str) -> Table:
     return read_table(Source("own.csv", content.encode()))
 
@@ -464,9 +458,6 @@ def test_texts_without_a_label_do_not_count() -> None:
     data = labelled_data("p.csv", ["one", "two", "three", "one"], ["x", "", "y", "x"])
     assert (data.texts, data.labels) == (("one", "three"), ("x", "y"))
     assert data.notes == ("Skipped 1 row: duplicate text and label.",)
-
-
-# --- saved corpora ------------------------------------------------------------------------------
 
 
 def test_a_saved_corpus_is_labelled_data(tmp_path: Path) -> None:
