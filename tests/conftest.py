@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 
 # Numba compiles for these, a quarter of a minute once a process.
 COMPILED = ("test_maps", "test_neighbours", "test_projecting")
-    "test_maps",
-    "test_neighbours",
-    "test_projecting",
-)  # a quarter of a minute once a process
 
 
 def pytest_xdist_auto_num_workers() -> int:
