@@ -24,11 +24,17 @@ _home = tempfile.TemporaryDirectory(prefix="neuralviz-tests-")
 os.environ["NEURALVIZ_HOME"] = _home.name
 
 import pytest  # noqa: E402
+from xdist.remote import Producer  # noqa: E402
+from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 import neuralviz  # noqa: E402  # before torch, which reads how threads wait
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+
+
+# Numba compiles for these, a quarter of a minute once a process.
+COMPILED = ("test_maps", "test_neighbours", "test_projecting")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -38,28 +44,32 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a sweep, all cases but the first few are slow. Groups with the most slow tests run first.
-
-    One process runs a group: a file, all tests of Ray, or all that have numba compile.
-    """
+    """Of a sweep, all cases but the first few are slow; files with many slow tests run first."""
     cases: Counter[str] = Counter()
-    slow: Counter[str] = Counter()
+    slow: Counter[Path] = Counter()
     for item in items:
         if sweep := item.get_closest_marker("sweep"):
             function = item.nodeid.partition("[")[0]
             cases[function] += 1
             if cases[function] > sweep.args[0]:
                 item.add_marker(pytest.mark.slow)
-        item.add_marker(pytest.mark.xdist_group(_find_group(item)))
-        slow[_find_group(item)] += item.get_closest_marker("slow") is not None
+        slow[item.path] += item.get_closest_marker("slow") is not None
     waiting = {"cluster": 0, "browser": 1}  # tests that mostly wait begin first
-    items.sort(key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[_find_group(item)]))
+    items.sort(key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[item.path]))
 
 
-def _find_group(item: pytest.Item) -> str:
-    if item.path.parent.name == "cluster":
-        return "ray"
-    return "numba" if item.get_closest_marker("compiles") else item.path.stem
+class GroupScheduling(LoadScopeScheduling):
+    """One process runs a group: a file, all tests of Ray, or all that have numba compile."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        if path.parent.name == "cluster":
+            return "ray"
+        return "numba" if path.stem in COMPILED else str(path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

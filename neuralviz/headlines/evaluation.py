@@ -141,8 +141,9 @@ def _describe_measured(
 
 def _label_noun(data: DataSet, quote: Name) -> str:
     noun = data.columns.get("label", "label")
-    is_word = noun.replace("_", "").replace(" ", "").isalnum() and len(noun) <= _LONGEST_NOUN
-    return quote(noun if is_word else f"“{noun[:_LONGEST_NOUN]}…”")
+    if len(noun) > _LONGEST_NOUN:
+        noun = f"{noun[:_LONGEST_NOUN]}…"
+    return quote(noun if noun.replace("_", "").replace(" ", "").isalnum() else f"“{noun}”")
 
 
 def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:

@@ -42,7 +42,7 @@ def describe_learning(record: RunRecord, text: int) -> str:
         for predictions in (before, after)
     )
     loss, loss_after = (
-        number(float(np.mean([p.mean_loss for p in predictions])), ".3g")
+        number(float(np.mean([p.mean_loss for p in predictions])), "#.3g").rstrip(".")
         for predictions in (before, after)
     )
     words = "words" if record.settings.predict_unmasked else "masked words"

@@ -104,13 +104,11 @@ def _curve(
 
 def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
     other_texts = [i for i in range(len(curves)) if i != text]
+    name = "the other text" + "s" * (len(other_texts) > 1)
+    look: Trace = {"width": 2, "legendgroup": "others"}
     return [
-        _curve(
-            curves[i], "the other texts", BEFORE, width=2, legendgroup="others",
-            showlegend=i == other_texts[0],
-        )
-        for i in other_texts
-    ]  # fmt: skip
+        _curve(curves[i], name, BEFORE, showlegend=i == other_texts[0], **look) for i in other_texts
+    ]
 
 
 def _band(curves: np.ndarray) -> list[Trace]:

@@ -263,6 +263,8 @@ class _Panel:
         elif status == "stopped":
             doing = run.progress.doing.removesuffix(" …")
             text = f"Stopped{': ' * bool(doing)}{doing}. {self.sentences.stopped}"
+            if run.has_nothing:
+                text = "Stopped before the first result."
             with _row():
                 st.progress(run.progress.share, plain(f"{text} {describe_time(run)}".rstrip()))
                 self._offer_restart()

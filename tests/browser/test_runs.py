@@ -73,7 +73,7 @@ def tune_at(page: Page, address: str, epochs: int) -> None:
 
 def stop(page: Page) -> None:
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text(re.compile(r"^Stopped\."))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^Stopped: "))).to_be_visible()
     expect(page.locator("[data-testid=stException]")).to_have_count(0)
 
 

@@ -42,7 +42,7 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
     stop.wait_for()  # in place of the recorded run
     wait_for_steps(page, 2)
     stop.click()
-    stopped = page.get_by_text("Stopped. “Run again” goes on from what was saved.")
+    stopped = page.get_by_text(re.compile("Stopped: .* “Run again” goes on from what was saved."))
     stopped.wait_for()
     made = page.evaluate(f"document.querySelector(`{LOSS}`)._fullData[0].x.length")
     page.get_by_role("button", name="Run again").click()

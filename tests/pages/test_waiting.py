@@ -40,6 +40,21 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     assert page.run().text[0].value == str(os.getpid())
 
 
+def test_a_run_that_is_stopped_while_it_waits_has_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue = RunQueue(max_running=1)
+    monkeypatch.setattr(queues, "_the_queue", queue)
+    before = submit(queue, WaitForStop(0), lambda: True, owner="other")
+    page = AppTest.from_function(app, default_timeout=30).run()
+    page.button[0].click().run()
+    page.run()
+    assert page.get("progress")[0].proto.text == "Stopped before the first result."
+    assert not page.text
+    before.stop()
+    assert queue.close()
+
+
 def failing(at_once: bool) -> None:
     import streamlit as st
 

@@ -49,11 +49,7 @@ def test_figure_9() -> None:
         # (2,1): s = 0 and, of (0 - s) mod 3 >= 2, s = 1 only → 1; (1,1): s = 1 → 1;
         # (1,2): s = 1, 2 → 2; (1,3): s = 1, 2, 3 → 3.
         (1, 7, 7),
-        # Two tokens, shifts 0 and 1. (2,1): ".." is dropped, "x." → 1 row; (1,1): ".x", "x." → 2;
-        # (1,2): ".x", "x." → 2; (1,3): ".x", "x." → 2.
-        (2, 7, 7),
-        # Five tokens, over a whole period of shifts each token is masked m times: 5·(1+1+2+3).
-        (5, 12, 35),
+        # Over a whole period of shifts each token is masked m times: 600·(1+1+2+3).
         (600, 12, 4200),
     ],
 )
@@ -112,11 +108,8 @@ def test_blueprints_as_typed(typed: str) -> None:
     ("typed", "sentence"),
     [
         ("", "Enter 1 to 32 blueprints"),
-        ("[]", "Enter 1 to 32 blueprints"),
         ("two, one", "“two, one” is not a blueprint"),
         ("(2)", "“2” is not a blueprint"),
-        ("(2, 1, 1)", "“2, 1, 1” is not a blueprint"),
-        ("2,1,1,1", "“2,1,1,1” is not a blueprint"),
         ("(2,1", "is not a blueprint"),
         ("(2,1) and (1,1)", "“and” is not a blueprint"),
         ("(2.5, 1)", "is not a blueprint"),

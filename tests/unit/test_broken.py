@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.broken import TIE, count_pairs, shared_pairs, unit_rows
-from neuralviz.evaluation.triplets import (
-    Grouping,
-    count_triplets,
-    shared_triplets,
-    worst_triplets,
-)
+from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets, worst_triplets
 
 
 def triplets_of(grouping: Grouping) -> list[tuple[int, int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +13,9 @@ from bundled_model.passages import read_passages, split
 from neuralviz.models import bundled
 from tests.support.passages import write_passages
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.mark.slow
-def test_what_each_file_of_weights_costs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_each_file_of_weights_costs(tmp_path: Path, monkeypatch, capsys) -> None:
     other = tmp_path / "other.safetensors"
     other.write_bytes(bundled.WEIGHTS.read_bytes())
     asked = ["evaluate.py", "--only", "cost", "--weights", str(bundled.WEIGHTS), str(other)]
@@ -64,9 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
     evaluate.main()
 
 
-def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_masked_tokens_by_kind_of_text_and_agreement_with_people(data, monkeypatch, capsys) -> None:
     asked(monkeypatch, "--only", "masked", "sts", "--epochs", 1, "--precision", "fast")
     said = capsys.readouterr().out
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.splitlines()]
@@ -109,9 +102,7 @@ def test_news_as_prose(article: str, prose: str) -> None:
 
 
 @pytest.mark.slow
-def test_neighbours_of_an_even_sample_of_news(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_neighbours_of_an_even_sample_of_news(data: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(evaluate, "NEWS", 23)
     monkeypatch.setattr(evaluate, "NEWS_EPOCHS", (1,))
     asked(monkeypatch, "--only", "news")
@@ -131,13 +122,7 @@ def test_neighbours_of_an_even_sample_of_news(
         ([], "set NEURALVIZ_DATA"),
     ],
 )
-def test_what_cannot_be_measured_is_said_at_once(
-    words: list[object],
-    said: str,
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_cannot_be_measured_is_said_at_once(words, said, data, monkeypatch, capsys) -> None:
     (data / "permissive" / "SOURCES.md").unlink()
     if not words:
         monkeypatch.setenv("NEURALVIZ_DATA", "")

@@ -141,9 +141,7 @@ def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
         ([], "No such file"),  # of passages
     ],
 )
-def test_what_cannot_be_trained_is_said_at_once(
-    asked: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_trained_is_said_at_once(asked, said, tmp_path, capsys) -> None:
     here = ["--passages", str(tmp_path / "none"), "--run", str(tmp_path / "run")]
     with pytest.raises(SystemExit) as ended:
         train.main([*here, *asked])
@@ -153,9 +151,7 @@ def test_what_cannot_be_trained_is_said_at_once(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_ends_with_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_ends_with_the_same_weights(tmp_path: Path, monkeypatch) -> None:
     sources = {"openstax/rivers (rivers)": TEXTS, "x/wikinews (wikinews-2019-2020)": NEWS}
     folder = write_passages(tmp_path, sources)
 

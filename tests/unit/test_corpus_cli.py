@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,10 +22,6 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PCA = ["--reducer", "pca"]
 ROWS = """\

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy
@@ -13,12 +11,7 @@ from neuralviz.evaluation import bootstrap as bootstrapping
 from neuralviz.evaluation.broken import count_pairs
 from neuralviz.evaluation.correlation import COEFFICIENTS, correlate
 
-
-@pytest.fixture(autouse=True)
-def _no_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_ties_weigh_as_the_definitions_say():
@@ -49,9 +42,7 @@ def test_no_coefficient_where_there_is_none(products, scores):
 
 @pytest.mark.parametrize("largest_matrix", [2048, 0], ids=["matrix", "one by one"])
 @pytest.mark.parametrize("n", [2, 3, 12, 60])
-def test_resamples_have_the_coefficients_of_the_pairs_drawn(
-    n: int, largest_matrix: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resamples_have_the_coefficients_of_the_pairs_drawn(n, largest_matrix, monkeypatch) -> None:
     monkeypatch.setattr(bootstrapping, "LARGEST_MATRIX", largest_matrix)
     draw = np.random.default_rng(n)
     for _ in range(5):

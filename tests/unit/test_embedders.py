@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,20 +45,8 @@ from neuralviz.models import (
     tokenize,
 )
 from neuralviz.store.vectors import embedder_id
-from tests.support.models import (
-    SENTENCES,
-    TEXTS,
-    save_causal,
-    save_sentence_transformer,
-)
-from tests.support.plain_loop import (
-    plain_embedding,
-    plain_gradients,
-    plain_micro_tune,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.support.models import SENTENCES, TEXTS, save_causal, save_sentence_transformer
+from tests.support.plain_loop import plain_embedding, plain_gradients, plain_micro_tune
 
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]
@@ -108,9 +97,6 @@ def unit(vector: Any) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-# --- what all of them do -----------------------------------------------------------------------
-
-
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("method", EVERY)
 def test_shape_length_order_and_a_model_that_stays(method: str, make, tiny) -> None:
@@ -141,7 +127,8 @@ def test_what_can_be_handed_over(method: str, make) -> None:
     assert embedder.encode([]).shape == (0, embedder.dim)
     assert embedder.encode(texts[0]).shape == (embedder.dim,)
     for given in (tuple(texts), np.array(texts), pd.Series(texts, index=[7, 3]),
-                  (text for text in texts), [{"text": texts}]):  # fmt: skip
+                  (text for text in texts), [{"text": texts}], {"text": texts},
+                  pd.DataFrame({"text": texts}), np.array(texts)[:, None]):  # fmt: skip
         np.testing.assert_array_equal(embedder.encode(given), vectors)
     for tensors in (
         embedder.encode(texts, convert_to_tensor=True),
@@ -152,9 +139,6 @@ def test_what_can_be_handed_over(method: str, make) -> None:
     cosines = embedder.similarity(vectors, vectors)
     np.testing.assert_allclose(cosines, vectors @ vectors.T, atol=1e-5)
     np.testing.assert_allclose(embedder.similarity_pairwise(vectors, vectors), [1, 1], atol=1e-5)
-
-
-# --- poolings ----------------------------------------------------------------------------------
 
 
 def test_mean_is_what_sentence_transformers_gives(encoder: TextModel) -> None:
@@ -210,9 +194,6 @@ def test_layers_that_are_not_there(tiny: LanguageModel) -> None:
         PooledEmbedder(tiny, "max")
 
 
-# --- Appendix G --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "pooling"), [("cls", "cls"), ("avg", "mean")])
 def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make) -> None:
     texts = MANY[:4]
@@ -225,7 +206,6 @@ def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make
 
 
 def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageModel) -> None:
-
     text = TEXTS["one chunk"]
     *_, last = micro_tune(tiny, [text], layers="last_block", epochs=3)
     network = copy.deepcopy(tiny.network)
@@ -242,9 +222,7 @@ def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageMo
 
 
 @pytest.mark.parametrize(("key", "n_layers"), [("neural", 3), ("neural-1", 1)])
-def test_appendix_g_tunes_the_last_block_for_five_epochs(
-    key: str, n_layers: int, tiny: LanguageModel
-) -> None:
+def test_appendix_g_tunes_the_last_block_for_five_epochs(key: str, n_layers: int, tiny) -> None:
     """What stands beside the values of Tables 13, 15 and 16 is what they were measured on."""
     rows = experiment_rows("outputs", {}, None)
     (row,) = (row for row in rows if row.key == key)
@@ -257,9 +235,6 @@ def test_appendix_g_tunes_the_last_block_for_five_epochs(
         tiny.network, tiny.tokenizer, [ids], names[-n_layers:], epochs=5, weight_decay=0.01
     )
     assert plain_embedding(deltas) @ vector >= 0.99999
-
-
-# --- one step ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layers", ["head", "last_block", "chosen"])
@@ -277,9 +252,6 @@ def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, mak
     np.testing.assert_allclose(vector, expected, atol=2e-5)
 
 
-# --- joined ------------------------------------------------------------------------------------
-
-
 def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
     parts = [make(name) for name in ("neural", "mean", "cls-diff")]
     joined = ConcatenatedEmbedder(parts)
@@ -289,11 +261,6 @@ def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
     expected = np.mean([v @ v.T for v in of_parts], axis=0)
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
     np.testing.assert_allclose(vectors, np.hstack(of_parts) / np.sqrt(3), atol=1e-5)
-    with pytest.raises(SettingsError, match="at least two"):
-        ConcatenatedEmbedder(parts[:1])
-
-
-# --- what vectors depend on --------------------------------------------------------------------
 
 
 def test_any_other_setting_is_another_key(make, tiny, small_model) -> None:
@@ -369,12 +336,8 @@ def test_imitated_bf16_is_warned_of_and_works(method: str, make, monkeypatch) ->
         make(method, precision="bf16")
 
 
-# --- broken models, zeros ----------------------------------------------------------------------
-
-
 def broken(model: LanguageModel, text: str) -> LanguageModel:
     """The model with NaN for the first token of ``text``, and for no other token."""
-
     network = copy.deepcopy(model.network)
     (tokens,) = tokenize(model, [text])
     with torch.no_grad():
@@ -401,9 +364,6 @@ def test_vectors_of_zeros_stay_so(tiny: LanguageModel) -> None:
     assert not still.similarity(vector, vector).any()
     unmoved = TunedOutputEmbedder(tiny, "cls", True, epochs=1, learning_rate=1e-30, weight_decay=0)
     assert not unmoved.encode(["The dog barks.", "a"]).any()
-
-
-# --- by name -----------------------------------------------------------------------------------
 
 
 def test_options_are_read_as_their_types() -> None:
@@ -437,9 +397,7 @@ def test_options_are_read_as_their_types() -> None:
         ),
     ],
 )
-def test_labels_say_how_exactly_a_method_learns(
-    method: str, typed: dict[str, str], defaults: dict[str, str], label: str
-) -> None:
+def test_labels_say_how_exactly_a_method_learns(method, typed, defaults, label) -> None:
     spec = embedder_spec(method, typed, defaults=defaults)
     assert method_label(spec) == label
     assert EmbedderSpec.from_json(spec.to_json()) == spec

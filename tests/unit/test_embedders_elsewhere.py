@@ -40,12 +40,7 @@ from neuralviz.embedders import (
     make_embedder,
 )
 from neuralviz.errors import LongTextWarning, LossWarning, ModelError, SettingsError, TextError
-from neuralviz.models import (
-    LanguageModel,
-    load_model,
-    load_sentence_transformer,
-    load_text_model,
-)
+from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, save_family, save_sentence_transformer
 
@@ -104,14 +99,6 @@ KINDS = ["NeuralEmbedder", "TunedOutputEmbedder", "GradientEmbedder", "PooledEmb
          "SbertWkEmbedder", "SentenceTransformerEmbedder", "ConcatenatedEmbedder"]  # fmt: skip
 
 
-def sent(value: Any) -> Any:
-    """A value as another process would receive it."""
-    return ForkingPickler.loads(ForkingPickler.dumps(value))
-
-
-# --- the arguments of SentenceTransformer.encode -----------------------------------------------
-
-
 @pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
 @pytest.mark.parametrize(
     "options",
@@ -129,9 +116,7 @@ def sent(value: Any) -> Any:
     ],
     ids=str,
 )
-def test_arguments_mean_what_they_mean_there(
-    method: str, options: dict[str, Any], ours, theirs: SentenceTransformer
-) -> None:
+def test_arguments_mean_what_they_mean_there(method, options, ours, theirs) -> None:
     asked = {"normalize_embeddings": True} | options
     expected = getattr(theirs, method)(TEXTS, **asked)
     given = getattr(ours, method)(TEXTS, **asked)
@@ -158,10 +143,7 @@ def test_more_values_than_a_model_was_saved_to_give(folder: Path, tmp_path: Path
     assert ours.dim == 8  # as before
 
 
-def test_arguments_have_the_same_places(ours, theirs: SentenceTransformer) -> None:
-    arguments = (TEXTS, "query", None, 4, False, "sentence_embedding", "float32", True, False,
-                 "cpu", True, 6)  # fmt: skip
-    np.testing.assert_allclose(ours.encode(*arguments), theirs.encode(*arguments), atol=1e-5)
+def test_bits_are_given_as_a_tensor_and_of_no_text(ours) -> None:
     tensors = ours.encode(TEXTS, precision="binary", convert_to_tensor=True)
     assert tensors.dtype == torch.int8
     assert ours.encode([], precision="binary").shape == (0, 4)
@@ -182,9 +164,7 @@ def test_a_prompt_is_read_before_the_text(kind: str, every: dict[str, Embedder])
 
 @pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
 @pytest.mark.parametrize("options", [{}, {"prompt_name": "query"}, {"prompt": "a "}], ids=str)
-def test_pooling_takes_the_models_own_prompts(
-    method: str, options: dict[str, Any], mean: PooledEmbedder, theirs: SentenceTransformer
-) -> None:
+def test_pooling_takes_the_models_own_prompts(method, options, mean, theirs) -> None:
     prompt = {"prompt": ""} if method == "encode" and not options else options  # no default one
     expected = getattr(theirs, method)(TEXTS, normalize_embeddings=True, **prompt)
     np.testing.assert_allclose(getattr(mean, method)(TEXTS, **options), expected, atol=1e-5)
@@ -235,24 +215,7 @@ def test_a_prompt_that_there_is_not(ours) -> None:
         ours.encode(TEXTS[:1], precision="int8")
 
 
-def test_a_router_sends_questions_and_documents_apart(bert_folder: Path, tmp_path: Path) -> None:
-    from sentence_transformers.base.modules import Router
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-
-    routes = [[Transformer(str(bert_folder)), Pooling(32, mode)] for mode in ("cls", "mean")]
-    library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
-    library.save(str(tmp_path), create_model_card=False)
-    ours = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
-    for method in ("encode", "encode_query", "encode_document"):
-        expected = getattr(library, method)(TEXTS, normalize_embeddings=True)
-        np.testing.assert_allclose(getattr(ours, method)(TEXTS), expected, atol=1e-5)
-    assert not np.allclose(ours.encode_query(TEXTS), ours.encode(TEXTS), atol=1e-3)
-
-
-def test_tables_and_what_has_no_order(mean: PooledEmbedder) -> None:
-    expected = mean.encode(TEXTS)
-    for given in (pd.DataFrame({"text": TEXTS}), np.array(TEXTS)[:, None], {"text": TEXTS}):
-        np.testing.assert_array_equal(mean.encode(given), expected)
+def test_what_has_no_order_or_several_columns(mean: PooledEmbedder) -> None:
     with pytest.raises(TextError, match="several columns"):
         mean.encode(pd.DataFrame({"text": TEXTS, "label": LABELS}))
     with pytest.raises(TextError, match="A set has no order"):
@@ -279,13 +242,8 @@ def test_what_is_no_text(given: Any, sentence: str, mean: PooledEmbedder) -> Non
             encode(given)
 
 
-# --- values: repr, pickles, copies ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pickle_gives_equal_vectors_and_holds_no_weights(
-    kind: str, every: dict[str, Embedder]
-) -> None:
+def test_a_pickle_gives_equal_vectors_and_holds_no_weights(kind, every) -> None:
     embedder = every[kind]
     content = ForkingPickler.dumps(embedder)
     assert len(content) < 5000
@@ -298,7 +256,7 @@ def test_a_pickle_gives_equal_vectors_and_holds_no_weights(
 
 def test_a_pickle_of_the_users_own_encoder_has_its_weights(theirs: SentenceTransformer) -> None:
     embedder = SentenceTransformerEmbedder(theirs)
-    again = sent(embedder)
+    again = ForkingPickler.loads(ForkingPickler.dumps(embedder))
     np.testing.assert_array_equal(again.encode(TEXTS[:3]), embedder.encode(TEXTS[:3]))
     assert again.cache_key() == embedder.cache_key()
 
@@ -332,9 +290,6 @@ def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedde
     assert option.get(kind, "") in shown
 
 
-# --- scikit-learn ------------------------------------------------------------------------------
-
-
 def test_in_a_pipeline(mean: PooledEmbedder) -> None:
     pipeline = Pipeline([("embed", mean), ("classify", LogisticRegression())])
     texts = pd.Series(TEXTS, index=range(8, 16))
@@ -350,11 +305,10 @@ def test_in_a_pipeline(mean: PooledEmbedder) -> None:
     assert "PooledEmbedder(method='mean'" in repr(pipeline)
 
 
+@pytest.mark.filterwarnings("ignore")  # of the values that it tries and we refuse
 @pytest.mark.parametrize("check", ESTIMATOR_CHECKS)
 def test_checks_of_scikit_learn(check: str, mean: PooledEmbedder) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the values that it tries and we refuse
-        getattr(estimator_checks, check)("PooledEmbedder", clone(mean))
+    getattr(estimator_checks, check)("PooledEmbedder", clone(mean))
 
 
 def test_tables_as_output(mean: PooledEmbedder) -> None:
@@ -407,11 +361,6 @@ def test_parameters_are_set(tiny: LanguageModel) -> None:
     assert hashed.encode(["a"]).shape == (1, 6)
 
 
-@pytest.fixture
-def embedder(tiny: LanguageModel) -> neuralviz.NeuralEmbedder:
-    return neuralviz.NeuralEmbedder(tiny, epochs=3)
-
-
 def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
     class Slow(HashEmbedder):
         def _read(self, texts: list[str]) -> list[str]:
@@ -426,19 +375,14 @@ def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
         assert HashEmbedder().encode(["a" * 100_000]).shape == (1, 8)
 
 
-def test_callers_of_sentence_transformers(embedder) -> None:
-    """As BERTopic and MTEB call it, and with everything by name."""
-    vectors = embedder.encode(["a", "b"])
-    np.testing.assert_array_equal(embedder.encode(inputs=["a", "b"]), vectors)
-    np.testing.assert_array_equal(embedder.encode_query(inputs=["a", "b"]), vectors)
-    np.testing.assert_array_equal(embedder.encode_document(sentences=["a", "b"]), vectors)
+def test_texts_are_given_by_either_name(tiny: LanguageModel) -> None:
+    """As BERTopic and MTEB give them."""
+    embedder, texts = PooledEmbedder(tiny), ["a", "b"]
+    for encode in (embedder.encode, embedder.encode_query, embedder.encode_document):
+        np.testing.assert_array_equal(encode(inputs=texts), embedder.encode(texts))
+        np.testing.assert_array_equal(encode(sentences=texts), embedder.encode(texts))
     with pytest.raises(TypeError, match="inputs"):
         embedder.encode(["a"], sentences=["b"])
-    named = embedder.encode(
-        sentences=["a", "b"], batch_size=32, show_progress_bar=False, convert_to_numpy=True,
-        convert_to_tensor=False, normalize_embeddings=True,
-    )  # fmt: skip
-    np.testing.assert_array_equal(named, vectors)
 
 
 def test_arguments_go_by_the_names_of_sentence_transformers() -> None:
@@ -450,10 +394,10 @@ def test_arguments_go_by_the_names_of_sentence_transformers() -> None:
     assert ours == [*expected[:-1], "task", *by_mteb]
 
 
-def test_a_task_that_no_embedder_knows(embedder) -> None:
+def test_a_task_that_no_embedder_knows(mean: PooledEmbedder) -> None:
     for task in ("clustering", "", ["query"], 5):
         with pytest.raises(SettingsError, match="task must be one of: query, document, not"):
-            embedder.encode(["a"], task=task)
+            mean.encode(["a"], task=task)
 
 
 def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:

@@ -85,9 +85,6 @@ def as_read(text: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), text)
 
 
-# --- intervals ---------------------------------------------------------------------------------
-
-
 def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     labels = ["mean", "neural, exact"]
     figure = plots.interval_figure(
@@ -147,9 +144,6 @@ def test_qualities_are_written_and_coloured_by_their_range(values, is_ratio, dra
     assert (axis.cmin, axis.cmax) == ends
 
 
-# --- all figures of a data set -----------------------------------------------------------------
-
-
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
@@ -190,9 +184,6 @@ def paraphrases(quality: str = "form") -> ParaphraseData:
     )  # fmt: skip
 
 
-# --- settings that are varied -------------------------------------------------------------------
-
-
 def rows_of(experiment: str) -> tuple[Row, ...]:
     model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
     loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
@@ -208,7 +199,7 @@ def test_epochs_rates_and_layers_are_sweeps_of_one_option() -> None:
     assert find_swept_options(rows) == {"layer": tuple(range(7))}
 
 
-def test_layers_and_windows_are_a_sweep_of_two() -> None:
+def test_a_sweep_of_two_options_has_every_combination() -> None:
     rows = rows_of("sbert-wk-sweep")
     found = find_swept_options(rows)
     assert list(found) == ["layer_start", "window"]
@@ -231,7 +222,6 @@ def test_a_line_has_its_values_in_order_and_its_band() -> None:
     assert high.fill == "tonexty"
     assert (theirs.x, theirs.y) == ((3,), (0.9,))
     assert "a &lt;b&gt;model&lt;/b&gt;" in theirs.name
-    assert figure.layout.xaxis.type is None
 
 
 def test_a_grid_has_every_value_at_its_place() -> None:
@@ -259,9 +249,6 @@ def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
     methods = filled(method_rows(["mean", "cls", "sep"], {}), few_pairs())
     dots = plots.yardstick_figure(methods, 0, by_name["spearman"]).data
     assert [trace.type for trace in dots] == ["scatter"] * 3
-
-
-# --- the report --------------------------------------------------------------------------------
 
 
 def test_the_report_needs_no_network_and_has_the_library_once() -> None:

@@ -19,7 +19,6 @@ from neuralviz.evaluation.measures import (
 )
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Cell, Compared, Event, Progress, Results
-from neuralviz.models import LanguageModel
 
 
 @pytest.fixture
@@ -39,40 +38,20 @@ def told_after(n: int) -> Callable[[], bool]:
     return lambda: next(asked, None) is None
 
 
-# --- the value ---------------------------------------------------------------------------------
-
-
 def test_plans_are_equal_when_all_that_counts_is() -> None:
-    def make(
-        method: str = "mean",
-        label: str = "x",
-        name: str = "d",
-        settings: MeasureSettings | None = None,
-    ) -> EvaluationPlan:
+    def make(method="mean", label="x", name="d", **settings) -> EvaluationPlan:
         one = grouped_data(name, list("abcd"), ["x", label, "y", "y"])
-        return EvaluationPlan((one,), method_rows([method], {}), settings or MeasureSettings())
+        return EvaluationPlan((one,), method_rows([method], {}), MeasureSettings(**settings))
 
-    others = [
-        make("cls"),
-        make(label="z"),
-        make(name="e"),
-        make(settings=MeasureSettings(("triplets",))),
-        make(settings=MeasureSettings(k=3)),
-        make(settings=MeasureSettings(resamples=0)),
-        make(settings=MeasureSettings(seed=1)),
-    ]
+    others = [make("cls"), make(label="z"), make(name="e")]
+    others += [make(measures=("triplets",)), make(k=3), make(resamples=0), make(seed=1)]
     assert make() == make()
     assert hash(make()) == hash(make())
     assert make() != "a plan"
     assert len({make(), *others}) == 1 + len(others)
 
 
-# --- what it tells -----------------------------------------------------------------------------
-
-
-def test_results_are_folded_from_the_events(
-    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path
-) -> None:
+def test_results_are_folded_from_the_events(plan: EvaluationPlan, tiny, tmp_path: Path) -> None:
     events = list(evaluate(plan, kept_vectors(tmp_path), loaders={"text": lambda _id: tiny}))
     cells = [event for event in events if isinstance(event, Cell)]
     assert [cell.row for cell in cells] == [0, 1]
@@ -98,9 +77,7 @@ def test_the_seed_is_of_what_is_drawn(data: GroupedData) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 4, 8, 11])
-def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(
-    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path, n: int
-) -> None:
+def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(plan, tiny, tmp_path, n) -> None:
     seen: list[Event] = []
     loaders = {"text": lambda _id: tiny}
     with pytest.raises(Stopped):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,6 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_id
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> CorpusStore:
-    return CorpusStore(tmp_path / "kept")
 
 
 def recorded() -> list[dict]:
@@ -73,14 +68,8 @@ def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
 
 
 def test_it_is_added_once_by_all_sessions_and_stays_away_when_deleted(store: CorpusStore):
-    threads = [
-        threading.Thread(target=lambda: add_example_once(CorpusStore(store.folder)))
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(add_example_once, [CorpusStore(store.folder) for _ in range(3)]))
     (corpus,) = store.corpora()
     assert corpus.name == NAME
     store.delete(corpus)

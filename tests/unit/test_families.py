@@ -34,12 +34,14 @@ HEADS = {
     "electra": join("generator_predictions", *NORM, "dense.bias"),
     "modernbert": ("head.norm.weight",),
     "albert": join("predictions", *NORM, "dense.bias"),
+    "deberta-v2": BERT_HEAD,
     "eurobert": (),  # its output layer sits right on the encoder
     "fnet": BERT_HEAD,
 }
 LAST_BLOCKS = {
     **{family: join(f"{family}.encoder.layer.2.output", *NORM, "dense.bias")
        for family in ("bert", "roberta", "mpnet", "electra", "fnet")},
+    "deberta-v2": join("deberta.encoder.layer.2.output", *NORM, "dense.bias"),
     "distilbert": join("distilbert.transformer.layer.2", "output_layer_norm.weight",
                        "output_layer_norm.bias", "ffn.lin2.bias"),
     "modernbert": ("model.layers.4.mlp_norm.weight",),
@@ -134,7 +136,7 @@ def assert_alike(result, index: int, expected: tuple) -> None:
     np.testing.assert_allclose(result.loss[:, index], losses, rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, "deberta-v2"])
 class TestFamily:
     def test_is_read_from_a_folder(self, family: str, small_model) -> None:
         model = small_model(family)
@@ -167,6 +169,10 @@ class TestFamily:
             assert (family, choice) in {
                 ("eurobert", choice_) for choice_ in ("head", "output bias", CHOICES[-1])
             }
+            return
+        if (family, choice) == ("deberta-v2", "all blocks"):  # some of which mix the texts
+            with pytest.raises(ModelError, match="cannot be tuned separately"):
+                tuned(model, list(TEXTS.values()), layers)
             return
         for reuse in (True, False):
             together = tuned(model, list(TEXTS.values()), layers, reuse=reuse)
@@ -201,22 +207,6 @@ def test_the_bundled_model_agrees_with_a_plain_loop(choice: str, bundled: Langua
         result = tuned(bundled, texts, layers, reuse=reuse)
         for index in range(len(texts)):
             assert_alike(result, index, expected[index])
-
-
-@pytest.mark.parametrize("choice", ["head", "last block", "head and last block"])
-def test_blocks_that_return_pairs(choice: str, small_model) -> None:
-    model = small_model("deberta-v2")
-    layers = {
-        "head": model.head_layers,
-        "last block": model.last_block_layers,
-        "head and last block": (*model.head_layers, *model.last_block_layers),
-    }[choice]
-    result = tuned(model, list(TEXTS.values()), layers)
-    for index, text in enumerate(TEXTS.values()):
-        expected = plain_micro_tune(
-            model.network, model.tokenizer, chunks_of(model, text), layers, epochs=EPOCHS
-        )
-        assert_alike(result, index, expected)
 
 
 @pytest.mark.parametrize("family", REFUSED)

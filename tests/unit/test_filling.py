@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,10 +19,8 @@ from neuralviz.micro_tuning.blanks import (
 )
 from neuralviz.micro_tuning.events import RunRecord, TextDelta, read_record
 from neuralviz.micro_tuning.predictions import fill_blanks
+from neuralviz.models import LanguageModel
 from neuralviz.paths import sample_data
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 SENTENCE = "The ___ of the river is a [MASK]."
 LAYERS = ["head", "last_block", ("bert.embeddings.LayerNorm.bias", "cls.predictions.bias")]
@@ -121,7 +118,6 @@ def test_user_text_is_literal(bundled: LanguageModel) -> None:
     ("sentence", "said"),
     [
         ("No blank.", "Write ___ for the word"),
-        ("", "no blank"),
         ("__", "no blank"),
         ("___ " * 6, "has 6 blanks; the maximum is 5"),
         ("word " * 600 + "___", "has 601 tokens; the model reads at most"),
@@ -150,9 +146,6 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
             fill_blanks(bundled, "A ___.", deltas)
     with pytest.raises(SettingsError, match="from 1 to 30,522, not 0"):
         fill_blanks(bundled, "A ___.", [(1.0, head)], top=0)
-
-
-# --- in words ----------------------------------------------------------------------------------
 
 
 def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:

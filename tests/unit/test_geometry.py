@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,22 +19,14 @@ from neuralviz.layers.geometry import (
     word_importance,
 )
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
-from neuralviz.layers.settings import (
-    check_sbert_wk,
-    is_noise,
-    kind_in_words,
-    kinds_of_blocks,
-)
+from neuralviz.layers.settings import check_sbert_wk, is_noise, kind_in_words, kinds_of_blocks
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.layers.words import follow_tokens, token_weights
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.language_model import Layer
 from neuralviz.plots.layers import marks_figure
 from neuralviz.ui.layers import list_changes
 from tests.support.models import TEXTS, WINDOW
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
 
@@ -45,9 +36,7 @@ def states(tiny: LanguageModel) -> TokenStates:
     return follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 
 
-def test_of_a_long_text_the_first_chunk_is_followed(
-    tiny: LanguageModel, states: TokenStates
-) -> None:
+def test_of_a_long_text_the_first_chunk_is_followed(tiny, states: TokenStates) -> None:
     assert (states.counted, states.is_cut) == (("[CLS]", *states.text.tokens), False)
     (text,) = tokenize(tiny, [TEXTS["several chunks"]])
     states = follow_tokens(tiny, text)
@@ -60,9 +49,7 @@ def test_of_a_long_text_the_first_chunk_is_followed(
     np.testing.assert_allclose(words.sum() + shares[0], 1)  # the special token has the rest
 
 
-def test_a_broken_model_is_an_error_that_says_so(
-    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_model_is_an_error_that_says_so(tiny: LanguageModel, monkeypatch) -> None:
     def broken(*args: object) -> list:
         (row,) = layer_states(*args)
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]

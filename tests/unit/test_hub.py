@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import socket
+import shutil
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from huggingface_hub import _snapshot_download
@@ -16,9 +16,7 @@ from neuralviz.models import hub, load_model, load_sentence_transformer, load_te
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
 from tests.support.models import save_sentence_transformer, split_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.support.waiting import free_port
 
 MODEL = "someone/a-model"
 
@@ -51,9 +49,6 @@ def hub_at(monkeypatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
     close_session()
 
 
-# --- what works --------------------------------------------------------------------------------
-
-
 def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"never read")
     (folder / "README.md").write_text("not needed")
@@ -68,8 +63,6 @@ def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
 
 
 def test_a_sentence_transformer_comes_with_its_modules(hub_at, tmp_path: Path) -> None:
-    import shutil
-
     folder = save_sentence_transformer(tmp_path / "model")
     (folder / "onnx").mkdir()
     shutil.copy(folder / "model.safetensors", folder / "onnx" / "model.safetensors")
@@ -105,9 +98,6 @@ def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
         assert "HF_HUB_OFFLINE" in sentence_of()
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         assert load_model(MODEL, device="cpu").fingerprint == COMMIT
-
-
-# --- what does not -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refuses", [None, 401, 404])
@@ -146,9 +136,7 @@ def gated() -> Exception:
     ],
     ids=["disk full", "transport", "gated"],
 )
-def test_what_breaks_off_a_fetch(
-    error: Exception, sentence: str, hub_at, folder: Path, monkeypatch
-) -> None:
+def test_what_breaks_off_a_fetch(error, sentence, hub_at, folder, monkeypatch) -> None:
     def hf_hub_download(*_: object, **__: object) -> str:
         raise error
 
@@ -159,22 +147,13 @@ def test_what_breaks_off_a_fetch(
         assert sentence in sentence_of()
 
 
-# --- no network --------------------------------------------------------------------------------
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.mark.parametrize(
     "endpoint",
     ["http://127.0.0.1:{port}", "http://192.0.2.1", "http://no-such-host.invalid"],
     ids=["closed port", "no route", "no name"],
 )
 def test_no_network(endpoint: str, hub_at) -> None:
-    hub_at(endpoint.format(port=closed_port()))
+    hub_at(endpoint.format(port=free_port()))
     start = time.perf_counter()
     assert "could not be fetched from the Hugging Face Hub" in sentence_of()
     assert time.perf_counter() - start < 5

@@ -22,12 +22,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import (
-    find_imported,
-    import_vectors,
-    imported_label,
-    imported_specs,
-)
+from neuralviz.store.importing import find_imported, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import KeptEmbedder, text_keys
 from neuralviz.store.writing import write_vectors
 
@@ -218,9 +213,7 @@ NAMES = [IDS[place] for place in ORDER]
         ({"doc": ["e1", *NAMES]}, "doc"),
     ],
 )
-def test_vectors_find_their_texts_whatever_the_column(
-    store: CorpusStore, columns: dict, column: str
-) -> None:
+def test_vectors_find_their_texts_whatever_the_column(store, columns: dict, column: str) -> None:
     corpus = store.add("c", ReadTexts(TEXTS, ids=IDS))
     source = of_texts(**columns)
     done = import_vectors(store, corpus, read_vectors(source))
@@ -286,9 +279,7 @@ def test_vectors_without_known_texts_are_refused_unless_they_are_in_order(
 
 
 @pytest.mark.parametrize("texts", [TEXTS, (*TEXTS, "x", "x")])
-def test_of_several_vectors_of_a_text_the_first_is_used(
-    store: CorpusStore, texts: tuple[str, ...]
-) -> None:
+def test_of_several_vectors_of_a_text_the_first_is_used(store, texts: tuple[str, ...]) -> None:
     corpus = store.add("c", ReadTexts(TEXTS, ids=IDS))
     nearest = [*IDS[1:], *IDS][: len(texts)]  # names other texts
     done = import_vectors(store, corpus, read_vectors(of_texts(text=texts, nearest=nearest)))

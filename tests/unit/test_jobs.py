@@ -24,7 +24,7 @@ from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence, stream_ev
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.ui.runs import describe_time_left
-from tests.support.tasks import submit
+from tests.support.tasks import Fails, submit
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,6 @@ class Gate(Listed):
         yield "ended"
         if self.is_deaf:
             yield "never reached"
-
-
-@dataclass(frozen=True)
-class Failing(Listed):
-    error: Exception = field(default_factory=ValueError)
-
-    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-        yield "begun"
-        raise self.error
 
 
 @dataclass(frozen=True)
@@ -185,15 +176,15 @@ def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
 
 
 def test_failures_become_sentences(caplog) -> None:
-    def fail(error: Exception) -> Run:
-        run = submit(RunQueue(), Failing(error=error))
+    def fail(kind: str, sentence: str) -> Run:
+        run = submit(RunQueue(), Fails(kind, sentence))
         assert run.wait(5)
-        assert (run.status, run.result) == ("failed", ("begun",))
+        assert (run.status, run.result) == ("failed", 1)
         return run
 
-    assert fail(NeuralvizError("The text is empty.")).error == "The text is empty."
+    assert fail("text", "The text is empty.").error == "The text is empty."
     assert not caplog.records
-    assert fail(ValueError("odd")).error == "Unexpected error: ValueError: odd."
+    assert fail("other", "odd").error == "Unexpected error: ZeroDivisionError: odd."
     assert "Traceback" in caplog.text
 
 

@@ -22,11 +22,7 @@ from neuralviz.evaluation.ladder_results import (
     Ladder,
     LadderSettings,
 )
-from neuralviz.jobs.ladder import (
-    ClimbLadder,
-    ScoreTwoTexts,
-    make_similarity_models,
-)
+from neuralviz.jobs.ladder import ClimbLadder, ScoreTwoTexts, make_similarity_models
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.pairs import ScoredPairs
@@ -74,9 +70,7 @@ def test_every_rung_is_trained_with_every_seed_and_measured_on_the_test_pairs(
         assert found.pearson == pytest.approx(pearsonr(predicted, split.test.scores).statistic)
 
 
-def test_floor_and_linear_regression_are_those_of_plain_programs(
-    ladder: Ladder, split: SplitPairs, tiny: LanguageModel
-) -> None:
+def test_floor_and_linear_regression_are_those_of_plain_programs(ladder, split, tiny) -> None:
     def cosines(part: ScoredPairs, layer: int) -> np.ndarray:
         embedder = PooledEmbedder(tiny, "mean", layer)
         one, other = (
@@ -95,17 +89,12 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
 
 
 @pytest.mark.parametrize("role", ["train", "dev"])
-def test_equal_scores_are_refused_before_anything_is_computed(
-    split: SplitPairs, tiny: LanguageModel, role: str
-) -> None:
+def test_equal_scores_are_refused_before_anything_is_computed(split, tiny, role) -> None:
     part = split.train if role == "train" else split.dev
     same = replace(part, scores=np.full(len(part), 3.0))
     flat = replace(split, train=same) if role == "train" else replace(split, dev=same)
     with pytest.raises(TextError, match=f"All scores of the {role} pairs are 3"):
         next(train_ladder(tiny, flat, SETTINGS, MemoryVectors()))
-
-
-# --- as jobs -----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -97,8 +97,6 @@ def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
     assert best_rung(ladder()) is None
 
 
-# --- figures ------------------------------------------------------------------------------------
-
 BASE = LadderLine(FLOOR, None, 0.3, 0.5, 0.5, (), (0.4, 0.6), None)
 RUNG = LadderLine("Siamese encoders", "siamese", 0.7, 0.8, 0.7, (0.75, 0.85), (0.7, 0.9), 0.697)
 CURVES = {

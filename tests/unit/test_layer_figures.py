@@ -61,9 +61,6 @@ def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shad
     assert only.showlegend
 
 
-# --- scored pairs ------------------------------------------------------------------------------
-
-
 def test_a_line_for_each_pooling_and_a_mark_at_the_best_layer() -> None:
     values = {"mean": [0.1, 0.3], "cls": [np.nan, 0.25]}
     mean, cls, best = layer_figure(values, "Spearman", ("mean", 1)).data

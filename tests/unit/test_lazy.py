@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,20 +23,15 @@ from neuralviz.store.corpora import CorpusStore
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
-    lazy, made, found = Lazy(), [], []
+    lazy, made = Lazy(), []
 
     def make() -> object:
         time.sleep(0.05)
         made.append(object())
         return made[-1]
 
-    threads = [
-        threading.Thread(target=lambda: found.append(lazy.get("it", make))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: lazy.get("it", make), range(8)))
     assert len(made) == 1
     assert found == made * 8
 
@@ -149,9 +145,7 @@ def test_every_name_of_a_package_is_found_and_no_other(package: str) -> None:
         _ = module.nothing
 
 
-def test_what_the_documentation_evaluates_works_as_it_stands(
-    monkeypatch, tmp_path: Path, capsys
-) -> None:
+def test_what_the_documentation_evaluates_works_as_it_stands(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -22,8 +22,6 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.vectors import KeptEmbedder
 from tests.support.embedders import HashEmbedder
 
-pytestmark = pytest.mark.compiles
-
 PCA = ProjectionSettings("pca", 3)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
 

@@ -12,8 +12,6 @@ from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps import neighbours
 from neuralviz.maps.neighbours import METRICS, find_neighbours, nearest, numba_turn
 
-pytestmark = pytest.mark.compiles
-
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "manhattan": "cityblock"}
 
 

@@ -26,8 +26,6 @@ from neuralviz.maps.projection import (
     project,
 )
 
-pytestmark = pytest.mark.compiles
-
 UMAP = ProjectionSettings()
 TSNE = ProjectionSettings(reducer="tsne", perplexity=15)
 PCA = ProjectionSettings(reducer="pca")

@@ -54,7 +54,6 @@ COMMANDS = [
 
 
 @pytest.mark.slow
-@pytest.mark.compiles
 def test_the_commands_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))

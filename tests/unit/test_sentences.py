@@ -143,6 +143,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "comparisons, reversed", verdict(pairs(), error("pairs", 0.8, 0.1))
     many_labels = results(labels("<b>" + "x" * 90), accuracy(0.8), accuracy(0.5))
     yield "a long name", evaluation.describe_verdict(many_labels, 0, quote=lambda text: f"[{text}]")
+    of_two_words = results(labels("topic/form"), accuracy(0.8), accuracy(0.5))
+    yield "a name with a sign", evaluation.describe_verdict(of_two_words, 0)
     apart = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
     found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
     (by,) = yardsticks_of(found, 0)
