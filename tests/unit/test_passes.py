@@ -19,24 +19,11 @@ from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.embedders.pooled import SbertWkEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
-from neuralviz.models import (
-    BUNDLED,
-    MINILM,
-    bundled,
-    export_model,
-    load_model,
-    load_text_model,
-)
+from neuralviz.models import BUNDLED, MINILM, bundled, export_model, load_model, load_text_model
 from neuralviz.models.bundled.network import BEHAVIOUR
 from neuralviz.models.loading import assemble
 from neuralviz.models.passes import Behaviour, probe_encoder
-from tests.support.models import (
-    BERT_SPECIALS,
-    SENTENCES,
-    draw_weights,
-    fast_tokenizer,
-    word_piece,
-)
+from tests.support.models import BERT_SPECIALS, SENTENCES, draw_weights, fast_tokenizer, word_piece
 from tests.support.plain_loop import plain_micro_tune
 
 if TYPE_CHECKING:

@@ -7,19 +7,8 @@ from pathlib import Path
 import pytest
 
 from neuralviz.errors import ModelError
-from neuralviz.models import (
-    MINILM,
-    LanguageModel,
-    load_model,
-    load_text_model,
-    tokenize,
-)
-from tests.support.models import (
-    BERT_SPECIALS,
-    SENTENCES,
-    save_tokenizer,
-    word_piece,
-)
+from neuralviz.models import MINILM, LanguageModel, load_model, load_text_model, tokenize
+from tests.support.models import BERT_SPECIALS, SENTENCES, save_tokenizer, word_piece
 
 
 def test_the_sentence_encoder_needs_no_network() -> None:

@@ -15,12 +15,7 @@ from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.models import load_model, load_text_model
 from neuralviz.models.passes import TokenTypes
-from tests.support.models import (
-    BERT_SPECIALS,
-    SENTENCES,
-    draw_weights,
-    word_piece,
-)
+from tests.support.models import BERT_SPECIALS, SENTENCES, draw_weights, word_piece
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 TEXTS = ["a", " ".join(SENTENCES[:2]), "The dog barks.", SENTENCES[0]]
