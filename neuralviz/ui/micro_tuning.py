@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -81,6 +82,9 @@ STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
 EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
 RECORDED = "recorded"
+LETTERS_PER_TOKEN = 4.5
+TOKENS_PER_MINUTE = 240_000  # masked: two cores, the bundled model's head, exact
+FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
@@ -158,6 +162,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
+    _announce_duration(texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
         with one_history_entry():
@@ -167,6 +172,21 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
     if not _restore(task) and _is_tour_example(model_id):
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
+
+
+def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
+    """Say how long a run takes if it takes minutes, from the length of its texts."""
+    # a period of k + m shifts masks every token m times
+    masked = sum(blueprint.mask for blueprint in settings.blueprints)
+    tokens = sum(map(len, texts)) / LETTERS_PER_TOKEN * (1 if settings.predict_unmasked else masked)
+    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
+    minutes = tokens * epochs / TOKENS_PER_MINUTE
+    if minutes > 1:
+        st.info(
+            f"About {many(math.ceil(minutes), 'minute')} on two cores with the bundled model. "
+            "You can stop at any time and keep what there is.",
+            icon=":material/schedule:",
+        )
 
 
 def _is_tour_example(model_id: str) -> bool:

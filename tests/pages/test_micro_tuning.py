@@ -156,6 +156,9 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     texts = page.text_area(key="micro-tuning-pasted")
     texts.set_value("\n".join(f"Line number {i} of many." for i in range(1200))).run()
     assert "Using the first 1,000 of 1,200" in read_captions(page)
+    for text in ("word " * 20_000, "字" * 24_000):
+        page.text_area(key="micro-tuning-pasted").set_value(text).run()
+        assert "minutes on two cores" in read_messages(page)
 
 
 @pytest.mark.parametrize(
