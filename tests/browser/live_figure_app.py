@@ -8,11 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import (
-    Standout,
-    colour_by_code,
-    map_figure,
-)
+from neuralviz.plots.corpus_map import Standout, colour_by_code, map_figure
 from neuralviz.plots.report import About
 from neuralviz.ui.figures import Handlers, draw_live_figure, show_figure
 

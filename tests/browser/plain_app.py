@@ -20,7 +20,7 @@ TEXTS = [
     "-> <- -- arrows",
     ":material/home: :smile: :red[x]",
     "![a](http://e.co/x.png) [b](c) <b>x</b> <!-- y -->",
-    "`code` $x$ *x* ~~x~~ &lt; &amp; \\\\* [^1]",
+    "`code` $x$ *x* **x** ~~x~~ &lt; &amp; \\\\* [^1]",
     "a | b\n--|--\n1 | 2",
 ]
 

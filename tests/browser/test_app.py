@@ -7,15 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.app import (
-    CLIPPED_OR_OVERLAPPING,
-    LOOKS,
-    drag,
-    look,
-    problems,
-    settled,
-    tune,
-)
+from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, drag, look, problems, settled, tune
 
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000

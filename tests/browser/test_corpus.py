@@ -12,13 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
 
-from neuralviz.plots.corpus_map import (
-    FADED,
-    PageMap,
-    colour_by_code,
-    colour_by_number,
-    map_page,
-)
+from neuralviz.plots.corpus_map import FADED, PageMap, colour_by_code, colour_by_number, map_page
 from neuralviz.plots.report import About
 from tests.support.app import LOOKS, drag, look, looks, problems, settled
 

@@ -75,9 +75,7 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     assert page.subheader, "what was compared before stays"
 
 
-def test_pasted_texts_wait_for_the_button_and_the_text_of_an_error_is_named(
-    quick: AppTest,
-) -> None:
+def test_pasted_texts_wait_for_the_button_and_the_text_of_an_error_is_named(quick: AppTest) -> None:
     page, before = quick, last_run(quick)
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value("Only one.").run()

@@ -62,10 +62,7 @@ def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("is_open", "sentence"),
-    [
-        ("0", "The file stays on this machine."),
-        ("1", "The file goes to this server."),
-    ],
+    [("0", "The file stays on this machine."), ("1", "The file goes to this server.")],
 )
 def test_where_an_uploaded_file_goes(
     is_open: str, sentence: str, monkeypatch: pytest.MonkeyPatch
@@ -96,10 +93,7 @@ def test_where_an_uploaded_file_goes(
 @pytest.mark.usefixtures("demo")
 @pytest.mark.parametrize(
     ("name", "address"),
-    [
-        ("evaluation", {"methods": ["mean", "mean@/etc"]}),
-        ("compare", {"m1": "mean@org/model"}),
-    ],
+    [("evaluation", {"methods": ["mean", "mean@/etc"]}), ("compare", {"m1": "mean@org/model"})],
 )
 def test_a_demo_takes_no_model_from_the_address(name: str, address: dict) -> None:
     page = page_at(name, **address).run()

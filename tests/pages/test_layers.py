@@ -79,8 +79,7 @@ def paste_corpus(text: str) -> AppTest:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [("🙂", "corpus has 0"), ("<script>alert(1)</script> one two", "")],
+    ("text", "sentence"), [("🙂", "corpus has 0"), ("<script>alert(1)</script> one two", "")]
 )
 def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence: str) -> None:
     page = paste_corpus(text)

@@ -166,8 +166,6 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     [
         ("blueprints", "(0,3)", "keep at least 1"),
         ("epochs", 5000, "from 1 to 1000, not 5000."),
-        ("learning_rate", 0.0, "above 0"),
-        ("tolerance", 0.0, "The tolerance must be above 0 and below 1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_and_kept(

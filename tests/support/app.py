@@ -84,11 +84,7 @@ class Server:
     """A Streamlit script on a free port, which can be killed and started again."""
 
     def __init__(
-        self,
-        script: Path,
-        folder: Path,
-        settings: Mapping[str, str],
-        options: Sequence[str] = (),
+        self, script: Path, folder: Path, settings: Mapping[str, str], options: Sequence[str] = ()
     ) -> None:
         port = free_port()
         self.address = f"http://localhost:{port}"

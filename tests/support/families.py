@@ -175,34 +175,27 @@ class NotBuiltError(Exception):
     """A family of which no tiny model can be made here; the message says why."""
 
 
-def tiny_config(family: str) -> PreTrainedConfig:
-    """A configuration of a few layers, each 32 values wide."""
-    from transformers import CONFIG_MAPPING
-
-    return _shrunk(CONFIG_MAPPING[family]())
-
-
-def save_family(family: str, folder: Path, seed: int = 0) -> Path:
-    """Write a tiny random model of a family and a tokenizer; returns the folder."""
+def save_family(family: str, folder: Path, seed: int = 0, **sizes: Any) -> Path:
+    """Write a random model of a few layers of 32 values, and a tokenizer; returns the folder."""
     from neuralviz.models.quiet import quiet_transformers
     from tests.support.models import draw_weights
 
     head = all_families()[family]
     with quiet_transformers():
-        network = _make_network(family, head)
+        network = _make_network(family, head, sizes)
         draw_weights(network, seed)
         network.save_pretrained(folder)
         _save_tokenizer(folder, has_mask=head != "next token")
     return folder
 
 
-def _make_network(family: str, head: Head) -> PreTrainedModel:
+def _make_network(family: str, head: Head, sizes: dict[str, Any]) -> PreTrainedModel:
     import torch
     from transformers import CONFIG_MAPPING
 
     reads_more = _reads_more(CONFIG_MAPPING[family]())
     try:
-        config = tiny_config(family)
+        config = _shrunk(CONFIG_MAPPING[family](), **sizes)
         has_own = head == "masked" or not (reads_more or config.is_encoder_decoder)
         network_class = _class(family, head if has_own else "none")
         with torch.device("meta"):
@@ -249,7 +242,7 @@ def _class(family: str, head: Head) -> type[PreTrainedModel]:
     return getattr(transformers, names if isinstance(names, str) else names[0])
 
 
-def _shrunk(config: PreTrainedConfig) -> PreTrainedConfig:
+def _shrunk(config: PreTrainedConfig, **own: Any) -> PreTrainedConfig:
     sizes: dict[str, Any] = {}
     reserved = iter(range(_FIRST_RESERVED, VOCABULARY))
     for field in dataclasses.fields(config):
@@ -278,7 +271,7 @@ def _shrunk(config: PreTrainedConfig) -> PreTrainedConfig:
                 sizes[field.name] = min(size, value)
     if "num_key_value_heads" in sizes and _heads_are_alike(config):
         sizes["num_key_value_heads"] = sizes.get("num_attention_heads", 4)
-    return type(config)(**sizes | _OWN_SIZES.get(config.model_type, {}))
+    return type(config)(**{**sizes, **_OWN_SIZES.get(config.model_type, {}), **own})
 
 
 def _heads_are_alike(config: PreTrainedConfig) -> bool:

@@ -51,9 +51,6 @@ def fingerprint_of(model: LanguageModel) -> str:
     return digest.hexdigest()
 
 
-# --- the optimiser -----------------------------------------------------------------------------
-
-
 def test_rows_are_adamw(tiny: LanguageModel) -> None:
     """Every row is what torch's AdamW makes of it, until it is left out."""
     settings = check_settings(tiny, learning_rate=0.03, weight_decay=0.1)
@@ -183,9 +180,6 @@ def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
     assert {tensor.data_ptr() for tensor in held} <= own
 
 
-# --- learning rates that break the run ---------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("layers", "follow"), [("head", True), ("last_block", False), ("output bias", True)]
 )
@@ -222,9 +216,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
                 result.shares[index].tokens, whole.shares[index].tokens, strict=True
             ):
                 np.testing.assert_array_equal(ours, theirs)
-
-
-# --- settings that make no sense ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,9 +317,6 @@ def test_pieces_of_any_size_come_to_the_same(limit: int, tiny, monkeypatch) -> N
         np.testing.assert_allclose(together.loss[:, index], expected.loss[:, 0], rtol=1e-5)
         deltas = [delta[index] for delta in together.deltas]
         check_shares_sum(together.shares[index], deltas)
-
-
-# --- the stream of events ----------------------------------------------------------------------
 
 
 def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:

@@ -34,7 +34,8 @@ def documented_results() -> dict[str, tuple[str, str]]:
 
 RESULTS = documented_results()
 MASKED = sorted(family for family, (_, neural) in RESULTS.items() if neural != "—")
-SAMPLE = MASKED + sorted(RESULTS.keys() - set(MASKED))[::8]
+RARE = {"clip_text_model", "mpt", "tipsv2_text_model", "xlnet"}  # each reads in its own way
+SAMPLE = MASKED + sorted({*sorted(RESULTS.keys() - set(MASKED))[::8], *RARE})
 
 
 def test_every_family_is_documented() -> None:

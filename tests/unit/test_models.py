@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from safetensors import safe_open
 
 from neuralviz.errors import ModelError
 from neuralviz.lazy import Lazy
-from neuralviz.models import LanguageModel, export, export_model, load_model, loading, shared
+from neuralviz.models import LanguageModel, export, export_model, load_model, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.bundled import network as bundled_network
 from tests.support.models import save_causal, save_family, save_headless
@@ -158,17 +157,6 @@ def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
     model = shared.shared_model(name)
     assert isinstance(model, LanguageModel)
     assert shared.shared_model(name) is shared.shared_text_model(name) is model
-
-
-def test_positions_counted_from_behind_padding() -> None:
-    from transformers import RobertaPreLayerNormConfig, RobertaPreLayerNormForMaskedLM
-
-    config = RobertaPreLayerNormConfig(
-        vocab_size=99, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8, max_position_embeddings=64, pad_token_id=1,
-    )  # fmt: skip
-    network = RobertaPreLayerNormForMaskedLM(config)
-    assert loading._find_window(network, Mock(model_max_length=10**30)) == 62
 
 
 # --- the bundled model -------------------------------------------------------------------------
@@ -327,6 +315,3 @@ def test_an_export_overwrites_nothing(folder: Path, tmp_path: Path, monkeypatch)
             export_model(model, tmp_path / place if place[0] != "~" else place)
     assert (tmp_path / "full" / "thesis.txt").read_text() == "years of work"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "here", "model"]
-
-
-# --- names and imports -------------------------------------------------------------------------

@@ -142,11 +142,7 @@ REFUSED = [
     ("a.csv", b"a\n" + BINARY, "is not a text file"),
     ("a.txt", BINARY, "is not a text file"),
     ("t.csv", b",".join([b"a"] * 3000), "more than 2,000 columns"),
-    (
-        "t.csv",
-        b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n",
-        "a Markdown table",
-    ),
+    ("t.csv", b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n", "a Markdown table"),
     ("t.csv", b"text|label\n:--|--:\nOne|a\n", "a Markdown table"),
     ("t.csv", b'[{"text": "One"}, {"text": "Two"}]', r"holds JSON.*\.jsonl"),
     ("t.csv", b'{"text": "One"}\n{"text": "Two"}\n', r"holds JSON.*\.jsonl"),

@@ -10,13 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from bundled_model.passages import (
-    HELD_OUT_SHARE,
-    is_held_out,
-    read_passages,
-    read_sources,
-    split,
-)
+from bundled_model.passages import HELD_OUT_SHARE, is_held_out, read_passages, read_sources, split
 from bundled_model.train import MaskedBatches, batches_from
 from neuralviz.models.bundled.network import load_minilm_tokenizer
 from tests.support.passages import write_passages

@@ -68,9 +68,6 @@ def cases(layers: Sequence[str] = tuple(LAYERS), min_epochs: int = 1) -> st.Sear
     )
 
 
-# --- exact -------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_exact_is_the_plain_loop(device: str) -> None:
@@ -274,9 +271,6 @@ def test_a_run_stops_before_the_next_pass(
             steps.append(event.step)
     assert len(asked) == passes + 1
     assert len(steps) < max(1, passes)  # passes are more than steps
-
-
-# --- bfloat16 ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -22,11 +22,6 @@ LAYERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(bundled):
-    return bundled
-
-
 def plainly(network, model, text, settings):
     """[position, vocab] probabilities from a forward of the whole network, and the labels."""
     masked = mask_inputs(len(text), settings.blueprints).masked
@@ -42,13 +37,13 @@ def plainly(network, model, text, settings):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("layers", LAYERS, ids=["head", "last block", "bias", "embeddings"])
 @pytest.mark.parametrize("tuned", [False, True], ids=["plain", "tuned"])
-def test_agrees_with_the_whole_model(model, layers, tuned):
-    settings = check_settings(model, layers=layers)
-    (text,) = tokenize(model, [TEXT])
-    network, deltas = model.network, None
+def test_agrees_with_the_whole_model(bundled, layers, tuned):
+    settings = check_settings(bundled, layers=layers)
+    (text,) = tokenize(bundled, [TEXT])
+    network, deltas = bundled.network, None
     if tuned:
         rng = np.random.default_rng(0)
-        network = copy.deepcopy(model.network)
+        network = copy.deepcopy(bundled.network)
         parameters = dict(network.named_parameters())
         deltas = [
             rng.normal(0, 0.05, parameters[name].shape).astype(np.float32)
@@ -56,16 +51,16 @@ def test_agrees_with_the_whole_model(model, layers, tuned):
         ]
         for name, delta in zip(settings.layers, deltas, strict=True):
             parameters[name].data += torch.as_tensor(delta)
-    rows, tokens, expected = plainly(network, model, text, settings)
+    rows, tokens, expected = plainly(network, bundled, text, settings)
 
-    (found,) = predict_masked(model, text, settings, [deltas], top=3)
+    (found,) = predict_masked(bundled, text, settings, [deltas], top=3)
 
     np.testing.assert_array_equal(found.input, rows)
     np.testing.assert_array_equal(found.token, tokens)
     own = expected[np.arange(len(rows)), text.ids[tokens]]
     np.testing.assert_allclose(found.probability, own, rtol=2e-4, atol=1e-7)
     np.testing.assert_allclose(found.loss, -np.log(own), rtol=2e-4, atol=2e-4)
-    ids = np.array([model.tokenizer.convert_tokens_to_ids(words) for words in found.words])
+    ids = np.array([bundled.tokenizer.convert_tokens_to_ids(words) for words in found.words])
     assert ids.shape == found.shares.shape == (len(rows), 3)
     best = np.sort(expected, axis=1)[:, ::-1][:, :3]
     np.testing.assert_allclose(found.shares, best, rtol=2e-4, atol=1e-7)
@@ -73,11 +68,11 @@ def test_agrees_with_the_whole_model(model, layers, tuned):
     np.testing.assert_allclose(theirs, best, rtol=2e-4, atol=1e-7)
 
 
-def test_inputs_are_counted_over_the_chunks(model):
-    settings = check_settings(model, blueprints=[(1, 1)])
-    (text,) = tokenize(model, ["One two three four five six."])
+def test_inputs_are_counted_over_the_chunks(bundled):
+    settings = check_settings(bundled, blueprints=[(1, 1)])
+    (text,) = tokenize(bundled, ["One two three four five six."])
     halves = replace(text, chunks=(slice(0, 4), slice(4, 7)))
-    (found,) = predict_masked(model, halves, settings, [None])
+    (found,) = predict_masked(bundled, halves, settings, [None])
     np.testing.assert_array_equal(found.input, [0, 0, 1, 1, 2, 3, 3])
     np.testing.assert_array_equal(found.token, [1, 3, 0, 2, 5, 4, 6])
 
@@ -100,12 +95,12 @@ def test_the_loss_of_a_long_text_is_what_the_next_epoch_starts_from(tiny, layers
         np.testing.assert_allclose(first.loss, found.loss[:at_most], rtol=1e-4)
 
 
-def test_what_does_not_fit_is_refused(model):
-    settings = check_settings(model)
-    (text,) = tokenize(model, [TEXT])
+def test_what_does_not_fit_is_refused(bundled):
+    settings = check_settings(bundled)
+    (text,) = tokenize(bundled, [TEXT])
     with pytest.raises(SettingsError, match="one delta per tuned layer"):
-        predict_masked(model, text, settings, [[np.zeros(384)]])
+        predict_masked(bundled, text, settings, [[np.zeros(384)]])
     with pytest.raises(SettingsError, match="one delta per tuned layer"):
-        predict_masked(model, text, settings, [[np.zeros(3)] * 3])
+        predict_masked(bundled, text, settings, [[np.zeros(3)] * 3])
     with pytest.raises(SettingsError, match="predictions"):
-        predict_masked(model, text, settings, [None], top=0)
+        predict_masked(bundled, text, settings, [None], top=0)

@@ -12,11 +12,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from neuralviz.micro_tuning import check_settings, products
-from neuralviz.micro_tuning.products import (
-    has_native_bf16,
-    products_in,
-    unfused_attention,
-)
+from neuralviz.micro_tuning.products import has_native_bf16, products_in, unfused_attention
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import LanguageModel
 

@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there."""
+"""What the README and docs/training.md show works as it stands there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuralviz.models import LanguageModel
 from neuralviz.models.shared import LOADERS
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+README = ROOT / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("neuralviz.evaluation.ladder.MOST_TUNED_ON", 0)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: Path = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
 def test_the_python_example_runs():
@@ -43,6 +43,23 @@ def test_the_python_example_runs():
     vectors = names["vectors"]
     assert isinstance(vectors, np.ndarray)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+def test_the_example_of_a_training_saves_an_encoder(
+    tiny: LanguageModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("python", ROOT / "docs" / "training.md")
+    exec(example, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [["1", "2"], ["2", "2"]]
+    assert lines[-1] == f"(6, {tiny.d_model}) False"
+    assert SentenceTransformer("my-encoder", device="cpu").encode(["A text."]).shape == (1, 32)
 
 
 COMMANDS = [
@@ -65,9 +82,11 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_file_and_make_target_it_names_is_there():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text("utf-8")):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)):
+    for target in set(
+        re.findall(r"(?:^|`)make ([a-z-]+)", README.read_text("utf-8"), re.MULTILINE)
+    ):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

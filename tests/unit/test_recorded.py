@@ -16,12 +16,7 @@ from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, SENTENCE, Curve, 
 from neuralviz.evaluation.measures import alike_pairs, measure
 from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.headlines.layers import PAPERS_PAIR
-from neuralviz.jobs.evaluating import (
-    EXAMPLES,
-    RECORDED,
-    example_plan,
-    recorded_results,
-)
+from neuralviz.jobs.evaluating import EXAMPLES, RECORDED, example_plan, recorded_results
 from neuralviz.jobs.ladder import RECORDED as LADDER
 from neuralviz.jobs.ladder import (
     ScoreTwoTexts,

@@ -122,8 +122,6 @@ def test_texts_of_real_models(which: str, variant: Variant, request: pytest.Fixt
         assert_close(vector, expected)
 
 
-# --- where it could break ----------------------------------------------------------------------
-
 DEGENERATE = {
     "one token": walk(7, 1),
     "two layers": walk(2, 3),
@@ -152,9 +150,6 @@ def test_degenerate_states_give_finite_weights_of_sum_1(case: str, variant: Vari
     expected = plain.sentence_vector(states, 0, 2, 0.5, variant)
     ours = pooled(states, sbert_wk_pooling(SbertWkSettings(0, variant)))
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-
-
-# --- batches -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -190,9 +185,6 @@ def test_the_first_layer_is_a_third_of_the_way(tiny: TextModel, minilm: TextMode
     assert check_sbert_wk(tiny) == SbertWkSettings(1, "authors", 2, 0.5)
     assert check_sbert_wk(minilm).layer_start == 2
     assert check_sbert_wk(tiny, layer_start=np.int64(3)).layer_start == 3
-
-
-# --- the ablation ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -28,8 +28,6 @@ from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 from tests.support.table_files import WRITERS, Column, as_excel, as_text, delimited, rows_of
 
-# --- what is written comes back ------------------------------------------------------------------
-
 ODD_CELLS = ["=cmd|' /C calc'!A0", 'say "hi"', '"', '""', "a,b;c\td|e", "🙂\n👩‍👩‍👧"]
 ODD_CELLS += ["NA", "null", "", " ", "-1"]
 CELLS = st.one_of(
@@ -437,10 +435,6 @@ def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path:
     with pytest.raises(TextError, match=r"has 11,000,000 rows\. Up to 10,000,000 can be read"):
         read_table(Source.from_path(path))
 
-
-# --- headers -------------------------------------------------------------------------------------
-
-# --- formats × column types × headers × orders ---------------------------------------------------
 
 HEADED = ("t.jsonl", "t.json", "t.parquet", "t.feather")
 WORDS = "the a river bread rose fell slowly today near old house, salt; and we saw it again".split()

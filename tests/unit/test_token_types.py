@@ -14,13 +14,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.models import load_model, load_text_model
-from neuralviz.models.passes import TokenTypes
-from tests.support.models import (
-    BERT_SPECIALS,
-    SENTENCES,
-    draw_weights,
-    word_piece,
-)
+from tests.support.models import BERT_SPECIALS, SENTENCES, draw_weights, word_piece
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 TEXTS = ["a", " ".join(SENTENCES[:2]), "The dog barks.", SENTENCES[0]]
@@ -87,13 +81,6 @@ def test_vectors_with_token_types(kind: str, tmp_path: Path) -> None:
         alone = [embedder.encode(text, normalize_embeddings=False) for text in TEXTS]
         np.testing.assert_allclose(together, expected, atol=2e-5 * np.abs(expected).max())
         np.testing.assert_allclose(alone, expected, atol=2e-5 * np.abs(expected).max())
-
-
-def test_types_of_a_padded_batch() -> None:
-    attention = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
-    types = TokenTypes(prefix=(2,), text=0, suffix=(1, 3)).fill(attention)
-    assert types[0].tolist() == [2, 0, 0, 1, 3]
-    assert types[1, :3].tolist() == [2, 1, 3]
 
 
 @pytest.mark.parametrize("kind", ["all 1", "three"])

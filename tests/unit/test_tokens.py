@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from neuralviz.embedders import Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import describe_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
-from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
+from neuralviz.models import LanguageModel, TokenizedText, load_model, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
 
 FAMILIES = ("bert", "roberta", "modernbert")  # word pieces, bytes trimmed, bytes with blanks
@@ -115,6 +115,24 @@ def test_a_text_that_just_fits_is_one_chunk(bundled: LanguageModel) -> None:
     assert bundled.room == 510
     assert sizes(read(bundled, "dog. " * 255)) == [510]
     assert sizes(read(bundled, "dog. " * 256)) == [510, 2]
+
+
+def test_the_sentence_encoder_needs_no_network() -> None:
+    model = load_text_model(device="cpu")
+    assert (model.id, model.n_blocks, model.d_model, model.window) == (
+        "all-MiniLM-L6-v2",
+        6,
+        384,
+        256,
+    )
+    assert not isinstance(model, LanguageModel)
+    assert not model.network.training
+    assert not any(parameter.requires_grad for parameter in model.network.parameters())
+    text = read(model, "The old harbour lies quiet in the morning.")
+    ids = model.tokenizer(text.text)["input_ids"]
+    assert [*model.prefix_ids, *text.ids.tolist(), *model.suffix_ids] == ids
+    with pytest.raises(ModelError, match="Micro-tuning needs a masked language model"):
+        load_model(model.id)
 
 
 # --- spans and words ---------------------------------------------------------------------------

@@ -226,10 +226,7 @@ def test_a_text_is_measured_whole_as_plain_transformers_reads_its_chunks(
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}],
-)
+@pytest.mark.parametrize("options", [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}])
 def test_less_than_the_whole_model_is_measured_against_it(
     tiny: LanguageModel, tmp_path: Path, options: dict[str, Any]
 ) -> None:

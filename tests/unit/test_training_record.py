@@ -15,7 +15,15 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
-from neuralviz.training.record import LESSONS_FORMAT, Lesson, Watch, make_change
+from neuralviz.training.record import (
+    LESSONS_FORMAT,
+    Lesson,
+    Snapshot,
+    Watch,
+    kept_neighbours,
+    make_change,
+    new_neighbours,
+)
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
 
@@ -115,3 +123,19 @@ def test_a_watch_reads_texts_whole_and_a_million_characters_at_most(
         assert reader.read == [texts[i] for i in watch.watched]
     Watch(texts, n_texts=2000, characters=None).look(reader, 0)
     assert reader.read == texts
+
+
+def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -> None:
+    near = (np.arange(200)[:, None] + np.arange(1, 11)) % 200  # the ten that follow
+    far, moved = (near + 100) % 200, near.copy()
+    moved[7] = far[7]
+
+    def after(nearest: np.ndarray) -> Lesson:
+        seen = (Snapshot(0, None, None, near), Snapshot(12, None, None, nearest))
+        return Lesson(FEW, snapshots=seen)
+
+    (one,) = new_neighbours(after(moved), 5)
+    assert (one.text, one.kept, one.before, one.after) == (7, 0, 8, 108)
+    assert not kept_neighbours(after(far)).any()
+    assert len(new_neighbours(after(far), 5)) == 5
+    assert new_neighbours(after(near), 5) == []

@@ -169,9 +169,6 @@ def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
     assert in_full.startswith("mean (model x/m, layer last, special_tokens yes) + mean (model y/m,")
 
 
-# --- what is measured, compared, kept ------------------------------------------------------------
-
-
 def test_two_models_by_one_method_are_measured_as_transformers_does(
     run, models: tuple[str, str]
 ) -> None:

@@ -8,14 +8,9 @@ from neuralviz.micro_tuning.walkthrough import walk_through
 
 
 @pytest.fixture(scope="module")
-def model(bundled):
-    return bundled
-
-
-@pytest.fixture(scope="module")
-def walk(model):
+def walk(bundled):
     return walk_through(
-        model, ["A cat purrs on the warm mat.", "The dog sleeps.", "Rain."], epochs=3
+        bundled, ["A cat purrs on the warm mat.", "The dog sleeps.", "Rain."], epochs=3
     )
 
 
@@ -41,14 +36,14 @@ def test_every_step_leads_to_the_embedding_and_the_product(walk):
     assert walk.products == pytest.approx(walk.tuning.embeddings[1:] @ embedding, abs=1e-6)
 
 
-def test_long_and_empty_texts_are_refused(model):
+def test_long_and_empty_texts_are_refused(bundled):
     with pytest.raises(TextError, match="Text 2 has 100 tokens"):
-        walk_through(model, ["A cat.", "cat " * 100])
+        walk_through(bundled, ["A cat.", "cat " * 100])
     with pytest.raises(TextError, match="Text 1 is empty"):
-        walk_through(model, [" ", "A cat."])
+        walk_through(bundled, [" ", "A cat."])
 
 
-def test_it_can_be_stopped_before_every_pass(model):
+def test_it_can_be_stopped_before_every_pass(bundled):
     passes = 0
 
     def count() -> bool:
@@ -56,9 +51,9 @@ def test_it_can_be_stopped_before_every_pass(model):
         passes += 1
         return False
 
-    walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=count)
+    walk_through(bundled, ["A cat.", "A dog."], epochs=2, should_stop=count)
     assert passes >= 4
     for last in (1, passes):
         answers = iter([False] * (last - 1) + [True])
         with pytest.raises(Stopped):
-            walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=answers.__next__)
+            walk_through(bundled, ["A cat.", "A dog."], epochs=2, should_stop=answers.__next__)

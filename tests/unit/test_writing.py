@@ -9,7 +9,6 @@ import json
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pytest
 from pyarrow import parquet
 
 from neuralviz.reading.source import Source
@@ -28,14 +27,10 @@ TABLE = pa.table(
 )
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_formulas_begin_with_an_apostrophe(text: str):
-    assert escape_formula(text) == f"'{text}"
-
-
-@pytest.mark.parametrize("text", ["", "a=b", "-5", "+1e3", "-.5", "5-3", "'tis", "naïve"])
-def test_all_else_stays_as_it_is(text: str):
-    assert escape_formula(text) == text
+def test_formulas_begin_with_an_apostrophe_and_all_else_stays_as_it_is():
+    assert [escape_formula(text) for text in FORMULAS] == [f"'{text}" for text in FORMULAS]
+    others = ["", "a=b", "-5", "+1e3", "-.5", "5-3", "'tis", "naïve"]
+    assert [escape_formula(text) for text in others] == others
 
 
 def test_csv_is_inert_and_exact():
