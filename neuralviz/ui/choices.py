@@ -69,14 +69,16 @@ def choose_one(
 ) -> T:
     """A segmented control or pills in the address, one option of which is always chosen.
 
-    ``settings`` are the widget's; without a ``default``, the first option is chosen at the start.
+    ``settings`` are the widget's. The ``default`` is the first option; it has to be None where the
+    session's value is set before the widget is there.
     """
     if st.query_params.get(key) == "":
         del st.query_params[key]
         st.rerun()  # widgets read the address as it was when the script run began
+    settings = {"default": options[0], **settings}
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
     if chosen is None:  # *Back* to an address without the key empties the session's value
-        return settings.get("default", options[0])
+        return settings["default"] or options[0]
     return chosen
 
 

@@ -206,7 +206,9 @@ def _choose_data() -> DataChoice | None:
     open_upload(KEY)
     st.session_state.setdefault(f"{KEY}-source", "Example")
     sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
-    source = choose_one(st.segmented_control, "Data set", sources, key=f"{KEY}-source")
+    source = choose_one(
+        st.segmented_control, "Data set", sources, default=None, key=f"{KEY}-source"
+    )
     if source == "Saved corpus":
         return _choose_corpus()
     ask = {"Example": _choose_example, "Upload": choose_upload, "Hub": _choose_hub_data}[source]

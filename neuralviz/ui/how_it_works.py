@@ -120,6 +120,7 @@ def _show_navigation() -> int:
             "Step",
             range(1, len(STEPS) + 1),
             key="step",
+            default=None,
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )

@@ -127,7 +127,6 @@ def _show_example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -
         st.pills,
         "Example",
         list(examples),
-        default=next(iter(examples)),
         key=f"{key}-example",
         label_visibility="collapsed",
         persist_state="session",
@@ -300,7 +299,6 @@ def choose_pairs(
         st.segmented_control,
         "Pairs",
         ["Example", "Upload"],
-        default="Example",
         key=f"{key}-source",
         persist_state="session",
     )

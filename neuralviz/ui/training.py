@@ -268,7 +268,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
 def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
     if len(kinds) == 1:
         return kinds[0]
-    return choose_one(st.pills, label, kinds, key=key, default=kinds[0], format_func=str.capitalize)
+    return choose_one(st.pills, label, kinds, key=key, format_func=str.capitalize)
 
 
 def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
@@ -376,7 +376,6 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         "Experiment",
         list(tables.TRAINING_TABLES),
         key="training-table",
-        default=next(iter(tables.TRAINING_TABLES)),
         format_func=str.capitalize,
         help="Each row of the table is a training. Finished rows are saved and found again.",
     )
@@ -594,7 +593,6 @@ def _choose_settings() -> dict[str, Any]:
             "Start from",
             STARTS,
             key="training-start",
-            default=STARTS[0],
             format_func=lambda start: f"{start.capitalize()} weights",
         )
     return options

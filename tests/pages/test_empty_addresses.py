@@ -13,6 +13,9 @@ from tests.support.pages import page_at
     [
         ("micro_tuning", "layers", "Head"),
         ("corpus_map", "map-a-dimensions", 2),
+        ("corpus_map", "corpus-how", "By words"),
+        ("corpus_map", "corpus-list", "Where the maps disagree"),
+        ("evaluation", "example", "Forms"),
         ("how_it_works", "step", 1),
         ("layers", "layers-view", "A text"),
     ],

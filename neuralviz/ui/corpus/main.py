@@ -267,7 +267,7 @@ def _choose_projection(place: str) -> ProjectionSettings:
         values: dict[str, Any] = ProjectionSettings(reducer).relevant()
         if reducer != "tsne":
             values["dimensions"] = choose_one(
-                st.segmented_control, "Dimensions", [2, 3], default=2, key=f"{key}-dimensions"
+                st.segmented_control, "Dimensions", [2, 3], key=f"{key}-dimensions"
             )
         values["metric"] = st.selectbox(
             "Distance", METRICS, key=f"{key}-metric", bind="query-params"

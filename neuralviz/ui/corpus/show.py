@@ -469,12 +469,13 @@ def show_lists(view: MapView) -> None:
     lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
     if st.session_state.get(SENTENCE):
         lists[NEAREST] = _show_nearest
-    if st.session_state.get(LIST, CLUSTERS) not in lists:
-        del st.session_state[LIST]
+    if st.session_state.get(LIST) not in lists:
+        st.session_state[LIST] = next(iter(lists))
     chosen = choose_one(
         st.segmented_control,
         "List",
         list(lists),
+        default=None,
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
