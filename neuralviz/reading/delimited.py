@@ -53,12 +53,10 @@ class Dialect:
     separator: str  # between fields
     are_marks_text: bool = False  # where they do not enclose a field, as between tabs
 
-    def split_quoted(self, lines: Iterator[str]) -> list[str] | None:
+    def split_quoted(self, lines: Iterator[str], blanks: str = ",;|") -> list[str] | None:
         """The fields of the first row; None if its quotation marks do not match."""
-        may_follow_blanks = self.separator in ",;|"
-        rows = csv.reader(
-            lines, delimiter=self.separator, skipinitialspace=may_follow_blanks, strict=True
-        )
+        skips = self.separator in blanks  # those before a mark
+        rows = csv.reader(lines, delimiter=self.separator, skipinitialspace=skips, strict=True)
         try:
             return next(rows)
         except csv.Error:
@@ -97,7 +95,7 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
         if fields is None or are_text:
             again.extendleft(reversed([*enumerate(row_lines, number + 1)]))
             del texts[1:]
-            fields = None
+            fields = dialect.split_quoted(iter((text,)), blanks="")  # marks behind blanks are text
         if are_text:
             fields = [_take_enclosed(field) for field in text.split(dialect.separator)]
         yield Record(number, fields, number + len(texts))

@@ -243,7 +243,7 @@ def blank_missing(
         kept = counts.keys() & set(codes_here)
         blank = counts.keys() - kept
         if kept:
-            notes.append(f"Read {_name_words(kept, title)} as a value, like the others of it.")
+            notes.append(f"Read {_name_words(kept, title)} as a value, like the others.")
         if blank:
             n_rows = many(sum(counts[word] for word in blank), "row")
             notes.append(f"Read {_name_words(blank, title)} as missing ({n_rows}).")
@@ -401,6 +401,7 @@ _CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
 _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
 _MOST_BEFORE = 30  # rows above a header
 _LIKE_DATA = -3  # evidence of a cell that looks like those below
+_FEW_NUMBERS = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
 _TELLING = 200  # first characters of a cell by which its kind is known
 
@@ -541,7 +542,7 @@ def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
         return 2 if _IDENTIFIER.fullmatch(title) else 0
     if usual != "words":
         if kind == usual:
-            return _LIKE_DATA
+            return _LIKE_DATA if kind != "number" or _is_near(title, cells) else 0
         return 2 if kind in ("words", "code") else 0
     if kind != "words":
         return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
@@ -575,6 +576,17 @@ def _is_longer(cells: Sequence[str], title: str) -> bool:
 
 def _is_sentence(text: str) -> bool:
     return len(text.split()) > 6 or bool(_ENDS_A_SENTENCE.search(text))
+
+
+def _is_near(title: str, cells: Sequence[str]) -> bool:
+    """Whether a number fits its column, unlike, say, a year above shares."""
+    numbers = [number for cell in cells if (number := finite_number(cell)) is not None]
+    mine = finite_number(title)
+    if mine is None or not numbers:
+        return True
+    low, high = min(numbers), max(numbers)
+    reach = (2 if len(numbers) > _FEW_NUMBERS else 20) * max(high - low, abs(high), 1)
+    return low - reach <= mine <= high + reach
 
 
 def _classify_cell(cell: str) -> str:
@@ -700,6 +712,9 @@ def extract_text(value: Any) -> str | None:
     if not isinstance(value, list | tuple):
         return None
     if any(isinstance(part, Mapping) for part in value):
+        spans = [part["text"] if _is_span(part) else part for part in value]
+        if all(isinstance(span, str) for span in spans):
+            return tidy("".join(spans))
         parts = [extract_text(part) for part in value if not _is_other_medium(part)]
         return None if None in parts or not parts else "\n".join(filter(None, parts))
     parts = [extract_text(part) for part in value]
@@ -741,6 +756,11 @@ def parse_nested(cell: str) -> Any:
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = ast.literal_eval(printed)  # nothing is run
     return value if isinstance(value, list | dict) else None
+
+
+def _is_span(part: Any) -> bool:
+    """Whether this is a piece of formatted text, such as a link, with its own blanks."""
+    return isinstance(part, Mapping) and "type" in part and isinstance(part.get("text"), str)
 
 
 def _is_other_medium(part: Any) -> bool:

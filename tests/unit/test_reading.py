@@ -154,7 +154,7 @@ def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
         "region": ("NA", "EMEA", "EU"),
         "note": ("", "so so", "fine"),
     }
-    as_value = "as a value, like the others of it."
+    as_value = "as a value, like the others."
     assert read.notes == (
         f"Read “NA” in the column “country” {as_value}",
         f"Read “None” in the column “mood” {as_value}",

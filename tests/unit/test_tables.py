@@ -865,6 +865,27 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
         {"label": ("a  b",)},
         "",
     ),
+    "pieces of formatted text": (
+        "a.jsonl",
+        '{"text": ["See ", {"type": "link", "text": "this page"}, " there."]}\n',
+        ["See this page there."],
+        {},
+        "",
+    ),
+    "years above shares": (
+        "a.csv",
+        "text,2019,2020\nThe text of one.,0.1,0.2\nThe text of two.,0.3,0.4\n",
+        ["The text of one.", "The text of two."],
+        {"2019": ("0.1", "0.3"), "2020": ("0.2", "0.4")},
+        "",
+    ),
+    "speech behind a blank": (
+        "a.csv",
+        'id,text\na1,Hello there.\na2, "Stop!" he cried.\n',
+        ["Hello there.", '"Stop!" he cried.'],
+        {"id": ("a1", "a2")},
+        "",
+    ),
     "no clear text in a value": (
         "a.jsonl",
         '{"text": {"en": "One", "de": "Eins"}}\n{"text": "Two"}\n',
