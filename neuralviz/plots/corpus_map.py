@@ -141,6 +141,7 @@ def even_out(figures: Sequence[go.Figure]) -> None:
     """Give maps side by side equal frame heights, in place."""
     for figure in figures if len(figures) > 1 else ():
         figure.update_layout(margin_b=_LEGEND_HEIGHT)
+        figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
 
 
 def marker_look(n: int) -> tuple[float, float]:

@@ -127,9 +127,6 @@ function putOnStage(node, layout) {
   enlarge(all, STAGE_TIMES)
   layout.template.layout.margin.t *= STAGE_TIMES
   layout.margin &&= { ...layout.margin, t: (layout.margin.t ?? 44) * STAGE_TIMES }
-  // What a figure reserves below, by its width, is for letters.
-  const reserves = changesFor(node).some((changes) => "margin.b" in changes)
-  if (reserves) layout.margin.b *= STAGE_TIMES
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
