@@ -269,8 +269,8 @@ def _describe_voters(labels: Sequence[str], k: int, n_near: int) -> list[str]:
     if fewest <= n_near:
         notes.append(
             f"The rarest label has {many(fewest, 'text')}, so at most {fewest - 1} of "
-            f"{many(n_near, 'neighbour')} can share it. Use fewer neighbours, or leave out rare "
-            "labels."
+            f"{many(n_near, 'neighbour')} can share it. Leave out rare labels"
+            + (", or use fewer neighbours." if fewest > 1 else ".")
         )
     return notes
 

@@ -733,10 +733,12 @@ def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tupl
         flat.append(value if text is None else text)
     if not n_nested:
         return values, ()
+    values_of = f"{many(n_nested, 'nested value')} in the column “{name[:40]}”"
     note = (
-        f"Took the text out of {n_joined:,} of {many(n_nested, 'nested value')} in the column "
-        f"“{name[:40]}”: lists are joined, and of objects the text or content is read. Others "
-        "stay as written."
+        f"Took the text out of {n_joined:,} of {values_of}: lists are joined, and of objects the "
+        "text or content is read. Others stay as written."
+        if n_joined
+        else f"Found no text inside {values_of}: read as written."
     )
     return flat, (note,)
 

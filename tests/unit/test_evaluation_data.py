@@ -449,8 +449,8 @@ def test_a_label_that_is_too_rare_to_be_voted_for_is_told_with_its_cause() -> No
     labels = ["a"] * 15 + ["b"] * 13 + ["c"] * 2
     data = labelled_data("p.csv", [f"text {n}" for n in range(30)], labels)
     assert measure(data, drawn(data), MeasureSettings(("neighbours",))).notes == (
-        "The rarest label has 2 texts, so at most 1 of 10 neighbours can share it. Use fewer "
-        "neighbours, or leave out rare labels.",
+        "The rarest label has 2 texts, so at most 1 of 10 neighbours can share it. Leave out "
+        "rare labels, or use fewer neighbours.",
     )
 
 

@@ -891,7 +891,7 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
         '{"text": {"en": "One", "de": "Eins"}}\n{"text": "Two"}\n',
         ['{"en": "One", "de": "Eins"}', "Two"],
         {},
-        "Took the text out of 0 of 1 nested value in the column “text”",
+        "Found no text inside 1 nested value in the column “text”",
     ),
     "brackets that are no lists": (
         "a.jsonl",
