@@ -151,7 +151,7 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
-    page.get_by_text("Neighbours of “Tonight the moons").wait_for(timeout=3 * MINUTE)
+    page.get_by_text("Nearest by mean").first.wait_for(timeout=3 * MINUTE)
     stars = "f => f._fullData.filter(t => t.marker?.symbol === 'star').map(t => [t.x[0], t.y[0]])"
     page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
     ((x, y),) = page.locator(MEAN).evaluate(stars)

@@ -97,7 +97,7 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
     assert files["two-bars.png"].startswith(b"\x89PNG")
     assert b"counted: by hand" in files["two-bars.svg"]
     assert b"<h1>Two words &amp; more</h1>" in files["two-bars.html"]
-    assert files["two-bars.csv"] == b"\xef\xbb\xbfword,n\none,1\ntwo,2\n"
+    assert files["two-bars.csv"] == b'\xef\xbb\xbf"word","n"\n"one",1\n"two",2\n'
     metadata = parquet.read_schema(io.BytesIO(files["two-bars.parquet"])).metadata
     assert (metadata[b"title"], metadata[b"counted"]) == (b"Two words & more", b"by hand")
 
