@@ -186,10 +186,9 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         server.kill()
         server.start()
         page.goto(link)
-        expect(page.get_by_text(WHAT_HAPPENED["queued"])).to_be_visible()
+        expect(page.get_by_text("Press “Run again” to start it.")).to_be_visible()
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
-        assert page.url != link
         stop(page)
 
         tune_at(page, server.address, 50)
