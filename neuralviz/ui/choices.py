@@ -37,6 +37,7 @@ from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
@@ -191,6 +192,23 @@ def save_by_name(
 
 
 # --- saved corpora -------------------------------------------------------------------------------
+
+
+def pick_corpus(
+    selectbox: Callable[..., str], corpora: Mapping[str, Corpus], key: str, **options: Any
+) -> str:
+    """The id of a saved corpus, chosen by name and size in a ``selectbox`` of a page."""
+    return selectbox(
+        "Corpus",
+        list(corpora),
+        format_func=lambda corpus_id: (
+            f"{corpora[corpus_id].name} · {many(corpora[corpus_id].n_texts, 'text')}"
+        ),
+        key=key,
+        persist_state="session",
+        **options,
+    )
+
 
 BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
 _SESSION = "browser"  # session state: identity of a browser without cookies, while its page is open

@@ -71,7 +71,7 @@ from neuralviz.training.settings import (
     TrainingSettings,
     steps_of_epoch,
 )
-from neuralviz.ui.choices import choose_one, corpus_store, save_by_name
+from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
@@ -501,16 +501,8 @@ def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
     if st.session_state.get(CORPUS) not in by_id:
         address_id = st.query_params.get(CORPUS)
         st.session_state[CORPUS] = address_id if address_id in by_id else next(iter(by_id))
-    chosen = st.selectbox(
-        "Corpus",
-        list(by_id),
-        format_func=lambda corpus_id: (
-            f"{by_id[corpus_id].name} · {many(by_id[corpus_id].n_texts, 'text')}"
-        ),
-        key=CORPUS,
-        persist_state="session",
-        help="Add your own on the page *Corpus map*. Texts of several sentences work best.",
-    )
+    help_text = "Add your own on the page *Corpus map*. Texts of several sentences work best."
+    chosen = pick_corpus(st.selectbox, by_id, CORPUS, help=help_text)
     st.query_params[CORPUS] = chosen
     return by_id[chosen]
 

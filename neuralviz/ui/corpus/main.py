@@ -54,6 +54,7 @@ from neuralviz.ui.choices import (
     corpus_store,
     describe_corpus_visibility,
     may_change,
+    pick_corpus,
 )
 from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
@@ -404,16 +405,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
             st.session_state[CORPUS] = corpus_id
     if st.session_state.get(CORPUS) not in by_id:
         st.session_state[CORPUS] = next(iter(by_id), None)
-    chosen = row.selectbox(
-        "Corpus",
-        list(by_id),
-        format_func=lambda corpus_id: (
-            f"{by_id[corpus_id].name} · {many(by_id[corpus_id].n_texts, 'text')}"
-        ),
-        key=CORPUS,
-        persist_state="session",
-        placeholder="No corpora yet",
-    )
+    chosen = pick_corpus(row.selectbox, by_id, CORPUS, placeholder="No corpora yet")
     if effective_settings().demo:
         row.caption("Corpora cannot be added or changed in this demo.")
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
