@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
+WAITING = ("cluster", "browser")  # folders of tests that mostly wait, and begin first
 # Numba compiles for these, a quarter of a minute once a process.
 COMPILED = ("test_maps", "test_neighbours", "test_projecting")
 
@@ -54,17 +55,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[function] > sweep.args[0]:
                 item.add_marker(pytest.mark.slow)
         slow[item.path] += item.get_closest_marker("slow") is not None
-    waiting = {"cluster": 0, "browser": 1}  # tests that mostly wait begin first
-    items.sort(key=lambda item: (waiting.get(item.path.parent.name, 2), -slow[item.path]))
+    items.sort(key=lambda item: (item.path.parent.name not in WAITING, -slow[item.path]))
 
 
 class GroupScheduling(LoadScopeScheduling):
-    """One process runs a group: a file, all tests of Ray, or all that have numba compile."""
+    """One process runs a group: a file, all of Ray, of the browser, or what numba compiles for."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = Path(nodeid.partition("::")[0])
-        if path.parent.name == "cluster":
-            return "ray"
+        if path.parent.name in WAITING:
+            return path.parent.name
         return "numba" if path.stem in COMPILED else str(path)
 
 
