@@ -24,7 +24,7 @@ from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import embedding, pieces
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.embedding import BATCH_SIZE, DifferentTexts, EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import vectors_table
 from tests.support.cluster import FORBIDDEN, KILLS, BrokenEmbedder, FragileEmbedder, OrderEmbedder
 from tests.support.embedders import HashEmbedder
@@ -192,32 +192,24 @@ def test_processes_that_are_lost_with_their_machines_cost_no_text(tmp_path: Path
     assert try_unit(tmp_path, killer=None) == list(range(8))
 
 
-def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
-    """A worker is killed on the way, and a text cannot be read."""
-    texts = (*TEXTS[:200], f"{KILLS} now")
-    vectors, _ = embed_alone(tmp_path / "alone", OrderEmbedder(), texts)
+def test_a_text_that_kills_every_process_costs_no_other(tmp_path: Path, cluster: Cluster):
+    """Nor does one that cannot be read; batches without them come to the same bits."""
+    texts = (*TEXTS[:150], f"{KILLS} always", f"this one {FORBIDDEN}")
     store, corpus = add_texts(tmp_path / "cluster", texts)
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    embedder = FragileEmbedder(str(marks))
-    assert find_left_out(embed_on_cluster(store, corpus, embedder, cluster)) == {}
-    assert len(list(marks.iterdir())) == 1  # a process was killed
-    np.testing.assert_array_equal(read_rows(store, embedder), vectors)
-    assert not list(store.folder.glob("run-*"))  # the run left nothing behind
-    again = list(embed_on_cluster(store, corpus, embedder, cluster))
-    assert again[-1].found == again[-1].total
-
-
-@pytest.mark.slow
-def test_a_text_that_kills_every_process_is_named_and_costs_no_other(tmp_path, cluster):
-    texts = (*TEXTS[:8], f"{KILLS} always", f"this one {FORBIDDEN}")
-    store, corpus = add_texts(tmp_path / "store", texts)
-    embedder = FragileEmbedder(str(tmp_path), always=True)
+    embedder = FragileEmbedder()
     left_out = find_left_out(embed_on_cluster(store, corpus, embedder, cluster))
     reasons = {row: reason for row, (_, reason) in left_out.items()}
-    assert reasons == {8: "killed every process that embedded it.", 9: "has no token."}
-    kept = store.vectors.register(embedder)
-    assert store.vectors.has_vectors(kept, store.keys(corpus)).tolist() == [True] * 8 + [False] * 2
+    assert reasons == {150: "killed every process that embedded it.", 151: "has no token."}
+    assert not list(store.folder.glob("run-*"))  # the run left nothing behind
+
+    alone, _ = embed_alone(tmp_path / "alone", OrderEmbedder(), texts)
+    kept, keys = store.vectors.register(embedder), store.keys(corpus)
+    different = DifferentTexts(texts)
+    batches = different.batches(np.ones(len(texts), dtype=bool), BATCH_SIZE)
+    batches = [different.first_rows[batch] for batch in batches]
+    whole = np.concatenate([rows for rows in batches if max(rows) < 150])
+    assert 50 < len(whole) < 150
+    np.testing.assert_array_equal(store.vectors.get(kept, keys[whole]), alone[whole])
 
 
 def test_a_cluster_places_texts_as_this_process_does(tmp_path: Path, cluster: Cluster):

@@ -51,14 +51,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[tuple[Cluster, list[Any]]]:
-    """A cluster of three machines of one core, all of them here."""
+def nodes() -> Iterator[tuple[Cluster, Any]]:
+    """A cluster of two machines of one core, both of them here."""
     ray.shutdown()
     head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    others = [cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20) for _ in range(2)]
+    other = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     cluster.wait_for_nodes()
-    yield cluster, others
+    yield cluster, other
     cluster.shutdown()
 
 
@@ -100,8 +100,8 @@ def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):
     assert (tmp_path / "sick").read_text()
 
 
-def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
-    cluster, (_, third) = nodes
+def test_a_killed_driver_and_a_lost_node_cost_nothing(tmp_path, nodes):
+    cluster, other = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]
     marks = tmp_path / "marks"
@@ -109,20 +109,17 @@ def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
     kept = store.vectors.register(PlacedEmbedder(str(marks)))
     table = vectors_table(kept)
 
-    # killed between fragments and their commit
     first = Driver(store, marks, cluster.address, every=600)
     first.read(200)
-    first.kill()
+    first.kill()  # between fragments and their commit
     assert store.database.open(table).count_rows() == 0
     data = store.database.place(table) / "data"
     assert list(data.glob("*.lance"))
 
-    # two at once: one is killed between two commits, then a machine is lost
-    second, last = (Driver(store, marks, cluster.address) for _ in range(2))
-    second.read(400)
-    second.kill()
+    last = Driver(store, marks, cluster.address)
+    last.read(400)
     assert store.database.open(table).count_rows() > 0
-    cluster.remove_node(third, allow_graceful=False)
+    cluster.remove_node(other, allow_graceful=False)
     last.finish()
 
     kept_alone = alone.vectors.register(OrderEmbedder())
@@ -133,15 +130,15 @@ def test_a_lost_node_and_two_drivers_one_of_which_is_killed(tmp_path, nodes):
     )
     assert store.database.open(table).count_rows() == len(TEXTS)
     machines = {mark.name.split()[0] for mark in marks.iterdir()}
-    assert len(machines) == 3
+    assert len(machines) == 2
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, nodes):
     store = CorpusStore(tmp_path / "store" / "corpora")
     texts = tmp_path / "texts.csv"
     texts.write_text("text\n" + "\n".join(f"line {i} of many words" for i in range(1500)))
-    command = [sys.executable, "-m", "neuralviz", "corpus", "add", str(texts), "--ray",
-               "--method", "neural", "--option", "epochs=1"]  # fmt: skip
+    command = [sys.executable, "-m", "neuralviz", "corpus", "add", str(texts),
+               "--ray", nodes[0].address, "--method", "neural", "--option", "epochs=1"]  # fmt: skip
     env = {**os.environ, "NEURALVIZ_HOME": str(tmp_path / "store")}
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env, preexec_fn=heed_interrupts

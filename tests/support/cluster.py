@@ -28,11 +28,7 @@ class OrderEmbedder(HashEmbedder):
 
 
 class FragileEmbedder(OrderEmbedder):
-    """Some texts kill the process that embeds them, once or always; others cannot be read."""
-
-    def __init__(self, folder: str, *, always: bool = False) -> None:
-        super().__init__()
-        self.folder, self.always = folder, always
+    """Some texts kill the process that embeds them; others cannot be read."""
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         for place, text in enumerate(texts):
@@ -41,9 +37,7 @@ class FragileEmbedder(OrderEmbedder):
         return texts
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        mark = Path(self.folder) / "killed"
-        if any(KILLS in text for text in read) and (self.always or not mark.exists()):
-            mark.touch()
+        if any(KILLS in text for text in read):
             os.kill(os.getpid(), signal.SIGKILL)
         return super()._embed(read, should_stop)
 
