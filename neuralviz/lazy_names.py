@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str]
+    package: str, names: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``; ``modules`` has the module of each name."""
+    """A package's ``__getattr__`` and ``__dir__``, from the names of each module within it."""
 
     def resolve(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        for module, in_module in names.items():
+            if name in in_module:
+                return getattr(import_module(f"{package}.{module}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def list_names() -> list[str]:
         return sorted(sys.modules[package].__all__)

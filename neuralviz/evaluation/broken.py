@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.arrays import unit_vectors
+from neuralviz.errors import NeuralvizError, check_stop, never
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,18 +88,14 @@ def shared_pairs(
 
 def unit_rows(vectors: ArrayLike) -> np.ndarray:
     """[text, dim] float64 of length 1, zeros unchanged; NeuralvizError if one is not finite."""
-    rows = np.array(vectors, dtype=np.float64)
+    rows = np.asarray(vectors, dtype=np.float64)
     if not np.isfinite(rows).all():
         broken = int((~np.isfinite(rows)).any(axis=1).sum())
         raise NeuralvizError(
             f"{broken:,} of {len(rows):,} embeddings contain infinite or NaN values. Choose "
             "another model or method."
         )
-    peak = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    rows /= np.where(peak > 0, peak, 1)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows /= np.where(length > 0, length, 1)
-    return rows
+    return unit_vectors(rows)
 
 
 def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:
@@ -118,8 +115,7 @@ def add_shared(
     n_methods, n_unlike = unlike.shape
     at_once = max(1, block // max(1, n_methods * n_unlike))
     for start in range(0, alike.shape[1] if n_unlike else 0, at_once):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         alike_block = alike[:, start : start + at_once]
         broken = unlike[:, None, :] > alike_block[:, :, None] - TIE
         for first in range(n_methods):

@@ -21,7 +21,13 @@ from neuralviz.errors import (
     describe_unexpected,
     never,
 )
-from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, bootstrap, bootstrap_pairs, bootstrap_share
+from neuralviz.evaluation.bootstrap import (
+    FEWEST_DRAWN,
+    Drawing,
+    bootstrap,
+    bootstrap_pairs,
+    bootstrap_share,
+)
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
@@ -44,7 +50,7 @@ from neuralviz.evaluation.results import (
     QualityMap,
     Uniformity,
 )
-from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
+from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models.shared import LOADERS
@@ -178,15 +184,14 @@ class _Inputs:
     should_stop: ShouldStop
     products: Measured
 
-    @property
-    def drawing(self) -> dict[str, Any]:
+    def drawing(self, cluster: np.ndarray | None) -> Drawing:
         """How resamples are drawn: alike for every method."""
-        settings = self.settings
-        return {
-            "resamples": settings.resamples,
-            "seed": settings.seed,
-            "should_stop": self.should_stop,
-        }
+        return Drawing(
+            resamples=self.settings.resamples,
+            seed=self.settings.seed,
+            cluster=cluster,
+            should_stop=self.should_stop,
+        )
 
 
 # new values of fields of `Measured`; notes and mappings are added to those there
@@ -210,7 +215,7 @@ def _correlations(inputs: _Inputs) -> Fields:
     if undefined := why_undefined(products, scores):
         return {"correlations": coefficients, "failed": {"correlations": undefined}}
     numbers = inputs.data.numbers
-    resampled = bootstrap(products, scores, cluster=numbers, **inputs.drawing)
+    resampled = bootstrap(products, scores, **inputs.drawing(numbers))
     notes = []
     if not resampled and inputs.settings.resamples:
         n = int(numbers.max()) + 1
@@ -221,13 +226,8 @@ def _correlations(inputs: _Inputs) -> Fields:
 
 def _pairs(inputs: _Inputs) -> Fields:
     data, products = inputs.data, inputs.products
-    errors = bootstrap_pairs(
-        products.products,
-        data.is_similar,
-        data.is_dissimilar,
-        cluster=data.numbers,
-        **inputs.drawing,
-    )
+    drawing = inputs.drawing(data.numbers)
+    errors = bootstrap_pairs(products.products, data.is_similar, data.is_dissimilar, **drawing)
     counted = count_pairs(products.same, products.diff)
     return {"pairs": counted, "resampled": _defined({"pairs": errors})}
 
@@ -235,15 +235,15 @@ def _pairs(inputs: _Inputs) -> Fields:
 def _triplets(inputs: _Inputs) -> Fields:
     data, stop = inputs.data, inputs.should_stop
     vectors = inputs.units[data.rows]
-    counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
+    counted = count_triplets(vectors, data.grouping, should_stop=stop)
     worst = worst_triplets(vectors, data.grouping, data.rows, WORST, should_stop=stop)
     cluster = None
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
-    errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
+    errors = bootstrap_share(counted.wrong, counted.total, **inputs.drawing(cluster))
     return {
         "triplets": counted.together,
-        "worst_triplets": worst.among(data.rows),
+        "worst_triplets": worst,
         "resampled": _defined({"triplets": errors}),
     }
 
@@ -401,34 +401,20 @@ def alike_pairs(
     group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
 ) -> np.ndarray:
     """[pair, 2] texts of one group, ``limit`` at most; with anchors, an anchor and another."""
+    members = np.arange(len(group)) if anchor is None else np.flatnonzero(~anchor)
+    members = members[np.argsort(group[members], kind="stable")]
+    texts = members if anchor is None else np.flatnonzero(anchor)
+    first = np.arange(len(texts)) + 1  # each two texts once: a text and those behind it
     if anchor is not None:
-        members = np.flatnonzero(~anchor)
-        members = members[np.argsort(group[members], kind="stable")]
-        first = np.searchsorted(group[members], group, "left")
-        size = np.where(anchor, np.searchsorted(group[members], group, "right") - first, 0)
-        before = np.cumsum(size) - size  # pairs of the texts before
-        total = int(size.sum())
-        draw = np.random.default_rng(seed)
-        pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
-        anchors = np.searchsorted(before + size, pairs, "right")
-        return np.stack([anchors, members[first[anchors] + pairs - before[anchors]]], axis=1)
-    order = np.argsort(group, kind="stable")
-    sizes = np.bincount(group)
-    starts = np.cumsum(sizes) - sizes
-    total = int((sizes * (sizes - 1) // 2).sum())
-    if total <= limit:
-        within_groups = [
-            order[start + np.stack(np.triu_indices(size, 1), axis=1)]
-            for start, size in zip(starts, sizes, strict=True)
-            if size > 1
-        ]
-        return np.concatenate(within_groups) if within_groups else np.zeros((0, 2), dtype=np.int64)
+        first = np.searchsorted(group[members], group[texts], "left")
+    size = np.searchsorted(group[members], group[texts], "right") - first
+    ends = np.cumsum(size)
+    total = int(size.sum())
     draw = np.random.default_rng(seed)
-    weight = sizes * (sizes - 1.0)
-    chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
-    first_index = draw.integers(sizes[chosen])
-    second = (first_index + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
-    return order[starts[chosen, None] + np.stack([first_index, second], axis=1)]
+    pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
+    place = np.searchsorted(ends, pairs, "right")  # of a pair's first text
+    second = first[place] + pairs - (ends - size)[place]
+    return np.stack([texts[place], members[second]], axis=1)
 
 
 def alignment_and_uniformity(

@@ -24,6 +24,7 @@ from neuralviz.errors import (
     SettingsError,
     ShouldStop,
     TextError,
+    check_choice,
     check_stop,
     never,
 )
@@ -67,8 +68,7 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
 
 def check_search(metric: str, k: int) -> None:
     """Raises SettingsError for an unknown metric or ``k`` below 1."""
-    if metric not in METRICS:
-        raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    check_choice("metric", metric, METRICS)
     _check_k(k)
 
 

@@ -48,9 +48,5 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "micro_tune": "neuralviz.micro_tuning.loop",
-        "predict_masked": "neuralviz.micro_tuning.predictions",
-    },
+    __name__, {"loop": ["micro_tune"], "predictions": ["predict_masked"]}
 )
