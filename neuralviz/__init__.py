@@ -26,10 +26,8 @@ __version__ = "0.1.0"
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "embedders": ["NeuralEmbedder"],
-        "micro_tuning": ["micro_tune"],
-        "models": ["load_model"],
-        "training": ["train"],
-    },
+    embedders="NeuralEmbedder",
+    micro_tuning="micro_tune",
+    models="load_model",
+    training="train",
 )

@@ -42,9 +42,7 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "neural": ["GradientEmbedder", "NeuralEmbedder", "TunedOutputEmbedder"],
-        "pooled": ["PooledEmbedder", "SbertWkEmbedder"],
-        "sentence_transformer": ["SentenceTransformerEmbedder"],
-    },
+    neural="GradientEmbedder NeuralEmbedder TunedOutputEmbedder",
+    pooled="PooledEmbedder SbertWkEmbedder",
+    sentence_transformer="SentenceTransformerEmbedder",
 )

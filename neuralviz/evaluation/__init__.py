@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from neuralviz.lazy_names import lazy_names
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import fill_table as fill_table
 
 _NAMES = {
-    "data": ["scored_data"],
-    "ladder": ["measure_cosines", "model_poolings", "own_embeddings", "train_ladder"],
-    "measures": ["evaluate"],
-    "plan": ["EvaluationPlan", "method_rows"],
-    "results": ["Progress", "Results"],
-    "training_tables": ["fill_table"],
+    "data": "scored_data",
+    "ladder": "measure_cosines model_poolings own_embeddings train_ladder",
+    "measures": "evaluate",
+    "plan": "EvaluationPlan method_rows",
+    "results": "Progress Results",
+    "training_tables": "fill_table",
 }
-__all__ = [*chain.from_iterable(_NAMES.values())]
+__all__ = " ".join(_NAMES.values()).split()
 
-__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__ = lazy_names(__name__, **_NAMES)

@@ -47,6 +47,4 @@ __all__ = [
     "predict_masked",
 ]
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {"loop": ["micro_tune"], "predictions": ["predict_masked"]}
-)
+__getattr__, __dir__ = lazy_names(__name__, loop="micro_tune", predictions="predict_masked")

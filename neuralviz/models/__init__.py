@@ -30,9 +30,7 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "exporting": ["export", "export_model"],
-        "loading": ["load_model", "load_text_model"],
-        "sentence_transformer": ["load_sentence_transformer"],
-    },
+    exporting="export export_model",
+    loading="load_model load_text_model",
+    sentence_transformer="load_sentence_transformer",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from neuralviz.lazy_names import lazy_names
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from neuralviz.training.saving import save_encoder as save_encoder
 
 _NAMES = {
-    "callback": ["SnapshotCallback"],
-    "learner": ["make_learner", "measure_untrained"],
-    "loop": ["identity", "restore_training", "train"],
-    "record": ["TrainingEnded", "TrainingStarted", "TrainingStep", "Watch", "read_folder"],
-    "saving": ["check_family_can_be_saved", "save_encoder"],
+    "callback": "SnapshotCallback",
+    "learner": "make_learner measure_untrained",
+    "loop": "identity restore_training train",
+    "record": "TrainingEnded TrainingStarted TrainingStep Watch read_folder",
+    "saving": "check_family_can_be_saved save_encoder",
 }
-__all__ = [*chain.from_iterable(_NAMES.values())]
+__all__ = " ".join(_NAMES.values()).split()
 
-__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__ = lazy_names(__name__, **_NAMES)
