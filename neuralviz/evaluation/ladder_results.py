@@ -264,8 +264,8 @@ def best_result(ladder: Ladder, rung: Rung) -> RungResult:
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
     """95% interval of a rung's mean lead over a baseline; None if undefined or few pairs."""
-    rivals = ladder.of_rung(rung), [ladder.baselines[baseline]]
-    return paired_interval(*map(_mean_resamples, rivals))
+    first = _mean_resamples(ladder.of_rung(rung))
+    return paired_interval(first, _mean_resamples([ladder.baselines[baseline]]))
 
 
 def _mean(values: Iterable[float]) -> float:

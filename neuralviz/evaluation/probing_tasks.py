@@ -43,6 +43,10 @@ class ProbingTask(LabelledData):
         return ("probe",)
 
     @property
+    def question(self) -> str:
+        return TASKS[self.task].question
+
+    @property
     def rewrites(self) -> bool:
         return self.task == "bigram-shift"
 
@@ -59,6 +63,7 @@ class ProbingTask(LabelledData):
 class TaskKind:
     title: str
     line: str
+    question: str  # the same to end a sentence with
     # of the data's name, the texts and a generator
     make: Callable[[str, Sequence[str], np.random.Generator], LabelledTexts]
 
@@ -211,16 +216,19 @@ TASKS: dict[str, TaskKind] = {
     "length": TaskKind(
         "Length",
         f"Which of up to {LENGTHS} ranges is the number of words in?",
+        "how long a text is",
         _lengths,
     ),
     "word-content": TaskKind(
         "Word content",
         f"Which one of up to {MOST_WORDS} words does the text contain?",
+        "which word a text contains",
         _word_content,
     ),
     "bigram-shift": TaskKind(
         "Bigram shift",
         "Were two neighbouring words exchanged?",
+        "whether two words of a text were exchanged",
         _bigram_shift,
     ),
 }
