@@ -43,10 +43,6 @@ class ProbingTask(LabelledData):
         return ("probe",)
 
     @property
-    def question(self) -> str:
-        return TASKS[self.task].question
-
-    @property
     def rewrites(self) -> bool:
         return self.task == "bigram-shift"
 

@@ -110,13 +110,11 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
         if any(role in ANCHORS for role in roles):
             anchors = [role in ANCHORS for role in roles]
         else:
-            notes += (
-                (
-                    f"No text in the column “{columns['role'][:40]}” has the role “"
-                    f"{'” or “'.join(ANCHORS)}”, so roles are ignored. To use them, mark the "
-                    "anchors."
-                ),
+            note = (
+                f"No text in the column “{columns['role'][:40]}” has the role “"
+                f"{'” or “'.join(ANCHORS)}”, so roles are ignored. To use them, mark the anchors."
             )
+            notes = (*notes, note)
     return grouped_data(name, texts, groups, anchors, notes=notes)
 
 
