@@ -607,7 +607,8 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
     texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
     """
     n_texts = n_texts or len(texts)
-    beginnings = [text[:MOST_CHARACTERS] for text in islice(texts, MOST_TEXTS)]
+    checked = dict(enumerate(islice(texts, MOST_TEXTS)))
+    beginnings = [text[:MOST_CHARACTERS] for text in checked.values()]
     sentences: dict[str, None] = {}
     for part in embedder.parts:
         tokens = part.token_ids(beginnings)
@@ -621,7 +622,10 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
                 "so similarities to such texts mean nothing. Use a model that knows the language."
             ] = None
-        groups = _find_equal(beginnings, tokens)
+        groups = _find_equal(checked, tokens)
+        alike = {place: checked[place] for group in groups for place in group}
+        if any(len(text) > MOST_CHARACTERS for text in alike.values()):
+            groups = _find_equal(alike, part.token_ids(list(alike.values())))
         if groups:
             sentences[
                 f"The model reads the same tokens in {name_texts(groups[0])}, although they "
@@ -639,10 +643,12 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
     return n_unknown > 0 and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
 
 
-def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
+def _find_equal(
+    texts: Mapping[int, str], tokens: Sequence[tuple[int | None, ...]]
+) -> list[list[int]]:
     """Places of the first of the texts that differ although their tokens are equal, by tokens."""
     groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
-    for place, (text, ids) in enumerate(zip(texts, tokens, strict=False)):  # or no tokens
+    for (place, text), ids in zip(texts.items(), tokens, strict=False):  # or no tokens
         groups[ids].setdefault(text, place)
     equal = []
     for group in groups.values():
