@@ -24,7 +24,7 @@ from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.kept import corpus_pieces
-from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
+from neuralviz.maps.mapping import check_enough_texts, make_map, place_on_processes
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import STAGES, ProjectionSettings
 from neuralviz.models.shared import LOADERS
@@ -39,6 +39,7 @@ from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from neuralviz.maps.mapping import Spread
     from neuralviz.maps.projection import ProjectionEvent
 
 PAGE = ".html"
@@ -99,11 +100,12 @@ def project(
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
     with ExitStack() as stack:
-        fitting, ray_embedding = DEFAULT, None
+        spread: Spread = place_on_processes
+        ray_embedding = None
         if ray is not None:
             work = options.ray_work()
             ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
-            fitting = Fitting(spread=work.place_on_cluster)
+            spread = work.place_on_cluster
         if spec.is_imported:
             embedder = find_embedder(store, saved_corpus, spec)
         else:
@@ -112,7 +114,7 @@ def project(
             )
             embedder = last.embedder
 
-        make = partial(make_map, store, saved_corpus, embedder, settings, fitting=fitting)
+        make = partial(make_map, store, saved_corpus, embedder, settings, spread=spread)
         kept = run_work(make, _find_progress)
     if kept is None:
         raise stop("Stopped before the map was finished. The embeddings are saved.")
