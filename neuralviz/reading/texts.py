@@ -72,7 +72,8 @@ def read_texts(
     if source.is_table:
         table = blank_missing(read_table(source, max_rows=limit))
         if table.columns and not len(table):
-            sentence = f"{name} has no rows, only columns: {list_columns(table.columns)}."
+            listed = list_columns(table.columns)
+            sentence = f"{name} contains no text: it has columns ({listed}) but no rows."
             raise TextError(" ".join([sentence, *table.notes]))
         read = _read_column(name, table, column, id_column)
     elif any(setting is not None for setting in (column, id_column, source.header)):

@@ -194,7 +194,7 @@ def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(store, mo
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
     second = build_index(store.database, embedder)
     assert (built, second and second.n_rows) == ([], 1000)
-    assert indexing._count_unbuild_index(store.database.open(vectors_table(embedder))) == 0
+    assert indexing._count_unindexed(store.database.open(vectors_table(embedder))) == 0
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
     add(store, "more", names("c", 900), in_groups(900, 8))
     third = build_index(store.database, embedder)
