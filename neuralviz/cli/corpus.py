@@ -28,13 +28,7 @@ from neuralviz.embedders import (
     split_options,
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
-from neuralviz.errors import (
-    LossWarning,
-    NeuralvizError,
-    SettingsError,
-    StoreError,
-    check_stop,
-)
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError, check_stop
 from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics

@@ -28,12 +28,7 @@ from neuralviz.embedders import (
     make_embedder,
     split_options,
 )
-from neuralviz.errors import (
-    LossWarning,
-    NeuralvizError,
-    SettingsError,
-    TextError,
-)
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
 from neuralviz.jobs.comparing import Compare

@@ -37,11 +37,7 @@ from neuralviz.evaluation.training_tables import (
     training_numbers,
     training_table,
 )
-from neuralviz.headlines.training import (
-    describe_lessons,
-    describe_trained_layers,
-    trained_part,
-)
+from neuralviz.headlines.training import describe_lessons, describe_trained_layers, trained_part
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder

@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuralviz.arrays import RecordFormat, unit_vectors
-from neuralviz.micro_tuning.settings import (
-    Blueprint,
-    TuningSettings,
-)
+from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
 

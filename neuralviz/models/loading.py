@@ -16,12 +16,7 @@ from tokenizers import Tokenizer, normalizers
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import (
-    ModelFiles,
-    check_files,
-    check_unused,
-    find_transformer,
-)
+from neuralviz.models.folder_check import ModelFiles, check_files, check_unused, find_transformer
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
 from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers

@@ -14,12 +14,7 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import (
-    ModelFiles,
-    check_files,
-    check_modules,
-    check_unused,
-)
+from neuralviz.models.folder_check import ModelFiles, check_files, check_modules, check_unused
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
 from neuralviz.models.passes import (
