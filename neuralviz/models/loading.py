@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 from tokenizers import Tokenizer, normalizers
 
-from neuralviz.errors import ModelError, shorten_reason
+from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import ModelFiles, check_files, check_unused, find_transformer
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
+from neuralviz.models.passes import Behaviour, TokenTypes, explain_failure, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.shared import trained_encoder
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
@@ -162,33 +162,29 @@ def load_network(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32; `ModelError` if weights are missing."""
     folder, model_id = files.folder, files.model_id
-    try:
-        with quiet_transformers() as transformers:
-            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            if config.is_encoder_decoder:
-                raise files.error(
-                    f"({config.model_type[:40]}) is an encoder-decoder model, which is not "
-                    "supported. Use an encoder or a decoder-only model."
-                )
-            config.return_dict = True
-            network, info = getattr(transformers, kind).from_pretrained(
-                folder,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
+    failure = f"Could not load {model_id}"
+    with explain_failure(failure, of_memory=True), quiet_transformers() as transformers:
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if config.is_encoder_decoder:
+            raise files.error(
+                f"({config.model_type[:40]}) is an encoder-decoder model, which is not "
+                "supported. Use an encoder or a decoder-only model."
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        config.return_dict = True
+        network, info = getattr(transformers, kind).from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         settings = [files.read(path.name) for path in folder.glob("sentence_*_config.json")]
         if any(values.get("do_lower_case") is True for values in settings):
             backend = tokenizer.backend_tokenizer
             own = [] if backend.normalizer is None else [backend.normalizer]
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
-    except ModelError:
-        raise
-    except Exception as error:  # broken folders raise almost anything
-        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(network, info, model_id)
     missing = sorted(info["missing_keys"])
     if kind != "AutoModelForMaskedLM":  # a pooler is not used

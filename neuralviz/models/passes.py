@@ -107,16 +107,9 @@ def _run_pass(
     if call is None:
         call = model.network.base_model
         call = copy_network(call) if behaviour.keeps_state else call
-    try:
-        with seeded(0) if behaviour.draws else nullcontext():
-            return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
-    except Exception as error:  # architectures refuse inputs in many ways
-        if is_out_of_memory(error):
-            raise
-        raise ModelError(
-            f"{model.id} ({model.family}) cannot read a text of {ids.shape[1]} tokens: "
-            f"{shorten_reason(error)}."
-        ) from error
+    failure = f"{model.id} ({model.family}) cannot read a text of {ids.shape[1]} tokens"
+    with explain_failure(failure), seeded(0) if behaviour.draws else nullcontext():
+        return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
 
 
 def copy_network(network: nn.Module) -> nn.Module:
@@ -135,6 +128,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         isinstance(error, RuntimeError) and any(words in str(error).lower() for words in unnamed)
     )
+
+
+@contextmanager
+def explain_failure(sentence: str, *, of_memory: bool = False) -> Iterator[None]:
+    """Raise `ModelError` with the reason for what fails; a lack of memory only if ``of_memory``."""
+    try:
+        yield
+    except Exception as error:  # architectures, and broken folders, raise almost anything
+        if isinstance(error, ModelError) or (is_out_of_memory(error) and not of_memory):
+            raise
+        raise ModelError(f"{sentence}: {shorten_reason(error)}.") from error
 
 
 @contextmanager
@@ -165,10 +169,11 @@ def probe_habits(
     run: Callable[[nn.Module, Sequence[Any]], list[Tensor]],
     inputs: tuple[Any, Any, Any],  # a short one, and two long ones of equal length
     name: str,
-) -> Habits:
+) -> tuple[Habits, Tensor]:
     """Find out what affects the [..., dim] vectors that ``run`` makes of inputs in one pass.
 
-    The network stays as it is. `ModelError` if a pass changes its weights.
+    Also returns those of the first long input. The network stays as it is. `ModelError` if a pass
+    changes its weights.
     """
     short_input, long_input, second_input = inputs
     versions = [parameter._version for parameter in network.parameters()]
@@ -209,7 +214,7 @@ def probe_habits(
         second_vectors = run_seeded(copy_network(network), second_input)[0]
         if agrees_in_batch([long_input, second_input], [long, second_vectors]):
             batching = "equal lengths"
-    return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
+    return Habits(batching, keeps_state, differ(unseeded, short, NOISE)), long
 
 
 @torch.no_grad()
@@ -250,21 +255,13 @@ def probe_encoder(
     place = len(long_input) // 2
     changed = [*long_input]
     changed[place] = second_input[place]
-    try:
-        with seeded(0):
-            before = run(copy_network(network), [long_input])[0]
+    with explain_failure(f"{name} cannot be used, since it does not read a plain text"):
+        inputs = make_input(3, 0), long_input, second_input
+        habits, before = probe_habits(network, run, inputs, name)
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
-        inputs = make_input(3, 0), long_input, second_input
-        habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")
-    except Exception as error:  # architectures may need other arguments
-        if isinstance(error, ModelError) or is_out_of_memory(error):
-            raise
-        raise ModelError(
-            f"{name} cannot be used, since it does not read a plain text: {shorten_reason(error)}."
-        ) from error
     check_context(before[-1], after[-1], name)
     keeps_state = habits.keeps_state or _positions_depend_on_length(network)
     may_pad = habits.batching == "padded" and not keeps_state
