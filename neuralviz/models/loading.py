@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import re
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -50,8 +50,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     """
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
-        network, tokenizer, fingerprint = bundled.load()
-        return assemble(model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR)
+        return assemble(LanguageModel, model_id, *bundled.load(), device, bundled.BEHAVIOUR)
     if model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
@@ -71,10 +70,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     if model_id == BUNDLED:
         return load_model(model_id, device)
     if model_id == MINILM:
-        network, tokenizer, fingerprint = bundled.load_minilm()
-        return _assemble_text_model(
-            model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
-        )
+        return assemble(TextModel, model_id, *bundled.load_minilm(), device, bundled.BEHAVIOUR)
     files, fingerprint = _find_files(model_id)
     transformer = find_transformer(files)
     if any(name.endswith("ForMaskedLM") for name in transformer.architectures):
@@ -82,8 +78,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
             return _load_masked(files, fingerprint, device)
     is_half = any(name.endswith("EncoderModel") for name in transformer.architectures)  # T5's
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
-    network, tokenizer = load_network(transformer, kind)
-    model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    model = assemble(TextModel, model_id, *load_network(transformer, kind), fingerprint, device)
     return _add_prompts(model, files)
 
 
@@ -106,8 +101,8 @@ def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> Lan
             f"does not predict masked tokens ({model_type[:40]}). Micro-tuning needs a masked "
             "language model, such as bert-base-uncased."
         )
-    network, tokenizer = load_network(transformer, "AutoModelForMaskedLM")
-    model = assemble(files.model_id, fingerprint, network, tokenizer, device)
+    loaded = load_network(transformer, "AutoModelForMaskedLM")
+    model = assemble(LanguageModel, files.model_id, *loaded, fingerprint, device)
     return _add_prompts(model, files)
 
 
@@ -196,37 +191,16 @@ def load_network(
 
 
 def assemble(
+    kind: type[M],
     model_id: str,
-    fingerprint: str,
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    device: str | None = None,
-    behaviour: Behaviour | None = None,
-) -> LanguageModel:
-    """Freeze and describe a masked language model; its ``behaviour`` is probed if not given."""
-    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
-    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise _NoHeadError(
-            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
-        )
-    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
-    shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
-    return LanguageModel(
-        **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
-        mask_id=tokenizer.mask_token_id,
-        layers=list_layers(shapes, network.base_model_prefix),
-    )
-
-
-def _assemble_text_model(
-    model_id: str,
     fingerprint: str,
-    network: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
     device: str | None = None,
     behaviour: Behaviour | None = None,
-) -> TextModel:
-    """Freeze a network, and find out how it and its tokenizer read a text."""
+) -> M:
+    """Freeze and describe a model; its ``behaviour`` is probed if not given."""
+    masking = _describe_masking(network, tokenizer, model_id) if kind is LanguageModel else {}
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
@@ -276,7 +250,7 @@ def _assemble_text_model(
     if behaviour is None:
         with quiet_transformers():
             behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id, token_types)
-    return TextModel(
+    return kind(
         id=model_id,
         fingerprint=fingerprint,
         network=network,
@@ -289,7 +263,21 @@ def _assemble_text_model(
         window=window,
         behaviour=behaviour,
         token_types=token_types,
+        **masking,
     )
+
+
+def _describe_masking(
+    network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, model_id: str
+) -> dict[str, Any]:
+    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
+    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
+        raise _NoHeadError(
+            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
+        )
+    shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    layers = list_layers(shapes, network.base_model_prefix)
+    return {"mask_id": tokenizer.mask_token_id, "layers": layers}
 
 
 def _find_token_types(
