@@ -18,15 +18,9 @@ from torch import nn
 from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
-from neuralviz.models import (
-    BUNDLED,
-    MINILM,
-    LanguageModel,
-    export_model,
-    load_model,
-    load_text_model,
-)
+from neuralviz.models import BUNDLED, MINILM, export_model, load_model, load_text_model
 from neuralviz.models.bundled.network import BEHAVIOUR
+from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.loading import assemble
 from neuralviz.models.passes import Behaviour, probe_encoder
 from tests.support.families import save_family
