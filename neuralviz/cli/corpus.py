@@ -118,10 +118,10 @@ def add(
         work = options.ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
         embedders = _load_embedders(specs)
-        with work.open_cluster(ray) as cluster:
+        with work.open_cluster(ray) as ray_embedding:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
             _print_saved(corpus, is_new)
-            _embed_all(store, corpus, specs, embedders, work.RayEmbedding(cluster))
+            _embed_all(store, corpus, specs, embedders, ray_embedding)
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
@@ -152,13 +152,8 @@ def embed(
     specs = _read_specs(method, option, model)
     store = open_store()
     saved_corpus = find_corpus(store, corpus)
-    if ray is None:
-        _embed_all(store, saved_corpus, specs, _load_embedders(specs))
-    else:
-        work = options.ray_work()
-        with work.open_cluster(ray) as cluster:
-            embedders = _load_embedders(specs)
-            _embed_all(store, saved_corpus, specs, embedders, work.RayEmbedding(cluster))
+    with options.open_ray(ray) as ray_embedding:
+        _embed_all(store, saved_corpus, specs, _load_embedders(specs), ray_embedding)
 
 
 @commands.command("import")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import wraps
 from importlib import import_module
@@ -26,6 +27,7 @@ from neuralviz.words import joined
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
 
@@ -241,6 +243,11 @@ def give_ray_a_value(args: Sequence[str]) -> list[str]:
         if arg == "--ray" and not has_address and "--" not in args[:place]:
             arguments.append(LOCAL)
     return arguments
+
+
+def open_ray(address: str | None) -> AbstractContextManager[RayEmbedding | None]:
+    """A context with what embeds corpora on a cluster; with None where Ray was not asked for."""
+    return nullcontext() if address is None else ray_work().open_cluster(address)
 
 
 def ray_work() -> ModuleType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,12 +97,8 @@ def project(
         saved_corpus.column(colour)
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
-    with ExitStack() as stack:
-        fitting, ray_embedding = DEFAULT, None
-        if ray is not None:
-            work = options.ray_work()
-            ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
-            fitting = Fitting(spread=work.place_on_cluster)
+    with options.open_ray(ray) as ray_embedding:
+        fitting = DEFAULT if ray_embedding is None else Fitting(spread=ray_embedding.place)
         if spec.is_imported:
             embedder = find_embedder(store, saved_corpus, spec)
         else:
