@@ -194,7 +194,8 @@ def list_corpora(
 ) -> None:
     """List the saved corpora with their embedding methods and maps."""
     store = open_store()
-    labels = _label_embedders(store)
+    specs = _list_saved_specs(store)
+    labels = dict(zip(specs, method_labels(list(specs.values())), strict=True))
     entries = [_describe_corpus(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
@@ -279,6 +280,8 @@ def _print_saved(corpus: Corpus, is_new: bool) -> None:
 def _describe_corpus(
     store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
 ) -> dict[str, Any]:
+    keys = store.keys(corpus)
+    counts = [(e, int(store.vectors.has_vectors(e, keys).sum())) for e in store.vectors.embedders()]
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -286,7 +289,11 @@ def _describe_corpus(
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": _list_embeddings(store, corpus, labels),
+        "embedders": [
+            {"method": labels.get(kept.id, kept.id), "embedded": n, "dim": kept.dim}
+            for kept, n in counts
+            if n
+        ],
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in KeptMaps(store).list_maps(corpus)
@@ -359,11 +366,6 @@ def unique_label(
     return labels_by_spec([*_list_saved_specs(store).values(), *other_specs, spec])[spec]
 
 
-def _label_embedders(store: CorpusStore) -> dict[str, str]:
-    specs = _list_saved_specs(store)
-    return dict(zip(specs, method_labels(list(specs.values())), strict=True))
-
-
 def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
     """The specs, by id, of stored embedders that this version can make."""
     specs: dict[str, EmbedderSpec] = {}
@@ -371,18 +373,6 @@ def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
         with suppress(SettingsError):
             specs[kept.id] = EmbedderSpec.from_json(kept.spec)
     return specs
-
-
-def _list_embeddings(
-    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    keys = store.keys(corpus)
-    entries = []
-    for kept in store.vectors.embedders():
-        if embedded := int(store.vectors.has_vectors(kept, keys).sum()):
-            label = labels.get(kept.id, kept.id)
-            entries.append({"method": label, "embedded": embedded, "dim": kept.dim})
-    return entries
 
 
 # --- embedding -----------------------------------------------------------------------------------
