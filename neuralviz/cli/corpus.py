@@ -150,8 +150,7 @@ def embed(
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
     specs = _read_specs(method, option, model)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     with options.open_ray(ray) as ray_embedding:
         _embed_all(store, saved_corpus, specs, _load_embedders(specs), ray_embedding)
 
@@ -177,8 +176,7 @@ def import_embeddings(
     ] = False,
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     vectors = read_vectors(Source.from_path(file))
     imported = import_vectors(store, saved_corpus, vectors, in_order=in_order)
     label = imported_label(store, saved_corpus, imported.kept)
@@ -229,8 +227,8 @@ def export(
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
-    store = open_store()
-    saved_corpus = store.recount(find_corpus(store, corpus))
+    store, saved_corpus = open_corpus(corpus)
+    saved_corpus = store.recount(saved_corpus)
     kept, method_note = None, ""
     if method is not None:
         spec = find_spec(store, saved_corpus, method, option, model)
@@ -245,16 +243,15 @@ def rename(
     corpus: options.CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]
 ) -> None:
     """Rename a saved corpus."""
-    store = open_store()
-    renamed = store.rename(find_corpus(store, corpus), name)
+    store, saved_corpus = open_corpus(corpus)
+    renamed = store.rename(saved_corpus, name)
     print_message(f"Renamed to “{renamed.name}”.")
 
 
 @commands.command()
 def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> None:
     """Delete a saved corpus with its embeddings and maps."""
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     if not yes:
         confirm_deleting(f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})?")
     store.delete(saved_corpus)
@@ -311,13 +308,14 @@ def open_store() -> CorpusStore:
     return store
 
 
-def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """Find a corpus by name or id; a missing example is added."""
+def open_corpus(name_or_id: str) -> tuple[CorpusStore, Corpus]:
+    """This user's store, and a corpus of it by name or id; a missing example is added."""
+    store = open_store()
     try:
-        return store.corpus(name_or_id)
+        return store, store.corpus(name_or_id)
     except StoreError as error:
         if name_or_id in EXAMPLES:
-            return EXAMPLES[name_or_id](store)
+            return store, EXAMPLES[name_or_id](store)
         raise StoreError(f"{error} Add a file with `neuralviz corpus add FILE`.") from error
 
 

@@ -13,10 +13,9 @@ from neuralviz.cli.console import print_message, print_notes, run_work, stop
 from neuralviz.cli.corpus import (
     OptionsOption,
     embed_whole_corpus,
-    find_corpus,
     find_embedder,
     find_spec,
-    open_store,
+    open_corpus,
     unique_label,
 )
 from neuralviz.embedders import make_embedder
@@ -90,8 +89,7 @@ def project(
     if colour is not None and not as_page:
         raise NeuralvizError("--colour works only with .html output.")
     settings = ProjectionSettings(**projection)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     spec = find_spec(store, saved_corpus, method, option, model)
     if colour is not None:
         saved_corpus.column(colour)

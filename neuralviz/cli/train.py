@@ -26,7 +26,7 @@ from neuralviz.cli.console import (
     stop,
     stop_on_interrupt,
 )
-from neuralviz.cli.corpus import find_corpus, open_store
+from neuralviz.cli.corpus import open_corpus
 from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, take_options
 from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
@@ -140,8 +140,7 @@ def _train(
 ) -> None:
     name = check_free_name(output)
     check_can_be_saved(settings.pooling)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     texts = store.texts(saved_corpus)
     watch = Watch(texts, store.label_names(saved_corpus, label)) if label is not None else None
     with status(f"Loading “{model_id}” …"):
@@ -258,7 +257,7 @@ def table(
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
     settings = TrainingSettings(**options)
-    saved_corpus = find_corpus(open_store(), corpus)
+    _, saved_corpus = open_corpus(corpus)
     saved_corpus.column(labels)  # before a model is loaded
     task = FillTrainingTable(
         experiment,
