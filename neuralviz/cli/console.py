@@ -31,6 +31,7 @@ R = TypeVar("R")
 
 REFUSED = 2
 INTERRUPTED = 130
+KEPT = "kept"  # in a context's `meta`: what Ctrl-C leaves
 FOLDED_EVERY = 0.2  # seconds between two looks at a task's result, at least
 FOLDING_SHARE = 20  # times the duration of such a look, as large results are copied
 _OPTIONS = {  # options by the advice in notes and errors
@@ -60,10 +61,8 @@ class Commands(TyperGroup):
         except NeuralvizError as error:
             print_message(str(error))
             raise typer.Exit(REFUSED) from error
-        except KeyboardInterrupt as stop:
-            _interrupted.clear()
-            print_message("Stopped.")
-            raise typer.Exit(INTERRUPTED) from stop
+        except KeyboardInterrupt as error:
+            raise stop(f"Stopped. {ctx.meta.get(KEPT, '')}".rstrip()) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_types(super().get_params(ctx))
@@ -259,6 +258,7 @@ def print_notes(notes: Sequence[str]) -> None:
 
 def stop(sentence: str) -> typer.Exit:
     """Print what became of a stopped command, and return the exit to raise."""
+    _interrupted.clear()
     print_message(sentence)
     return typer.Exit(INTERRUPTED)
 

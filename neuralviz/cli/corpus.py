@@ -12,6 +12,7 @@ import typer
 
 from neuralviz.cli import options
 from neuralviz.cli.console import (
+    KEPT,
     Commands,
     confirm_deleting,
     print_message,
@@ -64,6 +65,7 @@ EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     TEXTBOOKS: add_textbooks,
 }
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
+RESUMABLE = "Finished work is saved; run the same command again to resume."
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
 
 commands = typer.Typer(
@@ -76,6 +78,7 @@ commands = typer.Typer(
 
 @commands.command(cls=options.RayCommand)
 def add(
+    context: typer.Context,
     path: Annotated[
         list[str],
         typer.Argument(
@@ -107,6 +110,7 @@ def add(
 
     Run the same command again to resume.
     """
+    context.meta[KEPT] = "Nothing was saved."
     specs = _read_specs(method, option, model)
     line = options.header_line(header, no_header)
     store = open_store()
@@ -120,6 +124,7 @@ def add(
         embedders = _load_embedders(specs)
         with work.open_cluster(ray) as ray_embedding:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
+            context.meta[KEPT] = RESUMABLE
             _print_saved(corpus, is_new)
             _embed_all(store, corpus, specs, embedders, ray_embedding)
         return
@@ -136,6 +141,7 @@ def add(
     existing = store.find(requested_name, read)
     embedders = _load_embedders(specs)  # first, as the model may not exist
     corpus = existing or store.add(requested_name, read)
+    context.meta[KEPT] = RESUMABLE
     _print_saved(corpus, is_new=existing is None)
     _embed_all(store, corpus, specs, embedders)
 
@@ -399,7 +405,7 @@ def embed_whole_corpus(
 
     finished = run_work(embed_texts, find_progress)
     if finished is None:
-        raise stop("Stopped. Finished work is saved; run the same command again to resume.")
+        raise stop(f"Stopped. {RESUMABLE}")
     if 0 < finished.found < finished.total:
         counted = f"{finished.found:,} of {finished.total:,} texts"
         print_message(f"{counted} were already embedded by {label}.")
