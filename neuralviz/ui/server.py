@@ -73,6 +73,7 @@ class Server:
         )
         self.metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
+        self._logged_reason = ""
         self.is_ending = False
         if self._workers is None:
             WARMING.call_soon(load_bundled)
@@ -86,8 +87,11 @@ class Server:
         """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
-        if reason := why_not_writable(home()):
-            _log_once(reason)
+        reason = why_not_writable(home())
+        if reason and reason != self._logged_reason:
+            _log.error("%s", reason)
+        self._logged_reason = reason  # one that comes back is logged again
+        if reason:
             return "The server cannot write to its data folder."
         if self._workers is None:
             return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
@@ -96,11 +100,6 @@ class Server:
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
-
-
-@cache
-def _log_once(reason: str) -> None:
-    _log.error("%s", reason)
 
 
 def _start_workers(workers: Workers) -> None:
