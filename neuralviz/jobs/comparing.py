@@ -119,11 +119,7 @@ class Compare(KeptTask[Step, Comparison]):
             try:
                 spec, vectors = self.specs[method], memory_vectors()
                 for event in embed(
-                    self.texts,
-                    spec,
-                    vectors,
-                    batch_size=self.batch_size,
-                    should_stop=should_stop,
+                    self.texts, spec, vectors, batch_size=self.batch_size, should_stop=should_stop
                 ):
                     if len(event.at):
                         yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)

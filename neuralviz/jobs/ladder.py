@@ -173,5 +173,4 @@ def example_ladder() -> ClimbLadder:
 
 def recorded_ladder() -> Ladder | None:
     """Result of ``scripts/record_ladder.py``; None without its file, or if it is outdated."""
-    ladder: Ladder | None = LADDER_FORMAT.read(sample_data() / RECORDED)
-    return ladder
+    return LADDER_FORMAT.read(sample_data() / RECORDED)

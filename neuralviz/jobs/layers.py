@@ -39,9 +39,7 @@ class FollowWords(LatestTask["WordVariances"]):
         yield from word_variances(model, tokenize(model, self.texts), should_stop=should_stop)
 
     def progress(self, result: WordVariances | None) -> Progress:
-        if result is None:
-            return Progress()
-        return _count_progress(result.n_read, result.total, "texts")
+        return _count_progress(result.n_read, result.total, "texts") if result else Progress()
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
         yield from layer_pairs.measure_layers(model, self.pairs, should_stop=should_stop)
 
     def progress(self, result: LayerPairs | None) -> Progress:
-        if result is None:
-            return Progress()
-        return _count_progress(len(result.pairs), result.total, "pairs")
+        return _count_progress(len(result.pairs), result.total, "pairs") if result else Progress()
 
 
 @dataclass(frozen=True, eq=False)

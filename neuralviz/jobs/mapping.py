@@ -200,9 +200,7 @@ def stream_events(work: Callable[..., R], should_stop: ShouldStop) -> Generator[
     is_closed, end = threading.Event(), object()
     with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:
         working = pool.submit(
-            work,
-            on_progress=reported.put,
-            should_stop=lambda: is_closed.is_set() or should_stop(),
+            work, on_progress=reported.put, should_stop=lambda: is_closed.is_set() or should_stop()
         )
         working.add_done_callback(lambda _: reported.put(end))
         try:

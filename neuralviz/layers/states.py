@@ -56,13 +56,12 @@ class LayerStates:
 def layer_states(
     model: TextModel,
     texts: Sequence[TokenizedText],
-    tokens_per_batch: int = TOKENS_PER_BATCH,
     *,
     call: Callable[..., Any] | None = None,
 ) -> Iterator[LayerStates]:
     """Run texts through the model in batches of similar length.
 
-    Long texts take several rows, maybe in several batches. A batch has up to ``tokens_per_batch``
+    Long texts take several rows, maybe in several batches. A batch has up to `TOKENS_PER_BATCH`
     padded tokens, more only for a single longer row. ``call`` and errors are those of `encode_ids`.
     """
     rows = [
@@ -78,7 +77,7 @@ def layer_states(
 
     def fits(batch: list[_Row], row: _Row) -> bool:
         width = len(batch[0].ids)
-        is_full = width * (len(batch) + 1) > tokens_per_batch
+        is_full = width * (len(batch) + 1) > TOKENS_PER_BATCH
         return not is_full and model.behaviour.may_share_pass(width, len(row.ids))
 
     for batch in batch_while(rows, fits):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.errors import TextError, check_stop, never
 from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
@@ -47,10 +48,7 @@ class Walkthrough:
     @property
     def normalized(self) -> tuple[np.ndarray, ...]:
         """Per layer, [dim] the first text's delta, normalised."""
-        return tuple(
-            layer[-1, 0] / (length or 1.0)
-            for layer, length in zip(self.deltas, self.tuning.delta_norm[-1, 0], strict=True)
-        )
+        return tuple(unit_vectors(layer[-1])[0] for layer in self.deltas)
 
     @property
     def products(self) -> np.ndarray:
