@@ -52,11 +52,6 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _log = logging.getLogger(__name__)
 
 
-def worker_count(requested: int | None = None) -> int:
-    """The number of workers as requested, or one for every two cores."""
-    return max(1, count_cores() // 2) if requested is None else requested
-
-
 def _requested_threads() -> int:
     value = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
     return int(value) if value.isdecimal() else 0

@@ -30,9 +30,10 @@ from streamlit import App, config
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.logs import log_as_json, log_run
 from neuralviz.jobs.queue import RunQueue, run_queue, spare_memory
-from neuralviz.jobs.workers import Workers, worker_count
+from neuralviz.jobs.workers import Workers
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
+from neuralviz.native_libraries import count_cores
 from neuralviz.paths import home
 from neuralviz.store.files import why_not_writable
 from neuralviz.ui.choices import BROWSER, load_bundled
@@ -61,7 +62,7 @@ class Server:
     def __init__(self) -> None:
         settings = effective_settings()
         sys.setswitchinterval(SWITCH_SECONDS)
-        n = worker_count(settings.workers)
+        n = max(1, count_cores() // 2) if settings.workers is None else settings.workers
         self._workers = Workers(n, model=BUNDLED) if n else None
         self._queue = run_queue(
             lambda: RunQueue(
