@@ -13,12 +13,10 @@ from neuralviz.errors import SettingsError, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import (
-    RECORD_FORMAT,
+    RUN_FORMAT,
     RunRecord,
     TextDelta,
     WatchedEvent,
-    read_record,
-    record_bytes,
 )
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
@@ -64,6 +62,8 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
     """Micro-tune on each text; runs on a few short ones take turns, step by step."""
 
+    format = RUN_FORMAT
+
     @property
     def lane(self) -> Lane:  # type: ignore[override]
         is_small = len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
@@ -75,14 +75,8 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
         yield from take_turns(events) if self.lane == "shared" else events
 
     def cache_key(self) -> str:
-        versions = [RECORD_FORMAT.version, REVISION]
+        versions = [self.format.version, REVISION]
         return json.dumps([versions, self.model.identity(), self.texts, asdict(self.settings)])
-
-    def pack(self, result: RunRecord) -> bytes:
-        return record_bytes(result)
-
-    def unpack(self, content: bytes) -> RunRecord:
-        return read_record(content)
 
 
 @dataclass(frozen=True)
