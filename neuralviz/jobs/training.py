@@ -26,7 +26,7 @@ from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.corpora import CorpusStore, add_once
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
@@ -207,11 +207,6 @@ def watched_training(
         n_watched=WATCHED,
         watch_every=max(1, -(-steps // SNAPSHOTS)),
     )
-
-
-def add_textbooks_once(store: CorpusStore) -> Corpus | None:
-    """Add the example unless it was added before; None then."""
-    return add_once(store, "textbooks", lambda: add_textbooks(store))
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:
