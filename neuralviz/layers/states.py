@@ -11,7 +11,7 @@ import torch
 
 from neuralviz.errors import SettingsError, check_stop, never
 from neuralviz.layers.settings import POOLINGS
-from neuralviz.models.passes import encode_ids
+from neuralviz.models.passes import encode_ids, pad_inputs
 from neuralviz.models.tokens import batch_while
 
 if TYPE_CHECKING:
@@ -92,16 +92,10 @@ class _Row(NamedTuple):
 
 @torch.no_grad()
 def _forward(model: TextModel, call: Callable[..., Any] | None, batch: list[_Row]) -> LayerStates:
-    width = len(batch[0].ids)
-    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
-    attention = np.zeros_like(ids)
-    for number, row in enumerate(batch):
-        ids[number, : len(row.ids)] = row.ids
-        attention[number, : len(row.ids)] = 1
-    mask = torch.as_tensor(attention, device=model.device)
+    ids, attention = pad_inputs([row.ids for row in batch], model.pad_id, model.device)
     return LayerStates(
-        vectors=encode_ids(model, torch.as_tensor(ids, device=model.device), mask, call=call),
-        attention=mask.bool(),
+        vectors=encode_ids(model, ids, attention, call=call),
+        attention=attention.bool(),
         text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
         is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
         n_prefix=len(model.prefix_ids),

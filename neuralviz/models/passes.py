@@ -77,6 +77,18 @@ class TokenTypes:
         return types
 
 
+def pad_inputs(
+    inputs: Sequence[Sequence[int] | np.ndarray], pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """[row, token] ids of inputs of several lengths, and 1 for tokens, 0 for padding."""
+    ids = np.full((len(inputs), max(1, *map(len, inputs))), pad_id, dtype=np.int64)
+    attention = np.zeros_like(ids)
+    for row, entry in enumerate(inputs):
+        ids[row, : len(entry)] = entry
+        attention[row, : len(entry)] = 1
+    return torch.from_numpy(ids).to(device), torch.from_numpy(attention).to(device)
+
+
 def encode_ids(
     model: TextModel, ids: Tensor, attention: Tensor, *, call: Callable[..., Any] | None = None
 ) -> Tensor:
@@ -237,20 +249,13 @@ def probe_encoder(
     long_input, second_input = make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1)
 
     def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
-        width = max(map(len, entries))
-        padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
-        lengths = torch.tensor([len(ids) for ids in entries], device=device)
-        attention = (torch.arange(width, device=device) < lengths[:, None]).long()
+        ids, attention = pad_inputs(entries, pad_id, device)
         types = {} if token_types is None else {"token_type_ids": token_types.fill(attention)}
         out = used(
-            input_ids=torch.tensor(padded, device=device),
-            attention_mask=attention,
-            **types,
-            output_hidden_states=True,
-            **options,
+            input_ids=ids, attention_mask=attention, output_hidden_states=True, **types, **options
         )
-        layers = stack_layers(out, width)
-        return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
+        layers = stack_layers(out, ids.shape[1])
+        return [layers[:, row, : len(entry)] for row, entry in enumerate(entries)]
 
     place = len(long_input) // 2
     changed = [*long_input]
