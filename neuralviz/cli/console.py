@@ -16,14 +16,13 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from neuralviz.errors import NeuralvizError, PrecisionWarning, Stopped
+from neuralviz.errors import NeuralvizError, PrecisionWarning, ShouldStop, Stopped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.progress import Progress as Bars
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.jobs.task import Progress, Task
 
 E = TypeVar("E")

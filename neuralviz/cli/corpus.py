@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,9 +37,9 @@ from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
-from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import (
     FILE,
     find_imported,
@@ -51,13 +51,9 @@ from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
 EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {

@@ -17,19 +17,17 @@ from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
 from neuralviz.cluster import LOCAL, is_address
-from neuralviz.embedders import METHODS, split_options
+from neuralviz.embedders import METHODS, EmbedderSpec, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_folder, read_texts
+from neuralviz.reading.texts import Mode, ReadTexts, read_folder, read_texts
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from neuralviz.cli.ray_work import RayEmbedding
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.reading.texts import Mode, ReadTexts
 
 TABLES = ".csv, .tsv, .jsonl, .json, .parquet, .xlsx"
 OWN_SETTINGS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,7 @@ from neuralviz.jobs.task import Progress
 from neuralviz.maps.kept import corpus_pieces
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
 from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.projection import STAGES, ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import (
     CLUSTERS,
@@ -35,9 +35,6 @@ from neuralviz.plots.corpus_map import (
 )
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.maps.projection import ProjectionEvent
 
 PAGE = ".html"
 

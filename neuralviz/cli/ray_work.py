@@ -10,21 +10,19 @@ import numpy as np
 
 from neuralviz.cli.console import print_message, print_notes, progress_bars, status
 from neuralviz.cluster import LOCAL
-from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
+from neuralviz.cluster.adding import Layout, Parts, add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import Cluster, connected
 from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.reading.texts import shorten_list
 from neuralviz.store.index import build_index, index_texts
-from neuralviz.store.vectors import KEY_BYTES
+from neuralviz.store.vectors import KEY_BYTES, KeptEmbedder
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.adding import Layout, Parts
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
-    from neuralviz.store.vectors import KeptEmbedder
 
 MAX_NAMED = 5  # skipped texts named in a message
 

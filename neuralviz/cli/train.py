@@ -52,12 +52,11 @@ from neuralviz.training.record import (
     make_change,
     training_folder,
 )
-from neuralviz.training.settings import PAIR_LINES, TrainingSettings, check_can_be_saved
+from neuralviz.training.settings import PAIR_LINES, PairKind, TrainingSettings, check_can_be_saved
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
-    from neuralviz.training.settings import PairKind
 
 CHUNK_LINES = {
     "sentences": "Sentences of a chunk.",

@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import check_stop
+from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
-from neuralviz.models.shared import shared_text_model
+from neuralviz.models.shared import ModelRef, shared_text_model
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.layers.words import TokenWeights, WordVariances
-    from neuralviz.models.shared import ModelRef
     from neuralviz.reading.pairs import ScoredPairs
 
 TEXTS_HELD = 4  # cached with their token vectors

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
-from neuralviz.errors import SettingsError, Stopped, check_stop
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import (
@@ -24,9 +24,6 @@ from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
     from neuralviz.models.language_model import Layer

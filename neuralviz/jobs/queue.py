@@ -15,13 +15,12 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_run
-from neuralviz.jobs.task import Run, Task
+from neuralviz.jobs.task import Lane, Run, Task
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from neuralviz.jobs.task import Lane
     from neuralviz.jobs.workers import Workers
 
 CLOSE_SECONDS = 10.0  # for running work to end with the process

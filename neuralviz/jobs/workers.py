@@ -30,7 +30,7 @@ from neuralviz.errors import (
     describe_unexpected,
 )
 from neuralviz.jobs.logs import log_as_json
-from neuralviz.jobs.task import LatestTask
+from neuralviz.jobs.task import LatestTask, Task
 from neuralviz.models.shared import shared_model
 from neuralviz.native_libraries import count_cores
 from neuralviz.server_settings import server_settings
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Task
 
     Inbox = queue.SimpleQueue[tuple[str, Any]]
 

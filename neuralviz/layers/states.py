@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, check_stop, never
-from neuralviz.layers.settings import POOLINGS
+from neuralviz.errors import SettingsError, ShouldStop, check_stop, never
+from neuralviz.layers.settings import POOLINGS, PoolingName
 from neuralviz.models.passes import encode_ids, pad_inputs
 from neuralviz.models.tokens import batch_while
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel, TokenizedText
 
 TOKENS_PER_BATCH = 2048

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import check_stop
+from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
-from neuralviz.micro_tuning.per_text import HEAD_ONLY
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
-from neuralviz.micro_tuning.settings import mask_inputs
+from neuralviz.micro_tuning.settings import TuningSettings, mask_inputs
 from neuralviz.models.passes import pad_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.per_text import PerTextNetwork
-    from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
 

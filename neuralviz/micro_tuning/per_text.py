@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from neuralviz.models.passes import encode_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from torch import Tensor
     from transformers.modeling_outputs import BaseModelOutput
 
     from neuralviz.models import LanguageModel

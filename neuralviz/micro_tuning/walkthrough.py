@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.errors import TextError, check_stop, never
+from neuralviz.errors import ShouldStop, TextError, check_stop, never
 from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
 from neuralviz.micro_tuning.predictions import predict_masked
-from neuralviz.micro_tuning.settings import MaskedInputs, mask_inputs
+from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings, mask_inputs
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
