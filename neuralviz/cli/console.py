@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -19,8 +20,6 @@ from typer.core import TyperGroup
 from neuralviz.errors import NeuralvizError, PrecisionWarning, ShouldStop, Stopped
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.progress import Progress as Bars
 
     from neuralviz.jobs.task import Progress, Task

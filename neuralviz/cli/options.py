@@ -10,6 +10,7 @@ from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
@@ -25,8 +26,6 @@ from neuralviz.reading.texts import Mode, ReadTexts, read_folder, read_texts
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from neuralviz.cli.ray_work import RayEmbedding
 
 TABLES = ".csv, .tsv, .jsonl, .json, .parquet, .xlsx"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,8 +13,6 @@ from neuralviz.models import tokenize
 from neuralviz.models.shared import ModelRef, shared_text_model
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -33,8 +34,6 @@ from neuralviz.store.vectors import embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from neuralviz.maps.neighbours import Neighbours
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar

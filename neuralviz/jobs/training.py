@@ -7,6 +7,7 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz import training
@@ -40,8 +41,6 @@ from neuralviz.training.record import (
 from neuralviz.training.settings import PairKind, PairSource, Part, TrainingSettings, steps_of_epoch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
 
 

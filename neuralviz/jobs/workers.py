@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,8 +37,6 @@ from neuralviz.native_libraries import count_cores
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     from neuralviz.errors import ShouldStop
 
     Inbox = queue.SimpleQueue[tuple[str, Any]]

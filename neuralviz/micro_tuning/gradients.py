@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,6 @@ from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from torch import Tensor
 
     from neuralviz.micro_tuning.inputs import Piece, Prepared

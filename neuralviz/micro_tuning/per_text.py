@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from torch import Tensor, nn
 from neuralviz.models.passes import encode_last
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from transformers.modeling_outputs import BaseModelOutput
 
     from neuralviz.models import LanguageModel

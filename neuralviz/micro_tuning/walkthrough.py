@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings, mask_i
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +25,6 @@ from neuralviz.models.shared import trained_encoder
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
