@@ -258,8 +258,7 @@ def main() -> None:
         if "sts" in args.only:
             pairs = pd.read_csv(data / "stsb" / f"{args.split}.csv")
         for path in args.weights:
-            bert, tokenizer, fingerprint = network.load(path)
-            models[str(path)] = assemble("bundled", fingerprint, bert, tokenizer)
+            models[str(path)] = assemble(LanguageModel, "bundled", *network.load(path))
         if "masked" in args.only:
             kinds = passages_never_seen(data)
         if "news" in args.only:

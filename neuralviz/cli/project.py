@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +13,9 @@ from neuralviz.cli.console import print_message, print_notes, run_work, stop
 from neuralviz.cli.corpus import (
     OptionsOption,
     embed_whole_corpus,
-    find_corpus,
     find_embedder,
     find_spec,
-    open_store,
+    open_corpus,
     unique_label,
 )
 from neuralviz.embedders import make_embedder
@@ -26,7 +24,7 @@ from neuralviz.jobs.task import Progress
 from neuralviz.maps.kept import corpus_pieces
 from neuralviz.maps.mapping import check_enough_texts, make_map, place_on_processes
 from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.projection import STAGES, ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import (
     CLUSTERS,
@@ -37,10 +35,6 @@ from neuralviz.plots.corpus_map import (
 )
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.maps.mapping import Spread
-    from neuralviz.maps.projection import ProjectionEvent
 
 PAGE = ".html"
 
@@ -92,20 +86,14 @@ def project(
     if colour is not None and not as_page:
         raise NeuralvizError("--colour works only with .html output.")
     settings = ProjectionSettings(**projection)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     spec = find_spec(store, saved_corpus, method, option, model)
     if colour is not None:
         saved_corpus.column(colour)
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
-    with ExitStack() as stack:
-        spread: Spread = place_on_processes
-        ray_embedding = None
-        if ray is not None:
-            work = options.ray_work()
-            ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
-            spread = work.place_on_cluster
+    with options.open_ray(ray) as ray_embedding:
+        spread = place_on_processes if ray_embedding is None else ray_embedding.place
         if spec.is_imported:
             embedder = find_embedder(store, saved_corpus, spec)
         else:
