@@ -161,7 +161,8 @@ def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, N
     projection = Projection(arrays["coordinates"], settings, near, fitted=arrays)
     if settings.reducer == "pca":
         return projection, None
-    return projection, NearGroups(*(arrays[name] for name in _GROUPS), metric=settings.metric)
+    groups = {name: arrays[name] for name in _GROUPS}
+    return projection, NearGroups(**groups, metric=settings.metric)
 
 
 def place_on_processes(
