@@ -35,7 +35,7 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.results import ARROWS
+from neuralviz.evaluation.results import ARROWS, Results
 from neuralviz.evaluation.tables import MAX_ROWS, PREFIX, load_hub_data, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
@@ -52,7 +52,6 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.plan import Row
-    from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")

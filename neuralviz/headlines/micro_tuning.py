@@ -67,8 +67,8 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     return f"After {epochs}, the loss of {name} is {last}; at first {first}."
 
 
-def _name_text(record: RunRecord, text: int) -> str:
-    return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+def _name_text(record: RunRecord, *texts: int) -> str:
+    return name_texts(texts) if len(record.texts) > 1 else "the text"
 
 
 def describe_warnings(record: RunRecord) -> list[str]:
@@ -76,19 +76,19 @@ def describe_warnings(record: RunRecord) -> list[str]:
     warnings = []
     if record.diverged:
         warnings.append(
-            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
-            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
-            "0.01)."
+            f"The run diverged on {_name_text(record, *sorted(record.diverged))}: the loss became "
+            "infinite or NaN. The last finite weights are shown. Lower the learning rate (the "
+            "paper uses 0.01)."
         )
     elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
         warnings.append(
-            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
+            f"The loss of {_name_text(record, *risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
     if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
         warnings.append(
-            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
-            "split into several tokens. For texts in another language, choose a model for that "
+            f"Many words in {_name_text(record, *foreign)} are not in the model's vocabulary, or "
+            "are split into several tokens. For texts in another language, choose a model for that "
             "language; the bundled model is for English and ignores case."
         )
     return warnings

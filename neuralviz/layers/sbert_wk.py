@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 
 from neuralviz.errors import check_choice
-from neuralviz.layers.settings import PARTS, SbertWkSettings
+from neuralviz.layers.settings import PARTS, SbertWkSettings, Variant
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.layers.settings import Variant
     from neuralviz.layers.states import LayerStates, Pooling
 
 Weighting = Literal["sbert-wk", "last", "equal"]
