@@ -193,7 +193,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         stop(page)
 
         tune_at(page, server.address, 50)
-        expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 50"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^Epoch [\d,]+ of 50$"))).to_be_visible()
         link = page.url
         assert server.end() == 0  # which lets running work finish
         server.start()
