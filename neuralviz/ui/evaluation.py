@@ -30,12 +30,7 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
-from neuralviz.evaluation.tables import (
-    CorpusKind,
-    corpus_data,
-    load_hub_data,
-    make_data,
-)
+from neuralviz.evaluation.tables import CorpusKind, corpus_data, load_hub_data, make_data
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
