@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -12,6 +12,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.tables import guess_columns, guess_kind
+from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import (
     OPTIONAL,
     ROLES,
@@ -286,14 +287,13 @@ ROLE_NAMES = {
     "fixed1": "First fixed value",
     "fixed2": "Second fixed value",
 }
+_EXAMPLE_PAIRS = Source.from_path(sample_data() / "scored_pairs.csv")
 _cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
 read_uploaded = _cache()(read_table)
 
 
-def choose_pairs(
-    key: str, example: Callable[[], tuple[str, ScoredPairs]]
-) -> tuple[str, ScoredPairs, bool] | None:
-    """Ask for pairs: a name, the pairs, and whether they are the example's; None without pairs."""
+def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
+    """The example's pairs, or those of a table, ``most`` of them; None, with a message, without."""
     open_upload(key)
     source = choose_one(
         st.segmented_control,
@@ -302,15 +302,23 @@ def choose_pairs(
         key=f"{key}-source",
         persist_state="session",
     )
+    table: tuple[Source, dict[str, str]] | None = _EXAMPLE_PAIRS, {}
+    rows = MAX_ROWS
     try:
-        if source == "Example":
-            return (*example(), True)
-        rows = row_limit(MAX_ROWS, texts_in_row=2)
-        upload = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
-        return upload and (upload[0].name, _read_pairs(*upload, rows), False)
+        if source == "Upload":
+            rows = row_limit(MAX_ROWS, texts_in_row=2)
+            table = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
+        if table is None:
+            return None
+        pairs = _read_pairs(*table, rows)
     except NeuralvizError as error:
         show_error(error)
         return None
+    counted, limit = many(len(pairs), "pair"), row_limit(most or MAX_ROWS, texts_in_row=2)
+    if most and len(pairs) > limit:
+        counted, pairs = f"Using the first {limit:,} of {counted}", pairs.first(limit)
+    st.caption(plain(" ".join([f"{counted} from {table[0].name}.", *pairs.notes])))
+    return pairs
 
 
 @_cache()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.best_layer import BEST_OF_ALL, BestLayer, MeasuredPooling
+from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
 from neuralviz.headlines.layers import (
     NAMED,
     describe_best_layer,
@@ -53,17 +54,9 @@ from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.plots import layers as plots
-from neuralviz.plots.layers import (
-    ablation_figure,
-    layer_figure,
-    marks_figure,
-    scatter_figure,
-    sweep_figure,
-    words_figure,
-)
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import (
@@ -89,7 +82,6 @@ from neuralviz.ui.inputs import (
     put_texts_in_address,
     put_upload_in_address,
 )
-from neuralviz.ui.limits import row_limit
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.page import dim_old_results, plain, show_error, slide, wide_columns
@@ -461,7 +453,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     with slide(
         CORPUS_KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))
     ):
-        figure = words_figure(
+        figure = plots.words_figure(
             drawn["word"].tolist(),
             drawn["variance"].to_numpy(),
             drawn["occurrences"].to_numpy(),
@@ -487,17 +479,17 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
 
 PAIRS_KEY = "layers-pairs"
 PAIRS_RUNS = SessionRuns(PAIRS_KEY)
-EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
+_NUMBERS = {**COEFFICIENTS, "Kendall tau-c": "kendall_c", "pairs": "n"}  # columns of tables
 
 
 def _show_pairs() -> None:
     inputs, output = wide_columns([2, 3], PAIRS_KEY)
     with inputs:
         model_id = choose_text_model()
-        pairs = _choose_pairs()
+        pairs = choose_pairs(PAIRS_KEY, MAX_PAIRS)
         coefficient = choose_one(
             st.segmented_control,
             "Correlation",
@@ -521,23 +513,6 @@ def _show_pairs() -> None:
         _show_scatter(run.result, coefficient, draw)
 
 
-def _choose_pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a table; None, with a message, without any."""
-    chosen = choose_pairs(PAIRS_KEY, _read_example)
-    if chosen is None:
-        return None
-    name, pairs, _ = chosen
-    limit, n_pairs = row_limit(MAX_PAIRS, texts_in_row=2), many(len(pairs), "pair")
-    counted = n_pairs if len(pairs) <= limit else f"Using the first {limit:,} of {n_pairs}"
-    st.caption(plain(" ".join([*pairs.notes, f"{counted} from {name}."])))
-    return pairs.first(limit)
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _read_example() -> tuple[str, ScoredPairs]:
-    return EXAMPLE, read_pairs(Source.from_path(sample_data() / EXAMPLE))
-
-
 def _describe_pairs(result: LayerPairs) -> About:
     title = f"Layers against human scores on {many(len(result.pairs), 'pair')}"
     return About(title, {"model": result.model_id})
@@ -547,15 +522,34 @@ def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[f
     return [getattr(row.correlation, COEFFICIENTS[coefficient]) for row in measured]
 
 
-def _list_coefficients(measured: MeasuredPooling) -> dict[str, float]:
-    correlation = measured.correlation
-    return {
-        "Spearman": correlation.spearman,
-        "Pearson": correlation.pearson,
-        "Kendall tau-b": correlation.kendall_b,
-        "Kendall tau-c": correlation.kendall_c,
-        "pairs": correlation.n,
+def draw_layers(
+    by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str, *, is_whole: bool
+) -> tuple[str, go.Figure]:
+    """A sentence on the layer that agrees best with the scores, and the figure of all layers."""
+    sentence, best = describe_best_layer(
+        by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+    )
+    values = {name: _get_values(layers, coefficient) for name, layers in by_layer.items()}
+    place = (best.pooling, best.layer) if best is not None else None
+    return sentence, plots.layer_figure(values, coefficient, place)
+
+
+def tabulate_coefficients(
+    heads: tuple[str, str],  # of the two columns that say which one it is
+    measured: Mapping[str, Sequence[MeasuredPooling] | Mapping[str, MeasuredPooling]],
+    first: int = 0,  # number of the first in a sequence
+) -> pd.DataFrame:
+    """A row for everything measured, with all coefficients."""
+    numbered = {
+        name: rows if isinstance(rows, Mapping) else dict(enumerate(rows, first))
+        for name, rows in measured.items()
     }
+    rows = [
+        (name, place, *(getattr(row.correlation, field) for field in _NUMBERS.values()))
+        for name, places in numbered.items()
+        for place, row in places.items()
+    ]
+    return pd.DataFrame(rows, columns=[*heads, *_NUMBERS])
 
 
 def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
@@ -564,26 +558,11 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    sentence, best = _find_best_layer(result, coefficient, not live)
-    values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
-    figure = layer_figure(values, coefficient, (best.pooling, best.layer) if best else None)
-    table = pd.DataFrame(
-        {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
-        for pooling, layers in result.by_layer.items()
-        for layer, measured in enumerate(layers)
-    )
+    sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live)
+    table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):
         show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
     st.caption(BEST_OF_ALL)
-
-
-@lru_cache(maxsize=8)  # the page draws it again and again
-def _find_best_layer(
-    result: LayerPairs, coefficient: str, is_whole: bool
-) -> tuple[str, BestLayer | None]:
-    return describe_best_layer(
-        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
-    )
 
 
 def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
@@ -606,13 +585,10 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
         parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
     )
     values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
-    table = pd.DataFrame(
-        {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
-        for name, parts in result.ablation.items()
-        for part, measured in parts.items()
-    )
+    by_variant = {VARIANT_NAMES[name]: measured for name, measured in result.ablation.items()}
+    table = tabulate_coefficients(("variant", "part"), by_variant)
     with slide(f"{PAIRS_KEY}-ablation", headline):
-        draw(ablation_figure(values, coefficient), "ablation", table)
+        draw(plots.ablation_figure(values, coefficient), "ablation", table)
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
@@ -628,11 +604,11 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
 
 def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
     """Draw how the result depends on one of the two settings."""
-    by_variant, first = result.layer_starts, 0
+    measured, first = result.layer_starts, 0
     if setting == "layer window":
-        by_variant, first = result.windows, 1
-    lines = {name: _get_values(row, coefficient) for name, row in by_variant.items()}
-    figure = sweep_figure(
+        measured, first = result.windows, 1
+    lines = {name: _get_values(row, coefficient) for name, row in measured.items()}
+    figure = plots.sweep_figure(
         range(first, first + len(next(iter(lines.values())))),
         lines,
         plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
@@ -640,11 +616,8 @@ def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) 
         axis=setting,
         coefficient=coefficient,
     )
-    table = pd.DataFrame(
-        {"variant": VARIANT_NAMES[name], setting: value, **_list_coefficients(measured)}
-        for name, row in by_variant.items()
-        for value, measured in enumerate(row, first)
-    )
+    by_variant = {VARIANT_NAMES[name]: row for name, row in measured.items()}
+    table = tabulate_coefficients(("variant", setting), by_variant, first)
     draw(figure, f"sbert-wk-{setting}", table)
 
 
@@ -675,7 +648,7 @@ def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
     value = number(_get_values([measured], coefficient)[0], ".3f")
     sentences = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
     kinds, title = pairs.labels.get("kind"), f"Score and cosine: {coefficient} {value}"
-    figure = scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
+    figure = plots.scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
     draw(figure, "pairs", table, height=520)
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
@@ -807,7 +780,7 @@ def _show_marks(
     shown = changes[changes["epoch"] == epoch]
     headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
     column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
-    figure = marks_figure(
+    figure = plots.marks_figure(
         shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
         measure=MEASURES[measure],
         moment=f"epoch {epoch}",
