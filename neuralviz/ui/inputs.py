@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,9 +36,11 @@ from neuralviz.ui.limits import (
     row_limit,
 )
 from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
-from neuralviz.ui.page import plain, show_error, show_on_stage
+from neuralviz.ui.page import ASSETS, plain, show_error, show_on_stage
 from neuralviz.words import many
 
+# example texts by page and name
+ALL_EXAMPLES: dict[str, Any] = tomllib.loads((ASSETS / "examples.toml").read_text("utf-8"))
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled

@@ -76,6 +76,7 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.inputs import (
+    ALL_EXAMPLES,
     ask_text_fields,
     ask_texts,
     choose_pairs,
@@ -122,15 +123,7 @@ PATIENCE = 1.0  # seconds: enough to read most texts
 BY_DEPTH = "One third of the way"
 MEAN = -1  # in place of a token's number
 STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
-EXAMPLES = {
-    "Two banks": "The bank by the river bank closed early on Friday.",
-    "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
-    "Function words": "It was not that he did not want to, but that he could not.",
-    "A short story": (
-        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
-        "Children in the village said that it was the old keeper's cat who pressed the switch."
-    ),
-}
+EXAMPLES: dict[str, str] = ALL_EXAMPLES["layers"]
 
 
 def ask_text() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -66,7 +66,7 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
-from neuralviz.ui.inputs import ask_texts, put_texts_in_address
+from neuralviz.ui.inputs import ALL_EXAMPLES, ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.pace import let_others_draw, pause
@@ -99,21 +99,7 @@ BLANKS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
-EXAMPLES = {
-    "One sentence": [
-        "The old lighthouse keeper climbed the stairs every evening to light the lamp."
-    ],
-    "From the corpus": [
-        "Does the moon look bigger near the horizon, or am I only more romantic there?",
-        "What do the substitutes talk about for eighty minutes on that bench?",
-        "Leaves blamed for delays on line that has no trees",
-    ],
-    "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
-    "A short story": [
-        "Mina planted a seed in a cracked pot. Nothing happened for weeks, and her brother "
-        "laughed at her. Then one morning a green tip broke the soil, and nobody laughed any more."
-    ],
-}
+EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
 # Inputs and live figures stand beside each other where both have room. The figures stay in place
 # while the sentences above them grow, and when a line takes the place of the bar and *Stop*.
 _LAYOUT = """<style>
