@@ -36,22 +36,22 @@ def describe_learning(record: RunRecord, text: int) -> str:
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
     reports = [report for i, report in record.reports.items() if i not in record.diverged]
-    before, after = [r.before for r in reports], [r.after for r in reports]
-    sure, sure_after = (
-        float(np.mean([p.probability.mean() for p in predictions]))
-        for predictions in (before, after)
+    sides = [r.before for r in reports], [r.after for r in reports]
+    probability, probability_after = (
+        percent(float(np.mean([p.probability.mean() for p in predictions])))
+        for predictions in sides
     )
     loss, loss_after = (
         number(float(np.mean([p.mean_loss for p in predictions])), "#.3g").rstrip(".")
-        for predictions in (before, after)
+        for predictions in sides
     )
     words = "words" if record.settings.predict_unmasked else "masked words"
     subject = f"this text's {words}"
     if len(record.texts) > 1:
-        subject = f"the {words} of {many(len(reports), 'text')}, on average"
+        subject = f"the {words} of {many(len(reports), 'text')}"
     return (
-        f"At first the model was {percent(sure)} sure of {subject}; after "
-        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure "
+        f"At first the model gave {subject} a probability of {probability} on average; after "
+        f"{many(record.settings.epochs, 'epoch')} it gives them {probability_after} "
         f"(loss {loss}, then {loss_after})."
     )
 
@@ -85,13 +85,19 @@ def describe_warnings(record: RunRecord) -> list[str]:
             f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
-    if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
-        warnings.append(
-            f"Many words in {name_texts(foreign)} are not in the model's vocabulary, or are "
-            "split into several tokens. For texts in another language, choose a model for that "
-            "language; the bundled model is for English and ignores case."
-        )
-    return warnings
+    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
+    return warnings + warn_of_foreign(foreign)
+
+
+def warn_of_foreign(texts: Sequence[int]) -> list[str]:
+    """A warning of texts whose words the model does not know; none without such texts."""
+    if not texts:
+        return []
+    return [
+        f"Many words in {name_texts(texts)} are not in the model's vocabulary, or are split into "
+        "several tokens. For texts in another language, choose a model for that language; the "
+        "bundled model is for English and ignores case."
+    ]
 
 
 def describe_words(record: RunRecord, text: int) -> str:

@@ -24,7 +24,7 @@ from neuralviz.headlines.layers import (
     describe_parts,
     describe_text,
 )
-from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_foreign
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
 from neuralviz.jobs.micro_tuning import TuneBlocks
@@ -434,6 +434,8 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     """Draw the headline, and the words that turn most and least unevenly."""
     if result is None:
         return
+    for warning in warn_of_foreign(result.foreign):
+        st.warning(plain(warning))
     least = least or result.default_min_count()
     try:
         words = result.rank(least)

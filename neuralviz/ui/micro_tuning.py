@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -193,13 +194,8 @@ def _is_tour_example(model_id: str) -> bool:
 def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; return whether there is one, or a recording."""
     _restore_earlier(task)
-    recorded = recorded_run()
     requested = (task.model.id, task.texts, task.settings)
-    is_recorded = not RUNS.list_runs() and requested == (
-        recorded.model_id,
-        recorded.texts,
-        recorded.settings,
-    )
+    is_recorded = not RUNS.list_runs() and not _describe_difference(recorded_run(), *requested)
     if is_recorded and RUN not in st.query_params:
         return True
     if RUNS.recall(task, result_view_id(KEY)) is not None:
@@ -210,15 +206,12 @@ def _restore(task: TuneTexts) -> bool:
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
-    written = st.query_params.get(EARLIER)
-    if not written:
+    if not (written := st.query_params.get(EARLIER)):
         return
-    try:
+    with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
         earlier = replace(task, settings=_read_changes(written, task.settings))
         if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
             return
-    except (ValueError, LookupError, TypeError, AttributeError):
-        pass  # not written by this page
     del st.query_params[EARLIER]
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
 
@@ -446,20 +439,20 @@ def _show_recorded(text: int) -> None:
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
     """Show the results of finished runs for their chosen texts; at first the recorded one's."""
+    finished = [
+        (run.result, run.task.model, f"run-{run.id}", text)
+        for run, text in zip(runs, picked, strict=False)
+        if run.is_over
+    ]
     if not runs:
-        record = recorded_run()
         _let_the_browser_draw()
-        try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])
-        show_results(record, RECORDED, picked[0])
-        return
-    finished = [(run, text) for run, text in zip(runs, picked, strict=True) if run.is_over]
-    if not finished:
-        return
-    newest, newest_text = finished[-1]
-    try_deltas(newest.result, newest.task.model, f"run-{newest.id}", newest_text)
-    for column, (run, text) in zip(st.columns(len(finished)), finished, strict=True):
-        with column:
-            show_results(run.result, f"run-{run.id}", text)
+        record = recorded_run()
+        finished = [(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])]
+    if finished:
+        try_deltas(*finished[-1])
+        for column, (record, _, key, text) in zip(st.columns(len(finished)), finished, strict=True):
+            with column:
+                show_results(record, key, text)
 
 
 def _let_the_browser_draw() -> None:

@@ -68,11 +68,10 @@ class SessionRuns:
         return run
 
     def mention_unknown_run(self) -> None:
-        """Say once that the run in the address, which was not found, is not known."""
-        run_id, key = st.query_params.get(RUN, ""), f"{self.kind}-unknown-run"
-        if run_id not in ("", st.session_state.get(key)) and not self.list_runs():
+        """Say that the run in the address, which was not found, is not known, and remove it."""
+        if st.query_params.get(RUN) and not self.list_runs():
+            del st.query_params[RUN]
             st.toast("The run in this link is no longer saved, or is of other texts or settings.")
-        st.session_state[key] = run_id
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""
