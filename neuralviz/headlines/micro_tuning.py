@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 QUOTED = 28  # characters of a text
+NAMED = 3  # words with the largest shares
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
@@ -102,22 +103,9 @@ def warn_of_foreign(texts: Sequence[int]) -> list[str]:
 
 def describe_words(record: RunRecord, text: int) -> str:
     """Which words have the largest shares of a text's embedding; empty where they are unknown."""
-    report, name = record.reports[text], _name_text(record, text)
-    largest = _largest_words(record, text)
-    if report.shares is None or not largest:
-        return ""
-    named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
-    return (
-        f"In {name}, punctuation aside, the largest shares of the change in the weights "
-        f"come from {named}."
-    )
-
-
-def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, float]]:
-    """The ``n`` words with the largest shares above 0, each once, without punctuation."""
     report = record.reports[text]
     if report.shares is None:
-        return []
+        return ""
     shares: dict[str, float] = {}
     spelt: dict[str, str] = {}
     words, by_word, _ = report.words
@@ -125,8 +113,14 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
             shares[word.lower()] = shares.get(word.lower(), 0.0) + share
-    largest = sorted(shares, key=lambda name: -shares[name])[:n]
-    return [(spelt[name], shares[name]) for name in largest if shares[name] > 0]
+    largest = sorted(shares, key=lambda word: -shares[word])[:NAMED]
+    named = [f"“{spelt[word]}” ({percent(shares[word])})" for word in largest if shares[word] > 0]
+    if not named:
+        return ""
+    return (
+        f"In {_name_text(record, text)}, punctuation aside, the largest shares of the change in "
+        f"the weights come from {joined(named)}."
+    )
 
 
 def describe_progress(record: RunRecord) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -207,16 +206,14 @@ def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str
     st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
 
-@contextmanager
-def allow_swiping(key: str, min_width: int) -> Iterator[None]:
+def allow_swiping(key: str, min_width: int) -> DeltaGenerator:
     """Keep a figure ``min_width`` px wide on a narrow screen, where it can be swiped."""
-    place = f".st-key-{key}"
-    with st.container(key=key):
-        st.html(
-            f"<style>{place} {{overflow-x: auto}} {place} "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
-        )
-        yield
+    place, container = f".st-key-{key}", st.container(key=key)
+    container.html(
+        f"<style>{place} {{overflow-x: auto}} {place} "
+        f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
+    )
+    return container
 
 
 def list_worst(frame: pd.DataFrame, key: str) -> None:

@@ -64,8 +64,8 @@ def show() -> None:
         if not may_load(model_id):
             return
         run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
-        walks = [earlier.result for earlier in RUNS.list_runs() if earlier.result is not None]
-        last: Walkthrough | None = walks[-1] if walks else None
+        latest = RUNS.last_with_result()
+        last: Walkthrough | None = latest.result if latest is not None else None
         sentences = RunSentences(
             start="The model is training on the texts …",
             error_advice="Showing the last valid texts." if last is not None else "",

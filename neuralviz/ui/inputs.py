@@ -292,7 +292,7 @@ ROLE_NAMES = {
 }
 _EXAMPLE_PAIRS = Source.from_path(sample_data() / "scored_pairs.csv")
 _cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
-read_uploaded = _cache()(read_table)
+read_uploaded, _read_pairs = _cache()(read_table), _cache()(read_pairs)
 
 
 def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
@@ -313,7 +313,7 @@ def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
             table = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
         if table is None:
             return None
-        pairs = _read_pairs(*table, rows)
+        pairs = _read_pairs(*table, max_rows=rows)
     except NeuralvizError as error:
         show_error(error)
         return None
@@ -322,11 +322,6 @@ def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
         counted, pairs = f"Using the first {limit:,} of {counted}", pairs.first(limit)
     st.caption(plain(" ".join([f"{counted} from {table[0].name}.", *pairs.notes])))
     return pairs
-
-
-@_cache()
-def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredPairs:
-    return read_pairs(source, roles, max_rows=max_rows)
 
 
 def upload_table(

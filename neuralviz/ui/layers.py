@@ -148,22 +148,19 @@ def _show_text() -> None:
     run = TEXT_RUNS.start(task)
     sentences = RunSentences(
         start="Running the model …",
-        error_advice="Showing the last valid text." if _find_last() is not None else "",
+        error_advice="Showing the last valid text."
+        if TEXT_RUNS.last_with_result() is not None
+        else "",
         done="",
     )
     with output:
         show_run_panel(TEXT_RUNS, run, _show_turns, sentences=sentences, patience=PATIENCE)
-    latest = _find_last()
+    latest = TEXT_RUNS.last_with_result()
     if latest is not None and ask_more_figures():
         with dim_old_results(f"{TEXT_KEY}-more", latest is not run):
             draw = partial(show_figure, provenance=_describe_text(latest))
             _show_maps(latest.result.states, draw)
             _show_layer_weights(latest.result.states, latest.result.weights, draw)
-
-
-def _find_last() -> Run[FollowedText] | None:
-    """The last run with a result, shown while another text is read, or cannot be."""
-    return next((run for run in reversed(TEXT_RUNS.list_runs()) if run.result is not None), None)
 
 
 def _choose_settings(model: TextModel) -> SbertWkSettings:
@@ -230,7 +227,7 @@ def _describe_text(run: Run[FollowedText]) -> About:
 
 def _show_turns(result: FollowedText | None, live: bool) -> None:
     """Draw the headline, the text with its important words, and how far the words turn."""
-    latest = _find_last()
+    latest = TEXT_RUNS.last_with_result()
     if latest is None:
         return
     states, weights = latest.result.states, latest.result.weights

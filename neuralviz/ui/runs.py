@@ -54,6 +54,10 @@ class SessionRuns:
         """The last requested run that has something to show."""
         return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
 
+    def last_with_result(self) -> Run[Any] | None:
+        """The last requested run with a result, of tasks that begin with None."""
+        return next((run for run in reversed(self.list_runs()) if run.result is not None), None)
+
     def find(self, task: Task[Any, R]) -> Run[R] | None:
         """The last remembered run of exactly this task."""
         return next((run for run in reversed(self.list_runs()) if run.task == task), None)
