@@ -26,14 +26,7 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import write_lead
 from neuralviz.headlines.evaluation import describe_verdict, describe_worst, short_name
-from neuralviz.plots.evaluation import (
-    common_figures,
-    confusion_figures,
-    histograms,
-    lead_of_best,
-    quality_figures,
-    yardstick_figure,
-)
+from neuralviz.plots import evaluation as plots
 from neuralviz.plots.theme import FONT, shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
@@ -167,7 +160,7 @@ def _explanation_html(results: Results) -> str:
 
 def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
     for yardstick in yardsticks_of(results, number)[:1]:
-        for make_figure in (yardstick_figure, lead_of_best):
+        for make_figure in (plots.yardstick_figure, plots.lead_of_best):
             figure = make_figure(results, number, yardstick)
             if figure is not None:
                 yield figure
@@ -175,14 +168,14 @@ def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
 
 def other_figures(results: Results, number: int) -> Iterator[go.Figure]:
     for yardstick in yardsticks_of(results, number)[1:]:
-        figure = yardstick_figure(results, number, yardstick)
+        figure = plots.yardstick_figure(results, number, yardstick)
         if figure is not None and yardstick.name not in LEFT_OUT:
             yield figure
     for drawings in (
-        common_figures(results, number),
-        islice(confusion_figures(results, number), MAX_HISTOGRAMS),
-        islice(histograms(results, number), MAX_HISTOGRAMS),
-        quality_figures(results, number),
+        plots.common_figures(results, number),
+        islice(plots.confusion_figures(results, number), MAX_HISTOGRAMS),
+        islice(plots.histograms(results, number), MAX_HISTOGRAMS),
+        plots.quality_figures(results, number),
     ):
         for *_, figure in drawings:
             yield figure

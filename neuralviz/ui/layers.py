@@ -15,15 +15,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
-from neuralviz.headlines.layers import (
-    NAMED,
-    describe_best_layer,
-    describe_blocks,
-    describe_corpus,
-    describe_map,
-    describe_parts,
-    describe_text,
-)
+from neuralviz.headlines import layers as headlines
 from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_foreign
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
@@ -239,14 +231,14 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             icon=":material/content_cut:",
         )
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
-    headline = plain(describe_text(words, weights))
+    headline = plain(headlines.describe_text(words, weights))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
             cosines = np.array([word.turns for word in words])
             axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
             importance = np.repeat([word.importance for word in words], cosines.shape[1])
-            n_named = min(NAMED, max(1, len(words) - 1))
+            n_named = min(headlines.NAMED, max(1, len(words) - 1))
             show_figure(
                 plots.turns_figure(words, n_named, int(weights.layers[0])),
                 "cosine-of-words-by-layer",
@@ -327,7 +319,7 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         ],
         columns=["offset", "layer", "other layer", "cosine"],
     )
-    with slide(f"{TEXT_KEY}-maps", plain(describe_map(cosines, subject))):
+    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject))):
         map_column, diagonals_column = wide_columns(2, f"{TEXT_KEY}-maps")
         with map_column:
             draw(
@@ -443,7 +435,8 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
     with slide(
-        CORPUS_KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))
+        CORPUS_KEY,
+        plain(headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())),
     ):
         figure = plots.words_figure(
             drawn["word"].tolist(),
@@ -518,7 +511,7 @@ def draw_layers(
     by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str, *, is_whole: bool
 ) -> tuple[str, go.Figure]:
     """A sentence on the layer that agrees best with the scores, and the figure of all layers."""
-    sentence, best = describe_best_layer(
+    sentence, best = headlines.describe_best_layer(
         by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
     )
     values = {name: _get_values(layers, coefficient) for name, layers in by_layer.items()}
@@ -573,7 +566,7 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
         ),
     )
     parts = result.ablation[variant]
-    headline = describe_parts(
+    headline = headlines.describe_parts(
         parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
     )
     values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
@@ -770,7 +763,7 @@ def _show_marks(
     layers, per_value = run.task.layers, measure == "per value"
     changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
     shown = changes[changes["epoch"] == epoch]
-    headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
+    headline = headlines.describe_blocks(shown, per_value=per_value, epoch=epoch)
     column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
     figure = plots.marks_figure(
         shown.pivot(index="kind", columns="block", values=column).reindex(kinds),

@@ -20,7 +20,6 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.headlines import micro_tuning as headlines
-from neuralviz.headlines.micro_tuning import describe_similar, describe_words
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
@@ -584,7 +583,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     words, shares, unknown = report.words
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with (
-        slide(f"{key}-words", plain(describe_words(record, text))),
+        slide(f"{key}-words", plain(headlines.describe_words(record, text))),
         allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)),
     ):
         show_figure(
@@ -648,7 +647,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
         st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
     table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
-    with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
+    with slide(f"{key}-similar", plain(headlines.describe_similar(vectors, labels))):
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",
