@@ -100,21 +100,9 @@ PREDICT_KEY = "try-delta-asked"
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
-# Inputs and live figures stand beside each other where both have room. The figures stay in place
-# while the sentences above them grow, and when a line takes the place of the bar and *Stop*.
-_LAYOUT = """<style>
-[data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
-[data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
-[class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
-[class*="st-key-headline-"][class*="-learning"] { min-height: 5.6rem; }
-@media (max-width: 640px) {
-    [class*="st-key-headline-"][class*="-learning"] { min-height: 11.2rem; }
-}
-</style>"""
 
 
 def show() -> None:
-    st.html(_LAYOUT)
     model_id = chosen_model_id()
     input_column, live_column = st.columns([3, 7], gap="large")
     with input_column, st.container(key="tune-inputs"):
