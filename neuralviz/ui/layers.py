@@ -434,10 +434,8 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    with slide(
-        CORPUS_KEY,
-        plain(headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())),
-    ):
+    sentence = headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())
+    with slide(CORPUS_KEY, plain(sentence)):
         figure = plots.words_figure(
             drawn["word"].tolist(),
             drawn["variance"].to_numpy(),
@@ -580,11 +578,10 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
         "weights the tokens of a sentence."
     )
     with slide(f"{PAIRS_KEY}-sweeps"):
-        window_column, start_column = wide_columns(2, f"{PAIRS_KEY}-sweeps")
-        with window_column:
-            _show_sweep(result, coefficient, "layer window", draw)
-        with start_column:
-            _show_sweep(result, coefficient, "first layer", draw)
+        columns = wide_columns(2, f"{PAIRS_KEY}-sweeps")
+        for column, setting in zip(columns, ("layer window", "first layer"), strict=True):
+            with column:
+                _show_sweep(result, coefficient, setting, draw)
 
 
 def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
