@@ -436,13 +436,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
     sentence = headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())
     with slide(CORPUS_KEY, plain(sentence)):
-        figure = plots.words_figure(
-            drawn["word"].tolist(),
-            drawn["variance"].to_numpy(),
-            drawn["occurrences"].to_numpy(),
-            "Most and least uneven words",
-        )
-        provenance = _describe_corpus(result, least)
+        figure, provenance = plots.words_figure(drawn), _describe_corpus(result, least)
         show_figure(figure, "words-by-variance", words, provenance)
     if not live:
         occurrences = many(int(words["occurrences"].sum()), "occurrence")
@@ -594,7 +588,6 @@ def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) 
         range(first, first + len(next(iter(lines.values())))),
         lines,
         plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
-        title=f"SBERT-WK by {setting}",
         axis=setting,
         coefficient=coefficient,
     )
