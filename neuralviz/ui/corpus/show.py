@@ -47,7 +47,7 @@ from neuralviz.ui.corpus.search import (
     name_methods,
     select,
 )
-from neuralviz.ui.figures import Download, Handlers, download_table, show_figure
+from neuralviz.ui.figures import Handlers, download_table, show_figure
 from neuralviz.ui.page import plain, show_headline, slide
 from neuralviz.words import many, percent
 
@@ -241,10 +241,6 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     if open_map.is_drawn_by_parts:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
-    downloads = [
-        Download(f"Points and embeddings ({name})", partial(export_points, f".{ending}"), ending)
-        for name, ending in (("Parquet", "parquet"), ("CSV", "csv"))
-    ]
     show_figure(
         drawing.figure,
         f"{kept.name} {open_map.label}",
@@ -255,7 +251,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         alt=f"Map by {open_map.label}",
         handlers=handlers,
         page=lambda: _make_page(view, drawing.rows),
-        downloads=() if corpus.is_large else downloads,
+        embeddings=None if corpus.is_large else export_points,
         window=astuple(drawing.part.window) if drawing.part and drawing.part.window else None,
     )
     if corpus.is_large:
