@@ -94,16 +94,11 @@ def show() -> None:
         "View",
         list(VIEWS),
         key="layers-view",
-        on_change=_leave_texts,
+        on_change=lambda: st.query_params.pop("view", None),  # each view has its own texts
         persist_state="session",
         label_visibility="collapsed",
     )
     VIEWS[view]()
-
-
-def _leave_texts() -> None:
-    """Remove the former view's texts from the address; each view has its own."""
-    st.query_params.pop("view", None)
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------

@@ -152,7 +152,8 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
             if st.session_state[f"{KEY}-source"] in USER_SOURCES:
                 put_texts_in_address(KEY, texts)
             RUNS.start(task, again=True, view=result_view_id(KEY))
-    if not _restore(task) and _is_tour_example(model_id):
+    is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
+    if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
 
@@ -170,12 +171,6 @@ def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
             "You can stop at any time and keep what there is.",
             icon=":material/schedule:",
         )
-
-
-def _is_tour_example(model_id: str) -> bool:
-    """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
-    is_example = st.session_state.get(f"{KEY}-source") == "Example"
-    return is_tour_at("Micro-tuning") and is_example and model_id == BUNDLED
 
 
 def _restore(task: TuneTexts) -> bool:
