@@ -192,9 +192,7 @@ def _format_two_digits(value: float) -> str:
 
 def words_figure(table: pd.DataFrame) -> go.Figure:
     """Words by their variance across layers, sized by their occurrences, as of `rank`."""
-    words, variance, occurrences = (
-        table[name].to_numpy() for name in ("word", "variance", "occurrences")
-    )
+    words, variance, occurrences = table["word"].tolist(), table["variance"], table["occurrences"]
     hovered = [
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
