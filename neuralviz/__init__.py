@@ -26,10 +26,8 @@ __version__ = "0.1.0"
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "NeuralEmbedder": "neuralviz.embedders",
-        "load_model": "neuralviz.models",
-        "micro_tune": "neuralviz.micro_tuning",
-        "train": "neuralviz.training",
-    },
+    embedders="NeuralEmbedder",
+    micro_tuning="micro_tune",
+    models="load_model",
+    training="train",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from neuralviz.words import many
 
@@ -41,6 +41,12 @@ class UnreadableTextError(TextError):
 
 class SettingsError(NeuralvizError, ValueError):
     """A setting is invalid, such as a learning rate of 0; also a `ValueError`."""
+
+
+def check_choice(kind: str, name: str, choices: Collection[str]) -> None:
+    """Raise `SettingsError` for a name that is not one of the choices."""
+    if name not in choices:
+        raise SettingsError(f"Unknown {kind} “{name[:40]}”. Choose from: {', '.join(choices)}.")
 
 
 class ModelError(NeuralvizError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import neuralviz
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import RunRecord, record_bytes
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.watching import watch
 
 TEXTS = (
@@ -29,5 +29,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     output = parser.parse_args().output
-    output.write_bytes(record_bytes(record_run()))
+    output.write_bytes(RUN_FORMAT.pack(record_run()))
     print(f"{output.name}: {output.stat().st_size / 1024:.0f} KB")

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -16,14 +17,11 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from neuralviz.errors import NeuralvizError, PrecisionWarning, Stopped
+from neuralviz.errors import NeuralvizError, PrecisionWarning, ShouldStop, Stopped
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.progress import Progress as Bars
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.jobs.task import Progress, Task
 
 E = TypeVar("E")
@@ -31,6 +29,7 @@ R = TypeVar("R")
 
 REFUSED = 2
 INTERRUPTED = 130
+KEPT = "kept"  # in a context's `meta`: what Ctrl-C leaves
 FOLDED_EVERY = 0.2  # seconds between two looks at a task's result, at least
 FOLDING_SHARE = 20  # times the duration of such a look, as large results are copied
 _OPTIONS = {  # options by the advice in notes and errors
@@ -60,10 +59,8 @@ class Commands(TyperGroup):
         except NeuralvizError as error:
             print_message(str(error))
             raise typer.Exit(REFUSED) from error
-        except KeyboardInterrupt as stop:
-            _interrupted.clear()
-            print_message("Stopped.")
-            raise typer.Exit(INTERRUPTED) from stop
+        except KeyboardInterrupt as error:
+            raise stop(f"Stopped. {ctx.meta.get(KEPT, '')}".rstrip()) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_types(super().get_params(ctx))
@@ -259,6 +256,7 @@ def print_notes(notes: Sequence[str]) -> None:
 
 def stop(sentence: str) -> typer.Exit:
     """Print what became of a stopped command, and return the exit to raise."""
+    _interrupted.clear()
     print_message(sentence)
     return typer.Exit(INTERRUPTED)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from neuralviz.cli import options
 from neuralviz.cli.console import (
+    KEPT,
     Commands,
     confirm_deleting,
     print_message,
@@ -28,13 +29,7 @@ from neuralviz.embedders import (
     split_options,
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
-from neuralviz.errors import (
-    LossWarning,
-    NeuralvizError,
-    SettingsError,
-    StoreError,
-    check_stop,
-)
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError, check_stop
 from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
@@ -42,9 +37,9 @@ from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
-from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import (
     FILE,
     find_imported,
@@ -56,13 +51,9 @@ from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
 EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
@@ -70,6 +61,7 @@ EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     TEXTBOOKS: add_textbooks,
 }
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
+RESUMABLE = "Finished work is saved; run the same command again to resume."
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
 
 commands = typer.Typer(
@@ -82,6 +74,7 @@ commands = typer.Typer(
 
 @commands.command(cls=options.RayCommand)
 def add(
+    context: typer.Context,
     path: Annotated[
         list[str],
         typer.Argument(
@@ -113,6 +106,7 @@ def add(
 
     Run the same command again to resume.
     """
+    context.meta[KEPT] = "Nothing was saved."
     specs = _read_specs(method, option, model)
     line = options.header_line(header, no_header)
     store = open_store()
@@ -124,10 +118,11 @@ def add(
         work = options.ray_work()
         parts, layout = work.inspect_files(path, column, id_column, line)
         embedders = _load_embedders(specs)
-        with work.open_cluster(ray) as cluster:
+        with work.open_cluster(ray) as ray_embedding:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
+            context.meta[KEPT] = RESUMABLE
             _print_saved(corpus, is_new)
-            _embed_all(store, corpus, specs, embedders, work.RayEmbedding(cluster))
+            _embed_all(store, corpus, specs, embedders, ray_embedding)
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
@@ -142,6 +137,7 @@ def add(
     existing = store.find(requested_name, read)
     embedders = _load_embedders(specs)  # first, as the model may not exist
     corpus = existing or store.add(requested_name, read)
+    context.meta[KEPT] = RESUMABLE
     _print_saved(corpus, is_new=existing is None)
     _embed_all(store, corpus, specs, embedders)
 
@@ -156,15 +152,9 @@ def embed(
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
     specs = _read_specs(method, option, model)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
-    if ray is None:
-        _embed_all(store, saved_corpus, specs, _load_embedders(specs))
-    else:
-        work = options.ray_work()
-        with work.open_cluster(ray) as cluster:
-            embedders = _load_embedders(specs)
-            _embed_all(store, saved_corpus, specs, embedders, work.RayEmbedding(cluster))
+    store, saved_corpus = open_corpus(corpus)
+    with options.open_ray(ray) as ray_embedding:
+        _embed_all(store, saved_corpus, specs, _load_embedders(specs), ray_embedding)
 
 
 @commands.command("import")
@@ -188,8 +178,7 @@ def import_embeddings(
     ] = False,
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     vectors = read_vectors(Source.from_path(file))
     imported = import_vectors(store, saved_corpus, vectors, in_order=in_order)
     label = imported_label(store, saved_corpus, imported.kept)
@@ -205,7 +194,8 @@ def list_corpora(
 ) -> None:
     """List the saved corpora with their embedding methods and maps."""
     store = open_store()
-    labels = _label_embedders(store)
+    specs = _list_saved_specs(store)
+    labels = dict(zip(specs, method_labels(list(specs.values())), strict=True))
     entries = [_describe_corpus(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
@@ -239,8 +229,8 @@ def export(
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
-    store = open_store()
-    saved_corpus = store.recount(find_corpus(store, corpus))
+    store, saved_corpus = open_corpus(corpus)
+    saved_corpus = store.recount(saved_corpus)
     kept, method_note = None, ""
     if method is not None:
         spec = find_spec(store, saved_corpus, method, option, model)
@@ -255,16 +245,15 @@ def rename(
     corpus: options.CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]
 ) -> None:
     """Rename a saved corpus."""
-    store = open_store()
-    renamed = store.rename(find_corpus(store, corpus), name)
+    store, saved_corpus = open_corpus(corpus)
+    renamed = store.rename(saved_corpus, name)
     print_message(f"Renamed to “{renamed.name}”.")
 
 
 @commands.command()
 def delete(corpus: options.CorpusArgument, yes: options.YesOption = False) -> None:
     """Delete a saved corpus with its embeddings and maps."""
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     if not yes:
         confirm_deleting(f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})?")
     store.delete(saved_corpus)
@@ -290,6 +279,8 @@ def _print_saved(corpus: Corpus, is_new: bool) -> None:
 def _describe_corpus(
     store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
 ) -> dict[str, Any]:
+    keys = store.keys(corpus)
+    counts = [(e, int(store.vectors.has_vectors(e, keys).sum())) for e in store.vectors.embedders()]
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -297,7 +288,11 @@ def _describe_corpus(
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": _list_embeddings(store, corpus, labels),
+        "embedders": [
+            {"method": labels.get(kept.id, kept.id), "embedded": n, "dim": kept.dim}
+            for kept, n in counts
+            if n
+        ],
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in KeptMaps(store).list_maps(corpus)
@@ -315,13 +310,14 @@ def open_store() -> CorpusStore:
     return store
 
 
-def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """Find a corpus by name or id; a missing example is added."""
+def open_corpus(name_or_id: str) -> tuple[CorpusStore, Corpus]:
+    """This user's store, and a corpus of it by name or id; a missing example is added."""
+    store = open_store()
     try:
-        return store.corpus(name_or_id)
+        return store, store.corpus(name_or_id)
     except StoreError as error:
         if name_or_id in EXAMPLES:
-            return EXAMPLES[name_or_id](store)
+            return store, EXAMPLES[name_or_id](store)
         raise StoreError(f"{error} Add a file with `neuralviz corpus add FILE`.") from error
 
 
@@ -370,11 +366,6 @@ def unique_label(
     return labels_by_spec([*_list_saved_specs(store).values(), *other_specs, spec])[spec]
 
 
-def _label_embedders(store: CorpusStore) -> dict[str, str]:
-    specs = _list_saved_specs(store)
-    return dict(zip(specs, method_labels(list(specs.values())), strict=True))
-
-
 def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
     """The specs, by id, of stored embedders that this version can make."""
     specs: dict[str, EmbedderSpec] = {}
@@ -382,18 +373,6 @@ def _list_saved_specs(store: CorpusStore) -> dict[str, EmbedderSpec]:
         with suppress(SettingsError):
             specs[kept.id] = EmbedderSpec.from_json(kept.spec)
     return specs
-
-
-def _list_embeddings(
-    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    keys = store.keys(corpus)
-    entries = []
-    for kept in store.vectors.embedders():
-        if embedded := int(store.vectors.has_vectors(kept, keys).sum()):
-            label = labels.get(kept.id, kept.id)
-            entries.append({"method": label, "embedded": embedded, "dim": kept.dim})
-    return entries
 
 
 # --- embedding -----------------------------------------------------------------------------------
@@ -422,7 +401,7 @@ def embed_whole_corpus(
 
     finished = run_work(embed_texts, find_progress)
     if finished is None:
-        raise stop("Stopped. Finished work is saved; run the same command again to resume.")
+        raise stop(f"Stopped. {RESUMABLE}")
     if 0 < finished.found < finished.total:
         counted = f"{finished.found:,} of {finished.total:,} texts"
         print_message(f"{counted} were already embedded by {label}.")

@@ -28,15 +28,10 @@ from neuralviz.embedders import (
     make_embedder,
     split_options,
 )
-from neuralviz.errors import (
-    LossWarning,
-    NeuralvizError,
-    SettingsError,
-    TextError,
-)
-from neuralviz.evaluation.similarity import rank_correlations, write_products
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.similarity import Similarity, rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
-from neuralviz.jobs.comparing import Compare
+from neuralviz.jobs.comparing import Compare, Comparison
 from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors
@@ -44,8 +39,6 @@ from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
-    from neuralviz.evaluation.similarity import Similarity
-    from neuralviz.jobs.comparing import Comparison
 
 COMPARED = ("neural", "mean", "sbert-wk")
 MAX_METHODS = 4

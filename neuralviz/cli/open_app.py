@@ -44,10 +44,8 @@ def open_app(
 ) -> None:
     """Open the app in the browser.
 
-    The options of `streamlit run` may follow, such as `--server.headless true` to start without
-    opening a browser.
+    The options of `streamlit run` may follow, such as `--server.headless true` to open no browser.
     """
-
     if demo:
         os.environ["NEURALVIZ_DEMO"] = "1"
     server_settings()  # reports a wrong setting before anything starts

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
@@ -16,18 +18,15 @@ from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
 from neuralviz.cluster import LOCAL, is_address
-from neuralviz.embedders import METHODS, split_options
+from neuralviz.embedders import METHODS, EmbedderSpec, split_options
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_folder, read_texts
+from neuralviz.reading.texts import Mode, ReadTexts, read_folder, read_texts
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.reading.texts import Mode, ReadTexts
+    from neuralviz.cli.ray_work import RayEmbedding
 
 TABLES = ".csv, .tsv, .jsonl, .json, .parquet, .xlsx"
 OWN_SETTINGS = (
@@ -241,6 +240,11 @@ def give_ray_a_value(args: Sequence[str]) -> list[str]:
         if arg == "--ray" and not has_address and "--" not in args[:place]:
             arguments.append(LOCAL)
     return arguments
+
+
+def open_ray(address: str | None) -> AbstractContextManager[RayEmbedding | None]:
+    """A context with what embeds corpora on a cluster; with None where Ray was not asked for."""
+    return nullcontext() if address is None else ray_work().open_cluster(address)
 
 
 def ray_work() -> ModuleType:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,19 +13,18 @@ from neuralviz.cli.console import print_message, print_notes, run_work, stop
 from neuralviz.cli.corpus import (
     OptionsOption,
     embed_whole_corpus,
-    find_corpus,
     find_embedder,
     find_spec,
-    open_store,
+    open_corpus,
     unique_label,
 )
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.kept import corpus_pieces
-from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
+from neuralviz.maps.mapping import check_enough_texts, make_map, place_on_processes
 from neuralviz.maps.opened import OpenCorpus, OpenMap
-from neuralviz.maps.projection import STAGES, ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import (
     CLUSTERS,
@@ -37,9 +35,6 @@ from neuralviz.plots.corpus_map import (
 )
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.maps.projection import ProjectionEvent
 
 PAGE = ".html"
 
@@ -91,19 +86,14 @@ def project(
     if colour is not None and not as_page:
         raise NeuralvizError("--colour works only with .html output.")
     settings = ProjectionSettings(**projection)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     spec = find_spec(store, saved_corpus, method, option, model)
     if colour is not None:
         saved_corpus.column(colour)
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
-    with ExitStack() as stack:
-        fitting, ray_embedding = DEFAULT, None
-        if ray is not None:
-            work = options.ray_work()
-            ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
-            fitting = Fitting(spread=work.place_on_cluster)
+    with options.open_ray(ray) as ray_embedding:
+        spread = place_on_processes if ray_embedding is None else ray_embedding.place
         if spec.is_imported:
             embedder = find_embedder(store, saved_corpus, spec)
         else:
@@ -112,7 +102,7 @@ def project(
             )
             embedder = last.embedder
 
-        make = partial(make_map, store, saved_corpus, embedder, settings, fitting=fitting)
+        make = partial(make_map, store, saved_corpus, embedder, settings, spread=spread)
         kept = run_work(make, _find_progress)
     if kept is None:
         raise stop("Stopped before the map was finished. The embeddings are saved.")

@@ -10,34 +10,31 @@ import numpy as np
 
 from neuralviz.cli.console import print_message, print_notes, progress_bars, status
 from neuralviz.cluster import LOCAL
-from neuralviz.cluster.adding import add_on_cluster, find_layout, find_parts
+from neuralviz.cluster.adding import Layout, Parts, add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import Cluster, connected
-from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster
-from neuralviz.cluster.embedding import place_on_cluster as place_on_cluster
+from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.reading.texts import shorten_list
 from neuralviz.store.index import build_index, index_texts
-from neuralviz.store.vectors import KEY_BYTES
+from neuralviz.store.vectors import KEY_BYTES, KeptEmbedder
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.adding import Layout, Parts
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
-    from neuralviz.store.vectors import KeptEmbedder
 
 MAX_NAMED = 5  # skipped texts named in a message
 
 
 @contextmanager
-def open_cluster(address: str) -> Iterator[Cluster]:
+def open_cluster(address: str) -> Iterator[RayEmbedding]:
     with connected(address) as cluster:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
             size = f"{many(cluster.n_nodes, 'machine')}, {many(cluster.n_cpus, 'core')}{gpus}"
             print_message(f"Connected to the cluster: {size}.")
-        yield cluster
+        yield RayEmbedding(cluster)
 
 
 def inspect_files(
@@ -73,6 +70,8 @@ def add_with_ray(
 
 class RayEmbedding:
     """Embeds corpora on a cluster, and remembers what was left out."""
+
+    place = staticmethod(place_on_cluster)
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

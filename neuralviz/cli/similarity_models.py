@@ -40,7 +40,7 @@ from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, check_free_name, shared_text_model
-from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -51,7 +51,6 @@ from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_results import Ladder
-    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.embedding import EmbeddingEvent
 
 DIGITS = 4  # of a score

@@ -26,7 +26,7 @@ from neuralviz.cli.console import (
     stop,
     stop_on_interrupt,
 )
-from neuralviz.cli.corpus import find_corpus, open_store
+from neuralviz.cli.corpus import open_corpus
 from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, take_options
 from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
@@ -37,11 +37,7 @@ from neuralviz.evaluation.training_tables import (
     training_numbers,
     training_table,
 )
-from neuralviz.headlines.training import (
-    describe_lessons,
-    describe_trained_layers,
-    trained_part,
-)
+from neuralviz.headlines.training import describe_lessons, describe_trained_layers, trained_part
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder
@@ -56,12 +52,11 @@ from neuralviz.training.record import (
     make_change,
     training_folder,
 )
-from neuralviz.training.settings import PAIR_LINES, TrainingSettings, check_can_be_saved
+from neuralviz.training.settings import PAIR_LINES, PairKind, TrainingSettings, check_can_be_saved
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
-    from neuralviz.training.settings import PairKind
 
 CHUNK_LINES = {
     "sentences": "Sentences of a chunk.",
@@ -144,8 +139,7 @@ def _train(
 ) -> None:
     name = check_free_name(output)
     check_can_be_saved(settings.pooling)
-    store = open_store()
-    saved_corpus = find_corpus(store, corpus)
+    store, saved_corpus = open_corpus(corpus)
     texts = store.texts(saved_corpus)
     watch = Watch(texts, store.label_names(saved_corpus, label)) if label is not None else None
     with status(f"Loading “{model_id}” …"):
@@ -262,7 +256,7 @@ def table(
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
     settings = TrainingSettings(**options)
-    saved_corpus = find_corpus(open_store(), corpus)
+    _, saved_corpus = open_corpus(corpus)
     saved_corpus.column(labels)  # before a model is loaded
     task = FillTrainingTable(
         experiment,

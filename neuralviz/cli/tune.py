@@ -14,13 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.console import (
-    print_message,
-    printable,
-    run_task,
-    stdout,
-    stop,
-)
+from neuralviz.cli.console import print_message, printable, run_task, stdout, stop
 from neuralviz.cli.options import method_options, take_options
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.headlines.micro_tuning import describe_learning, describe_warnings

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."
-HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
+CONNECT_PATIENCE = 9.0  # seconds for anything to answer at an address
+HEAD_PATIENCE = 30.0  # seconds for what answers to say that it is a head; Ray loads meanwhile
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
 
 
@@ -188,9 +189,13 @@ def _check_answers(address: str) -> None:
         )
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
+        if address != "auto":
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_PATIENCE).close()
         check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
-    except subprocess.TimeoutExpired as error:
-        raise refusal(address, "no answer") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise refusal(address, reason or "no answer") from error
     if check.returncode:
         output = check.stderr or check.stdout
         raise refusal(address, output.strip().rpartition("\n")[2])  # the end of a traceback

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.maps.mapping import Block, PlaceBlock, PlacedBlock
+    from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
@@ -236,7 +236,7 @@ def _commit_in_time(
 
 
 def place_on_cluster(
-    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
+    place: PlaceBlock, blocks: Sequence[np.ndarray], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
     """`Spread` over the cluster, one block per core; raises Stopped and NeuralvizError."""
     if not blocks:

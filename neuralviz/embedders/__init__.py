@@ -42,12 +42,7 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "GradientEmbedder": "neuralviz.embedders.neural",
-        "NeuralEmbedder": "neuralviz.embedders.neural",
-        "PooledEmbedder": "neuralviz.embedders.pooled",
-        "SbertWkEmbedder": "neuralviz.embedders.pooled",
-        "SentenceTransformerEmbedder": "neuralviz.embedders.sentence_transformer",
-        "TunedOutputEmbedder": "neuralviz.embedders.neural",
-    },
+    neural="GradientEmbedder NeuralEmbedder TunedOutputEmbedder",
+    pooled="PooledEmbedder SbertWkEmbedder",
+    sentence_transformer="SentenceTransformerEmbedder",
 )

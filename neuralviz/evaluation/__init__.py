@@ -19,21 +19,14 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results as Results
     from neuralviz.evaluation.training_tables import fill_table as fill_table
 
-_MODULES = {
-    "EvaluationPlan": "plan",
-    "Progress": "results",
-    "Results": "results",
-    "evaluate": "measures",
-    "fill_table": "training_tables",
-    "measure_cosines": "ladder",
-    "method_rows": "plan",
-    "model_poolings": "ladder",
-    "own_embeddings": "ladder",
-    "scored_data": "data",
-    "train_ladder": "ladder",
+_NAMES = {
+    "data": "scored_data",
+    "ladder": "measure_cosines model_poolings own_embeddings train_ladder",
+    "measures": "evaluate",
+    "plan": "EvaluationPlan method_rows",
+    "results": "Progress Results",
+    "training_tables": "fill_table",
 }
-__all__ = [*_MODULES]
+__all__ = " ".join(_NAMES.values()).split()
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
-)
+__getattr__, __dir__ = lazy_names(__name__, **_NAMES)

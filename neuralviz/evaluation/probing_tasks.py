@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import TextError, check_choice
 from neuralviz.evaluation.data import LabelledData, Measure
 from neuralviz.evaluation.probing import FOLDS
 from neuralviz.words import many
@@ -71,8 +71,7 @@ def probing_task(
     task: str, name: str, texts: Iterable[str], seed: int = 0, *, max_texts: int = MOST_TEXTS
 ) -> ProbingTask:
     """Make one of `TASKS`, by seed; SettingsError if unknown, TextError if texts do not suit."""
-    if task not in TASKS:
-        raise SettingsError(f"Unknown task “{task[:40]}”. Choose from: {', '.join(TASKS)}.")
+    check_choice("task", task, TASKS)
     draw = np.random.default_rng(seed)
     different = list(dict.fromkeys(texts))
     notes: tuple[str, ...] = ()

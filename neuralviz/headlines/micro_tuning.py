@@ -68,8 +68,8 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     return f"After {epochs}, the loss of {name} is {last}; at first {first}."
 
 
-def _name_text(record: RunRecord, text: int) -> str:
-    return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+def _name_text(record: RunRecord, *texts: int) -> str:
+    return name_texts(texts) if len(record.texts) > 1 else "the text"
 
 
 def describe_warnings(record: RunRecord) -> list[str]:
@@ -77,28 +77,27 @@ def describe_warnings(record: RunRecord) -> list[str]:
     warnings = []
     if record.diverged:
         warnings.append(
-            f"The run diverged on {name_texts(sorted(record.diverged))}: the loss became infinite "
-            "or NaN. The last finite weights are shown. Lower the learning rate (the paper uses "
-            "0.01)."
+            f"The run diverged on {_name_text(record, *sorted(record.diverged))}: the loss became "
+            "infinite or NaN. The last finite weights are shown. Lower the learning rate (the "
+            "paper uses 0.01)."
         )
     elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
         warnings.append(
-            f"The loss of {name_texts(risen)} rose instead of falling. Lower the learning "
+            f"The loss of {_name_text(record, *risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
-    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
-    return warnings + warn_of_foreign(foreign)
+    if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
+        warnings.append(warn_of_foreign(_name_text(record, *foreign)))
+    return warnings
 
 
-def warn_of_foreign(texts: Sequence[int]) -> list[str]:
-    """A warning of texts whose words the model does not know; none without such texts."""
-    if not texts:
-        return []
-    return [
-        f"Many words in {name_texts(texts)} are not in the model's vocabulary, or are split into "
-        "several tokens. For texts in another language, choose a model for that language; the "
-        "bundled model is for English and ignores case."
-    ]
+def warn_of_foreign(texts: str) -> str:
+    """A warning of ``texts``, such as “text 3”, whose words the model does not know."""
+    return (
+        f"Many words in {texts} are not in the model's vocabulary, or are split into several "
+        "tokens. For texts in another language, choose a model for that language; the bundled "
+        "model is for English and ignores case."
+    )
 
 
 def describe_words(record: RunRecord, text: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
@@ -12,21 +12,17 @@ import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import NeuralvizError, check_stop, describe_unexpected
+from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
-from neuralviz.models.shared import LOADERS
+from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from neuralviz.embedders import NeuralEmbedder
-    from neuralviz.errors import ShouldStop
-    from neuralviz.models.shared import ModelRef
 
 BATCH_SIZE = 8  # texts between two updates
 MAX_FOLLOWED_TOKENS = 120  # of a pair
@@ -119,11 +115,7 @@ class Compare(KeptTask[Step, Comparison]):
             try:
                 spec, vectors = self.specs[method], memory_vectors()
                 for event in embed(
-                    self.texts,
-                    spec,
-                    vectors,
-                    batch_size=self.batch_size,
-                    should_stop=should_stop,
+                    self.texts, spec, vectors, batch_size=self.batch_size, should_stop=should_stop
                 ):
                     if len(event.at):
                         yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)

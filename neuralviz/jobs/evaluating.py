@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
-from neuralviz.errors import StoreError
+from neuralviz.errors import ShouldStop, StoreError
 from neuralviz.evaluation.measures import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
@@ -16,17 +16,13 @@ from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
 from neuralviz.evaluation.results import Progress as EvaluationProgress
 from neuralviz.evaluation.tables import read_data
 from neuralviz.jobs.task import KeptTask, Progress
-from neuralviz.models.shared import LOADERS
+from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.models.shared import ModelRef
 
 
 @dataclass(frozen=True, eq=False)

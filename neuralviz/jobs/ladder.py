@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz import evaluation
-from neuralviz.errors import TextError
+from neuralviz.errors import ShouldStop, TextError
 from neuralviz.evaluation.ladder_results import (
     LADDER_FORMAT,
     Ladder,
@@ -26,14 +26,10 @@ from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.settings import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.training.similarity import SimilarityModel
-    from neuralviz.training.similarity.settings import Rung
 
 LOOKED_AT = 1000  # train pairs at most, since every pooling reads all their texts
 
@@ -173,5 +169,4 @@ def example_ladder() -> ClimbLadder:
 
 def recorded_ladder() -> Ladder | None:
     """Result of ``scripts/record_ladder.py``; None without its file, or if it is outdated."""
-    ladder: Ladder | None = LADDER_FORMAT.read(sample_data() / RECORDED)
-    return ladder
+    return LADDER_FORMAT.read(sample_data() / RECORDED)

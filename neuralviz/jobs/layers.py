@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import check_stop
+from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
-from neuralviz.models.shared import shared_text_model
+from neuralviz.models.shared import ModelRef, shared_text_model
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.layers.words import TokenWeights, WordVariances
-    from neuralviz.models.shared import ModelRef
     from neuralviz.reading.pairs import ScoredPairs
 
 TEXTS_HELD = 4  # cached with their token vectors
@@ -39,9 +36,7 @@ class FollowWords(LatestTask["WordVariances"]):
         yield from word_variances(model, tokenize(model, self.texts), should_stop=should_stop)
 
     def progress(self, result: WordVariances | None) -> Progress:
-        if result is None:
-            return Progress()
-        return _count_progress(result.n_read, result.total, "texts")
+        return _count_progress(result.n_read, result.total, "texts") if result else Progress()
 
 
 @dataclass(frozen=True)
@@ -58,9 +53,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
         yield from layer_pairs.measure_layers(model, self.pairs, should_stop=should_stop)
 
     def progress(self, result: LayerPairs | None) -> Progress:
-        if result is None:
-            return Progress()
-        return _count_progress(len(result.pairs), result.total, "pairs")
+        return _count_progress(len(result.pairs), result.total, "pairs") if result else Progress()
 
 
 @dataclass(frozen=True, eq=False)

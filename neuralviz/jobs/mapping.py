@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, ShouldStop
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import (
@@ -24,8 +25,8 @@ from neuralviz.maps.mapping import (
     neighbours_of_rows,
     sampled_rows,
 )
-from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.models.shared import LOADERS
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
+from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import find_imported
@@ -33,13 +34,7 @@ from neuralviz.store.vectors import embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projection import ProjectionSettings
-    from neuralviz.models.shared import ModelRef
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
@@ -200,9 +195,7 @@ def stream_events(work: Callable[..., R], should_stop: ShouldStop) -> Generator[
     is_closed, end = threading.Event(), object()
     with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:
         working = pool.submit(
-            work,
-            on_progress=reported.put,
-            should_stop=lambda: is_closed.is_set() or should_stop(),
+            work, on_progress=reported.put, should_stop=lambda: is_closed.is_set() or should_stop()
         )
         working.add_done_callback(lambda _: reported.put(end))
         try:

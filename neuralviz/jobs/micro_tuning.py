@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
-from neuralviz.errors import SettingsError, Stopped, check_stop
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import (
-    RECORD_FORMAT,
+    RUN_FORMAT,
     RunRecord,
     TextDelta,
     WatchedEvent,
-    read_record,
-    record_bytes,
 )
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
@@ -26,9 +24,6 @@ from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
     from neuralviz.models.language_model import Layer
@@ -64,6 +59,8 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
     """Micro-tune on each text; runs on a few short ones take turns, step by step."""
 
+    format = RUN_FORMAT
+
     @property
     def lane(self) -> Lane:  # type: ignore[override]
         is_small = len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
@@ -75,14 +72,8 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
         yield from take_turns(events) if self.lane == "shared" else events
 
     def cache_key(self) -> str:
-        versions = [RECORD_FORMAT.version, REVISION]
+        versions = [self.format.version, REVISION]
         return json.dumps([versions, self.model.identity(), self.texts, asdict(self.settings)])
-
-    def pack(self, result: RunRecord) -> bytes:
-        return record_bytes(result)
-
-    def unpack(self, content: bytes) -> RunRecord:
-        return read_record(content)
 
 
 @dataclass(frozen=True)

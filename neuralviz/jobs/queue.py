@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,13 +16,10 @@ import psutil
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.results import keep_run, note_run
-from neuralviz.jobs.task import Run, Task
+from neuralviz.jobs.task import Lane, Run, Task
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from neuralviz.jobs.task import Lane
     from neuralviz.jobs.workers import Workers
 
 CLOSE_SECONDS = 10.0  # for running work to end with the process

@@ -7,15 +7,12 @@ import logging
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.task import Run
+from neuralviz.jobs.task import KeptTask, Run, Status
 from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
-
-if TYPE_CHECKING:
-    from neuralviz.jobs.task import KeptTask, Status
 
 R = TypeVar("R")
 

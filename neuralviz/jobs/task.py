@@ -110,8 +110,7 @@ class KeptTask(Task[E, R]):
 
     def unpack(self, content: bytes) -> R:
         """Read what `pack` wrote; ValueError, LookupError or another error for other bytes."""
-        restored: R = self.format.unpack(content)
-        return restored
+        return self.format.unpack(content)
 
 
 # --- a task in progress --------------------------------------------------------------------------

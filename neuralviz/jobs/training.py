@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import TextError, check_stop
+from neuralviz.errors import ShouldStop, TextError, check_stop
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
     RowProgress,
@@ -21,12 +22,12 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projection import lay_out_snapshots
-from neuralviz.models import BUNDLED
+from neuralviz.models import BUNDLED, TextModel
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_texts
-from neuralviz.store.corpora import CorpusStore, add_once
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
@@ -37,19 +38,11 @@ from neuralviz.training.record import (
     make_change,
     training_folder,
 )
-from neuralviz.training.settings import PairSource, Part, TrainingSettings, steps_of_epoch
+from neuralviz.training.settings import PairKind, PairSource, Part, TrainingSettings, steps_of_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
     import numpy as np
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.models import TextModel
-    from neuralviz.reading.texts import ReadTexts
-    from neuralviz.store.corpora import Corpus
-    from neuralviz.training.settings import PairKind
 
 LOOKS_FIRST = "Measuring the texts before training …"
 
@@ -207,11 +200,6 @@ def watched_training(
         n_watched=WATCHED,
         watch_every=max(1, -(-steps // SNAPSHOTS)),
     )
-
-
-def add_textbooks_once(store: CorpusStore) -> Corpus | None:
-    """Add the example unless it was added before; None then."""
-    return add_once(store, "textbooks", lambda: add_textbooks(store))
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:

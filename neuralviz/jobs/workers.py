@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,16 +31,13 @@ from neuralviz.errors import (
     describe_unexpected,
 )
 from neuralviz.jobs.logs import log_as_json
-from neuralviz.jobs.task import LatestTask
+from neuralviz.jobs.task import LatestTask, Task
 from neuralviz.models.shared import shared_model
 from neuralviz.native_libraries import count_cores
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Task
 
     Inbox = queue.SimpleQueue[tuple[str, Any]]
 
@@ -50,11 +48,6 @@ NICENESS = 5  # pages take precedence over work
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
-
-
-def worker_count(requested: int | None = None) -> int:
-    """The number of workers as requested, or one for every two cores."""
-    return max(1, count_cores() // 2) if requested is None else requested
 
 
 def _requested_threads() -> int:

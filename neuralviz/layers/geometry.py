@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from neuralviz.models import TokenizedText
+
+MOST_OFFSET = 4  # layers apart, as in the paper's figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +55,10 @@ def mean_map(states: TokenStates) -> np.ndarray:
     return cosine_maps(states.vectors[:, : states.n_counted]).mean(axis=0)
 
 
-def offset_diagonals(
-    cosines: np.ndarray, offsets: Sequence[int] = (1, 2, 3, 4)
-) -> dict[int, np.ndarray]:
+def offset_diagonals(cosines: np.ndarray) -> dict[int, np.ndarray]:
     """Map each offset to the [layer - offset] cosines of layers that far apart (Figure 1 e-h)."""
-    return {
-        offset: np.diagonal(cosines, offset).copy() for offset in offsets if offset < len(cosines)
-    }
+    offsets = range(1, min(MOST_OFFSET + 1, len(cosines)))
+    return {offset: np.diagonal(cosines, offset).copy() for offset in offsets}
 
 
 def word_importance(states: TokenStates, token_importance: np.ndarray) -> np.ndarray:

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, check_stop, never
-from neuralviz.layers.settings import POOLINGS
-from neuralviz.models.passes import encode_ids
+from neuralviz.errors import SettingsError, ShouldStop, check_stop, never
+from neuralviz.layers.settings import POOLINGS, PoolingName
+from neuralviz.models.passes import encode_ids, pad_inputs
 from neuralviz.models.tokens import batch_while
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel, TokenizedText
 
 TOKENS_PER_BATCH = 2048
@@ -56,13 +54,12 @@ class LayerStates:
 def layer_states(
     model: TextModel,
     texts: Sequence[TokenizedText],
-    tokens_per_batch: int = TOKENS_PER_BATCH,
     *,
     call: Callable[..., Any] | None = None,
 ) -> Iterator[LayerStates]:
     """Run texts through the model in batches of similar length.
 
-    Long texts take several rows, maybe in several batches. A batch has up to ``tokens_per_batch``
+    Long texts take several rows, maybe in several batches. A batch has up to `TOKENS_PER_BATCH`
     padded tokens, more only for a single longer row. ``call`` and errors are those of `encode_ids`.
     """
     rows = [
@@ -78,7 +75,7 @@ def layer_states(
 
     def fits(batch: list[_Row], row: _Row) -> bool:
         width = len(batch[0].ids)
-        is_full = width * (len(batch) + 1) > tokens_per_batch
+        is_full = width * (len(batch) + 1) > TOKENS_PER_BATCH
         return not is_full and model.behaviour.may_share_pass(width, len(row.ids))
 
     for batch in batch_while(rows, fits):
@@ -93,16 +90,10 @@ class _Row(NamedTuple):
 
 @torch.no_grad()
 def _forward(model: TextModel, call: Callable[..., Any] | None, batch: list[_Row]) -> LayerStates:
-    width = len(batch[0].ids)
-    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
-    attention = np.zeros_like(ids)
-    for number, row in enumerate(batch):
-        ids[number, : len(row.ids)] = row.ids
-        attention[number, : len(row.ids)] = 1
-    mask = torch.as_tensor(attention, device=model.device)
+    ids, attention = pad_inputs([row.ids for row in batch], model.pad_id, model.device)
     return LayerStates(
-        vectors=encode_ids(model, torch.as_tensor(ids, device=model.device), mask, call=call),
-        attention=mask.bool(),
+        vectors=encode_ids(model, ids, attention, call=call),
+        attention=attention.bool(),
         text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
         is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
         n_prefix=len(model.prefix_ids),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from neuralviz.errors import ModelError, SettingsError, check_stop, never
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop, never
 from neuralviz.layers.geometry import TokenStates
 from neuralviz.layers.sbert_wk import gram_matrices, importance, layer_weights, token_variance
 from neuralviz.layers.states import layer_states
@@ -18,7 +18,6 @@ from neuralviz.models.language_model import TextModel, check_model
 from neuralviz.models.tokens import batch_while, check_tokenized
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TokenizedText
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,10 +23,10 @@ from neuralviz.errors import (
     SettingsError,
     ShouldStop,
     TextError,
+    check_choice,
     check_stop,
     never,
 )
-from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,7 +47,6 @@ GROUPED = 8192  # vectors compared with all centres at once
 RANKED = 512  # queries ranked exactly at once
 SPARE = 8  # extra candidates, as float32 rounds
 SPARE_MANHATTAN = 4  # multiple of those wanted, as candidates are Euclidean
-_ARRAYS = ("vectors", "texts", "centres", "starts")
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
@@ -67,8 +65,7 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
 
 def check_search(metric: str, k: int) -> None:
     """Raises SettingsError for an unknown metric or ``k`` below 1."""
-    if metric not in METRICS:
-        raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    check_choice("metric", metric, METRICS)
     _check_k(k)
 
 
@@ -188,9 +185,9 @@ def find_neighbours(
     """The ``k`` nearest other texts of each text, or all if fewer.
 
     Exact up to 4,096 texts; beyond, seeded nearest neighbour descent, which may miss some, but
-    never equal vectors. It cannot be interrupted and compiles for about 20 s in a new process;
-    Raises SettingsError for an unknown
-    metric or ``k`` below 1, TextError for fewer than two vectors or invalid values, and Stopped.
+    never equal vectors; it cannot be interrupted and compiles for about 20 s in a new process.
+    Raises SettingsError for an unknown metric or ``k`` below 1, TextError for fewer than two
+    vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
@@ -366,18 +363,6 @@ class NearGroups:
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         return cls(data[order], order.astype(np.int32), centres, starts, metric)
 
-    def save(self, folder: Path) -> None:
-        for name in _ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
-
-    @classmethod
-    def open(cls, folder: Path, metric: str) -> NearGroups:
-        """Memory-map the arrays that `save` wrote."""
-        vectors, texts, centres, starts = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
-        )
-        return cls(vectors, texts, centres, starts, metric)
-
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
         """About the ``k`` nearest texts of [query, dim] vectors, including the query itself."""
         scaled = _scale(queries, self.metric)
@@ -486,15 +471,6 @@ SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
-class KnnAccuracy:
-    accuracy: float  # share of the texts, 0 … 1
-    k: int  # number of voters
-    n: int  # labelled texts
-    baseline: float  # share of the most frequent label, 0 … 1
-    interval: tuple[float, float]  # 95% Wilson interval of the accuracy
-
-
-@dataclass(frozen=True)
 class Outvoted:
     text: int  # row of the vectors
     label: str  # the text's own
@@ -506,19 +482,6 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
     """Suggest k: 10, or fewer if the median label has fewer other texts to vote for it."""
     medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
     return max(1, min([K, *medians]))
-
-
-def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
-    """Share of texts whose label wins the vote of their ``k`` nearest other texts.
-
-    Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
-    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
-    two labelled texts.
-    """
-    is_right = knn_right(neighbours, labels, k)
-    right, n = int(is_right.sum()), len(is_right)
-    n_most = Counter(filter(None, labels)).most_common(1)[0][1]
-    return KnnAccuracy(right / n, min(k, neighbours.k), n, n_most / n, wilson_interval(right, n))
 
 
 def why_no_votes(labels: Iterable[str]) -> str:
@@ -535,7 +498,12 @@ def why_no_votes(labels: Iterable[str]) -> str:
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[labelled text] whether the vote is right, as in `knn_accuracy`."""
+    """[labelled text] whether its label wins the vote of its ``k`` nearest other texts.
+
+    Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
+    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
+    two labelled texts.
+    """
     _, codes, votes = _collect_votes(neighbours, labels, k)
     n = int((codes >= 0).sum())
     if n < 2:
@@ -547,7 +515,7 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
 
 
 def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
-    """[text] label that wins the vote, as in `knn_accuracy`; empty without votes."""
+    """[text] label that wins the vote, as in `knn_right`; empty without votes."""
     names, _, votes = _collect_votes(neighbours, labels, k)
     return [names[code] for code in _find_most_voted(votes).tolist()]
 
@@ -563,7 +531,7 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
-    """The ``n`` errors of `knn_accuracy` whose own label has the fewest votes."""
+    """The ``n`` errors of `knn_right` whose own label has the fewest votes."""
     names, codes, votes = _collect_votes(neighbours, labels, k)
     winners, agree = _find_most_voted(votes), _share_of_votes(codes, votes)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))

@@ -19,7 +19,7 @@ from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_at_once
 from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
-from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.reading.table import ID_COLUMNS
 from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
 from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.words import many, number
@@ -271,10 +271,9 @@ class Window:
     top: float
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.left, self.right, self.bottom, self.top))):
-            raise ValueError("a window needs finite sides")
-        if self.left >= self.right or self.bottom >= self.top:
-            raise ValueError("a window needs an area")
+        wide, high = self.right - self.left, self.top - self.bottom
+        if not (0 < wide < math.inf and 0 < high < math.inf):
+            raise ValueError("a window needs an area and finite sides")
 
     def grown(self, share: float) -> Window:
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
@@ -19,6 +19,7 @@ from neuralviz.errors import (
     ShouldStop,
     Stopped,
     TextError,
+    check_choice,
     check_stop,
     never,
 )
@@ -90,8 +91,8 @@ class ProjectionSettings:
     seed: int = SEED  # 0 … 2³² − 1
 
     def __post_init__(self) -> None:
-        _check_choice("projection", self.reducer, REDUCERS)
-        _check_choice("metric", self.metric, METRICS)
+        check_choice("projection", self.reducer, REDUCERS)
+        check_choice("metric", self.metric, METRICS)
         for name, (kind, low, high) in LIMITS.items():
             value = getattr(self, name)
             is_kind = isinstance(value, Integral if kind is int else Real)
@@ -142,11 +143,6 @@ class ProjectionSettings:
 
 def is_large(n_texts: int) -> bool:
     return n_texts > MOST_WHOLE
-
-
-def _check_choice(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise SettingsError(f"Unknown {kind} “{name}”. Choose from: {', '.join(known)}.")
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,4 @@ __all__ = [
     "predict_masked",
 ]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "micro_tune": "neuralviz.micro_tuning.loop",
-        "predict_masked": "neuralviz.micro_tuning.predictions",
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, loop="micro_tune", predictions="predict_masked")

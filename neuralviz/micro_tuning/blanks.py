@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from neuralviz.errors import TextError
 from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from neuralviz.micro_tuning.events import TextReport
 
 BLANK = "___"

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat, unit_vectors
-from neuralviz.micro_tuning.settings import (
-    Blueprint,
-    TuningSettings,
-)
+from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
 
@@ -180,11 +178,6 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 HISTORY_BYTES = 1 << 26  # for deltas of every epoch; other texts keep only the latest
-RECORD_FORMAT = RecordFormat(
-    "a run",
-    version=2,
-    classes=(Blueprint, MaskedPredictions, TextReport, TokenizedText, TuningSettings),
-)
 
 
 class RunRecord:
@@ -301,9 +294,26 @@ class RunRecord:
         return neural_embeddings(tuple(last[started] for last in self.last))
 
 
-def record_bytes(record: RunRecord) -> bytes:
-    """Pack a run, finished or stopped; all deltas but the latest become float16 where they fit."""
-    return RECORD_FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
+@dataclass(frozen=True)
+class RunFormat(RecordFormat):
+    """Packs a run, finished or stopped; all deltas but the latest become float16 where they fit."""
+
+    def pack(self, record: Any) -> bytes:
+        return super().pack(vars(record) | {"history": _round_to_halves(record.history)})
+
+    def unpack(self, content: bytes) -> RunRecord:
+        values = super().unpack(content)
+        record = RunRecord(values["model_id"], values["settings"], values["texts"])
+        vars(record).update(values)
+        record.history = [deltas.astype(np.float32) for deltas in record.history]
+        return record
+
+
+RUN_FORMAT = RunFormat(
+    "a run",
+    version=2,
+    classes=(Blueprint, MaskedPredictions, TextReport, TokenizedText, TuningSettings),
+)
 
 
 def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -314,18 +324,6 @@ def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
         values if np.isinf(half).any() else half
         for values, half in zip(history, halves, strict=True)
     ]
-
-
-def read_record(content: bytes) -> RunRecord:
-    """Unpack `record_bytes`; ValueError for anything else."""
-    values = RECORD_FORMAT.unpack(content)
-    try:
-        record = RunRecord(values["model_id"], values["settings"], values["texts"])
-        vars(record).update(values)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError("This is no file of a run.") from error
-    record.history = [deltas.astype(np.float32) for deltas in record.history]
-    return record
 
 
 @dataclass(frozen=True, eq=False)

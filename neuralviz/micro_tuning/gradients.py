@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from neuralviz.micro_tuning.cross_entropy import CrossEntropy, cross_entropy, output_layer
-from neuralviz.micro_tuning.per_text import HEAD_ONLY
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from torch import Tensor
 
     from neuralviz.micro_tuning.inputs import Piece, Prepared
-    from neuralviz.micro_tuning.per_text import PerTextNetwork
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText

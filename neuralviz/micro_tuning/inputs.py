@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import check_stop
+from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
-from neuralviz.micro_tuning.per_text import HEAD_ONLY
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
-from neuralviz.micro_tuning.settings import mask_inputs
+from neuralviz.micro_tuning.settings import TuningSettings, mask_inputs
+from neuralviz.models.passes import pad_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.per_text import PerTextNetwork
-    from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
 
@@ -133,12 +129,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
     place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
-    width = max(len(entry.ids) for entry in batch)
-    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
-    attention = np.zeros_like(ids)
-    for row, entry in enumerate(batch):
-        ids[row, : len(entry.ids)] = entry.ids
-        attention[row, : len(entry.ids)] = 1
+    ids, attention = pad_inputs([entry.ids for entry in batch], model.pad_id, model.device)
     counts = [len(entry.masked) for entry in batch]
     text_of = np.repeat([entry.text for entry in batch], counts)
     texts, starts, n_of_text = np.unique(text_of, return_index=True, return_counts=True)
@@ -154,8 +145,8 @@ def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
         return tensor(np.concatenate(values))
 
     return Piece(
-        ids=tensor(ids),
-        attention=tensor(attention),
+        ids=ids,
+        attention=attention,
         text_of_row=tensor([entry.text for entry in batch]),
         input_of_row=tensor([entry.number for entry in batch]),
         row=tensor(np.repeat(np.arange(len(batch)), counts)),

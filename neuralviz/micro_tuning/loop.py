@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, never
+from neuralviz.errors import SettingsError, ShouldStop, never
 from neuralviz.micro_tuning.cross_entropy import output_layer
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent, join_runs
 from neuralviz.micro_tuning.frozen_tail import FrozenTail
@@ -30,11 +30,8 @@ from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.models import LanguageModel
 
 

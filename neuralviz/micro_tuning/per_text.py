@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from neuralviz.models.passes import encode_last
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from torch import Tensor
     from transformers.modeling_outputs import BaseModelOutput
 
     from neuralviz.models import LanguageModel

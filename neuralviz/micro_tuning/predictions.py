@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, TextError, check_stop, never
+from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
 from neuralviz.micro_tuning.blanks import MAX_SCALE, Candidate, FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.events import MaskedPredictions, TextDelta
-from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, mask_texts, pack_inputs
+from neuralviz.micro_tuning.inputs import MaskedInput, Piece, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.words import many
@@ -20,8 +20,6 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.inputs import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from torch.overrides import TorchFunctionMode
 from neuralviz.errors import PrecisionWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from torch import Tensor
 
     from neuralviz.micro_tuning.settings import TuningSettings

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import TextError, check_stop, never
+from neuralviz.arrays import unit_vectors
+from neuralviz.errors import ShouldStop, TextError, check_stop, never
 from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
 from neuralviz.micro_tuning.predictions import predict_masked
-from neuralviz.micro_tuning.settings import MaskedInputs, mask_inputs
+from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings, mask_inputs
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
@@ -47,10 +45,7 @@ class Walkthrough:
     @property
     def normalized(self) -> tuple[np.ndarray, ...]:
         """Per layer, [dim] the first text's delta, normalised."""
-        return tuple(
-            layer[-1, 0] / (length or 1.0)
-            for layer, length in zip(self.deltas, self.tuning.delta_norm[-1, 0], strict=True)
-        )
+        return tuple(unit_vectors(layer[-1])[0] for layer in self.deltas)
 
     @property
     def products(self) -> np.ndarray:

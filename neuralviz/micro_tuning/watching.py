@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import never
+from neuralviz.errors import ShouldStop, never
 from neuralviz.micro_tuning.events import MicroTuning, TextReport, WatchedEvent
 from neuralviz.micro_tuning.settings import (
     MAX_FOLLOWED_VALUES,
@@ -16,7 +16,6 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.models import LanguageModel
 
 BATCH = 16  # texts per watched batch, at most

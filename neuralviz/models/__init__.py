@@ -30,11 +30,7 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "export": "neuralviz.models.exporting",
-        "export_model": "neuralviz.models.exporting",
-        "load_model": "neuralviz.models.loading",
-        "load_sentence_transformer": "neuralviz.models.sentence_transformer",
-        "load_text_model": "neuralviz.models.loading",
-    },
+    exporting="export export_model",
+    loading="load_model load_text_model",
+    sentence_transformer="load_sentence_transformer",
 )

@@ -86,8 +86,7 @@ class ModelFiles:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        config: dict[str, Any] = self.read("config.json")
-        return config
+        return self.read("config.json")
 
     @property
     def architectures(self) -> list[str]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models.folder_check import describe_missing_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 NETWORK_SECONDS = 3.0

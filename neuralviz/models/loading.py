@@ -5,32 +5,26 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from tokenizers import Tokenizer, normalizers
 
-from neuralviz.errors import ModelError, shorten_reason
+from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import (
-    ModelFiles,
-    check_files,
-    check_unused,
-    find_transformer,
-)
+from neuralviz.models.folder_check import ModelFiles, check_files, check_unused, find_transformer
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
+from neuralviz.models.passes import Behaviour, TokenTypes, explain_failure, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.shared import trained_encoder
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
@@ -55,8 +49,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     """
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
-        network, tokenizer, fingerprint = bundled.load()
-        return assemble(model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR)
+        return assemble(LanguageModel, model_id, *bundled.load(), device, bundled.BEHAVIOUR)
     if model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
@@ -76,10 +69,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     if model_id == BUNDLED:
         return load_model(model_id, device)
     if model_id == MINILM:
-        network, tokenizer, fingerprint = bundled.load_minilm()
-        return _assemble_text_model(
-            model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
-        )
+        return assemble(TextModel, model_id, *bundled.load_minilm(), device, bundled.BEHAVIOUR)
     files, fingerprint = _find_files(model_id)
     transformer = find_transformer(files)
     if any(name.endswith("ForMaskedLM") for name in transformer.architectures):
@@ -87,8 +77,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
             return _load_masked(files, fingerprint, device)
     is_half = any(name.endswith("EncoderModel") for name in transformer.architectures)  # T5's
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
-    network, tokenizer = load_network(transformer, kind)
-    model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    model = assemble(TextModel, model_id, *load_network(transformer, kind), fingerprint, device)
     return _add_prompts(model, files)
 
 
@@ -111,8 +100,8 @@ def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> Lan
             f"does not predict masked tokens ({model_type[:40]}). Micro-tuning needs a masked "
             "language model, such as bert-base-uncased."
         )
-    network, tokenizer = load_network(transformer, "AutoModelForMaskedLM")
-    model = assemble(files.model_id, fingerprint, network, tokenizer, device)
+    loaded = load_network(transformer, "AutoModelForMaskedLM")
+    model = assemble(LanguageModel, files.model_id, *loaded, fingerprint, device)
     return _add_prompts(model, files)
 
 
@@ -167,33 +156,29 @@ def load_network(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32; `ModelError` if weights are missing."""
     folder, model_id = files.folder, files.model_id
-    try:
-        with quiet_transformers() as transformers:
-            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            if config.is_encoder_decoder:
-                raise files.error(
-                    f"({config.model_type[:40]}) is an encoder-decoder model, which is not "
-                    "supported. Use an encoder or a decoder-only model."
-                )
-            config.return_dict = True
-            network, info = getattr(transformers, kind).from_pretrained(
-                folder,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
+    failure = f"Could not load {model_id}"
+    with explain_failure(failure, of_memory=True), quiet_transformers() as transformers:
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if config.is_encoder_decoder:
+            raise files.error(
+                f"({config.model_type[:40]}) is an encoder-decoder model, which is not "
+                "supported. Use an encoder or a decoder-only model."
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        config.return_dict = True
+        network, info = getattr(transformers, kind).from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         settings = [files.read(path.name) for path in folder.glob("sentence_*_config.json")]
         if any(values.get("do_lower_case") is True for values in settings):
             backend = tokenizer.backend_tokenizer
             own = [] if backend.normalizer is None else [backend.normalizer]
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
-    except ModelError:
-        raise
-    except Exception as error:  # broken folders raise almost anything
-        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(network, info, model_id)
     missing = sorted(info["missing_keys"])
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
@@ -205,37 +190,16 @@ def load_network(
 
 
 def assemble(
+    kind: type[M],
     model_id: str,
-    fingerprint: str,
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    device: str | None = None,
-    behaviour: Behaviour | None = None,
-) -> LanguageModel:
-    """Freeze and describe a masked language model; its ``behaviour`` is probed if not given."""
-    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
-    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise _NoHeadError(
-            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
-        )
-    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
-    shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
-    return LanguageModel(
-        **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
-        mask_id=tokenizer.mask_token_id,
-        layers=list_layers(shapes, network.base_model_prefix),
-    )
-
-
-def _assemble_text_model(
-    model_id: str,
     fingerprint: str,
-    network: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
     device: str | None = None,
     behaviour: Behaviour | None = None,
-) -> TextModel:
-    """Freeze a network, and find out how it and its tokenizer read a text."""
+) -> M:
+    """Freeze and describe a model; its ``behaviour`` is probed if not given."""
+    masking = _describe_masking(network, tokenizer, model_id) if kind is LanguageModel else {}
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
@@ -285,7 +249,7 @@ def _assemble_text_model(
     if behaviour is None:
         with quiet_transformers():
             behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id, token_types)
-    return TextModel(
+    return kind(
         id=model_id,
         fingerprint=fingerprint,
         network=network,
@@ -298,7 +262,21 @@ def _assemble_text_model(
         window=window,
         behaviour=behaviour,
         token_types=token_types,
+        **masking,
     )
+
+
+def _describe_masking(
+    network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, model_id: str
+) -> dict[str, Any]:
+    has_mask = getattr(tokenizer, "mask_token_id", None) is not None
+    if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
+        raise _NoHeadError(
+            f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
+        )
+    shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    layers = list_layers(shapes, network.base_model_prefix)
+    return {"mask_id": tokenizer.mask_token_id, "layers": layers}
 
 
 def _find_token_types(

@@ -77,6 +77,18 @@ class TokenTypes:
         return types
 
 
+def pad_inputs(
+    inputs: Sequence[Sequence[int] | np.ndarray], pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """[row, token] ids of inputs of several lengths, and 1 for tokens, 0 for padding."""
+    ids = np.full((len(inputs), max(1, *map(len, inputs))), pad_id, dtype=np.int64)
+    attention = np.zeros_like(ids)
+    for row, entry in enumerate(inputs):
+        ids[row, : len(entry)] = entry
+        attention[row, : len(entry)] = 1
+    return torch.from_numpy(ids).to(device), torch.from_numpy(attention).to(device)
+
+
 def encode_ids(
     model: TextModel, ids: Tensor, attention: Tensor, *, call: Callable[..., Any] | None = None
 ) -> Tensor:
@@ -107,16 +119,9 @@ def _run_pass(
     if call is None:
         call = model.network.base_model
         call = copy_network(call) if behaviour.keeps_state else call
-    try:
-        with seeded(0) if behaviour.draws else nullcontext():
-            return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
-    except Exception as error:  # architectures refuse inputs in many ways
-        if is_out_of_memory(error):
-            raise
-        raise ModelError(
-            f"{model.id} ({model.family}) cannot read a text of {ids.shape[1]} tokens: "
-            f"{shorten_reason(error)}."
-        ) from error
+    failure = f"{model.id} ({model.family}) cannot read a text of {ids.shape[1]} tokens"
+    with explain_failure(failure), seeded(0) if behaviour.draws else nullcontext():
+        return call(input_ids=ids, attention_mask=attention, **behaviour.options, **options)
 
 
 def copy_network(network: nn.Module) -> nn.Module:
@@ -135,6 +140,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         isinstance(error, RuntimeError) and any(words in str(error).lower() for words in unnamed)
     )
+
+
+@contextmanager
+def explain_failure(sentence: str, *, of_memory: bool = False) -> Iterator[None]:
+    """Raise `ModelError` with the reason for what fails; a lack of memory only if ``of_memory``."""
+    try:
+        yield
+    except Exception as error:  # architectures, and broken folders, raise almost anything
+        if isinstance(error, ModelError) or (is_out_of_memory(error) and not of_memory):
+            raise
+        raise ModelError(f"{sentence}: {shorten_reason(error)}.") from error
 
 
 @contextmanager
@@ -165,10 +181,11 @@ def probe_habits(
     run: Callable[[nn.Module, Sequence[Any]], list[Tensor]],
     inputs: tuple[Any, Any, Any],  # a short one, and two long ones of equal length
     name: str,
-) -> Habits:
+) -> tuple[Habits, Tensor]:
     """Find out what affects the [..., dim] vectors that ``run`` makes of inputs in one pass.
 
-    The network stays as it is. `ModelError` if a pass changes its weights.
+    Also returns those of the first long input. The network stays as it is. `ModelError` if a pass
+    changes its weights.
     """
     short_input, long_input, second_input = inputs
     versions = [parameter._version for parameter in network.parameters()]
@@ -209,7 +226,7 @@ def probe_habits(
         second_vectors = run_seeded(copy_network(network), second_input)[0]
         if agrees_in_batch([long_input, second_input], [long, second_vectors]):
             batching = "equal lengths"
-    return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
+    return Habits(batching, keeps_state, differ(unseeded, short, NOISE)), long
 
 
 @torch.no_grad()
@@ -232,39 +249,24 @@ def probe_encoder(
     long_input, second_input = make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1)
 
     def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
-        width = max(map(len, entries))
-        padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
-        lengths = torch.tensor([len(ids) for ids in entries], device=device)
-        attention = (torch.arange(width, device=device) < lengths[:, None]).long()
+        ids, attention = pad_inputs(entries, pad_id, device)
         types = {} if token_types is None else {"token_type_ids": token_types.fill(attention)}
         out = used(
-            input_ids=torch.tensor(padded, device=device),
-            attention_mask=attention,
-            **types,
-            output_hidden_states=True,
-            **options,
+            input_ids=ids, attention_mask=attention, output_hidden_states=True, **types, **options
         )
-        layers = stack_layers(out, width)
-        return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
+        layers = stack_layers(out, ids.shape[1])
+        return [layers[:, row, : len(entry)] for row, entry in enumerate(entries)]
 
     place = len(long_input) // 2
     changed = [*long_input]
     changed[place] = second_input[place]
-    try:
-        with seeded(0):
-            before = run(copy_network(network), [long_input])[0]
+    with explain_failure(f"{name} cannot be used, since it does not read a plain text"):
+        inputs = make_input(3, 0), long_input, second_input
+        habits, before = probe_habits(network, run, inputs, name)
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
-        inputs = make_input(3, 0), long_input, second_input
-        habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")
-    except Exception as error:  # architectures may need other arguments
-        if isinstance(error, ModelError) or is_out_of_memory(error):
-            raise
-        raise ModelError(
-            f"{name} cannot be used, since it does not read a plain text: {shorten_reason(error)}."
-        ) from error
     check_context(before[-1], after[-1], name)
     keeps_state = habits.keeps_state or _positions_depend_on_length(network)
     may_pad = habits.batching == "padded" and not keeps_state

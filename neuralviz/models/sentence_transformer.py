@@ -12,21 +12,16 @@ from weakref import WeakKeyDictionary
 import torch
 from tokenizers import Tokenizer
 
-from neuralviz.errors import ModelError, shorten_reason
+from neuralviz.errors import ModelError
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import (
-    ModelFiles,
-    check_files,
-    check_modules,
-    check_unused,
-)
+from neuralviz.models.folder_check import ModelFiles, check_files, check_modules, check_unused
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
 from neuralviz.models.passes import (
     Habits,
     check_context,
     copy_network,
-    is_out_of_memory,
+    explain_failure,
     probe_habits,
     seeded,
 )
@@ -60,24 +55,19 @@ def load_sentence_transformer(
     if model_id != MINILM:
         check_files(files)
         check_modules(files)
-    try:
-        with quiet_transformers():
-            from sentence_transformers import SentenceTransformer
+    with explain_failure(f"Could not load {model_id}", of_memory=True), quiet_transformers():
+        from sentence_transformers import SentenceTransformer
 
-            encoder = SentenceTransformer(
-                str(folder),
-                device=device,
-                trust_remote_code=False,
-                local_files_only=True,
-                model_kwargs={"use_safetensors": True},
-            )
-            missing = [] if model_id == MINILM else _list_missing_weights(encoder, files)
-            if missing:
-                raise files.error(f"is missing weights, for example {missing[0]}.")
-    except ModelError:
-        raise
-    except Exception as error:  # whatever a broken folder provokes inside the library
-        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
+        encoder = SentenceTransformer(
+            str(folder),
+            device=device,
+            trust_remote_code=False,
+            local_files_only=True,
+            model_kwargs={"use_safetensors": True},
+        )
+        missing = [] if model_id == MINILM else _list_missing_weights(encoder, files)
+        if missing:
+            raise files.error(f"is missing weights, for example {missing[0]}.")
     for module in encoder.modules():
         tokenizer = getattr(module, "tokenizer", None)
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -104,20 +94,17 @@ def _limit_length(transformer: Any) -> None:
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
     """What affects vectors besides the text, tried once; `ModelError` if context does not."""
     if encoder not in _habits:
-        try:
-            habits = probe_habits(encoder, encode_together, _PROBES, name)
-            _check_context(encoder, name)
+        failure = f"{name} gives no vector of a text"
+        with explain_failure(failure):
+            try:
+                habits, _ = probe_habits(encoder, encode_together, _PROBES, name)
+                _check_context(encoder, name)
+            except KeyError as error:  # a module needs what earlier ones do not give
+                raise ModelError(
+                    f"{failure}: none of its modules pools the tokens' vectors. The methods mean, "
+                    "cls, sep, last and sbert-wk use its transformer alone."
+                ) from error
             _habits[encoder] = habits
-        except Exception as error:  # whatever an architecture makes of a text
-            if isinstance(error, ModelError) or is_out_of_memory(error):
-                raise
-            reason = shorten_reason(error)
-            if isinstance(error, KeyError):  # a module needs what earlier ones do not give
-                reason = (
-                    "none of its modules pools the tokens' vectors. The methods mean, cls, sep, "
-                    "last and sbert-wk use its transformer alone"
-                )
-            raise ModelError(f"{name} gives no vector of a text: {reason}.") from error
     return _habits[encoder]
 
 
@@ -143,14 +130,13 @@ def encode_together(
 @torch.no_grad()
 def _check_context(encoder: SentenceTransformer, name: str) -> None:
     """Check that tokens react to a changed one; ids are changed, as letters may be unknown."""
+    from sentence_transformers.util import batch_to_device
+
     for module in encoder.modules():
         if not hasattr(module, "auto_model"):  # tables of token vectors have no context
             continue
         tokens = []
-        features = {
-            key: value.to(encoder.device) if isinstance(value, torch.Tensor) else value
-            for key, value in module.preprocess([_LONG]).items()
-        }
+        features = batch_to_device(module.preprocess([_LONG]), encoder.device)
         ids = features["input_ids"]
         place = ids.shape[1] // 2
         words = set(module.tokenizer.get_vocab().values()) - set(module.tokenizer.all_special_ids)

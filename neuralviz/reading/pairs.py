@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import SettingsError, TextError, check_choice
 from neuralviz.reading.source import Source, tidy
 from neuralviz.reading.table import (
     MAX_CHARACTERS,
@@ -89,10 +89,7 @@ def _check_roles(
 ) -> None:
     assigned = set()
     for role, title in roles.items():
-        if role not in role_names:
-            raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(role_names)}."
-            )
+        check_choice("role", role, role_names)
         if role in OPTIONAL and not title.strip():
             continue
         column = _find_column(title, columns)

@@ -16,8 +16,8 @@ from neuralviz.errors import LONG_TEXT, TextError
 from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
 from neuralviz.reading.source import Line, Source, TextLines, count_unreadable, is_json, tidy
-from neuralviz.reading.table import ID_COLUMNS as ID_COLUMNS
 from neuralviz.reading.table import (
+    ID_COLUMNS,
     MAX_CHARACTERS,
     Table,
     blank_missing,
@@ -27,7 +27,6 @@ from neuralviz.reading.table import (
     list_columns,
     match_names,
 )
-from neuralviz.reading.table import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.tables import read_table
 from neuralviz.words import free_name, joined, many, name_lines
 
@@ -72,6 +71,10 @@ def read_texts(
     name = source.name
     if source.is_table:
         table = blank_missing(read_table(source, max_rows=limit))
+        if table.columns and not len(table):
+            listed = list_columns(table.columns)
+            sentence = f"{name} contains no text: it has columns ({listed}) but no rows."
+            raise TextError(" ".join([sentence, *table.notes]))
         read = _read_column(name, table, column, id_column)
     elif any(setting is not None for setting in (column, id_column, source.header)):
         title = id_column if column is None else column

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
+from pyarrow import compute
 
 from neuralviz.errors import StoreError
 from neuralviz.store.files import folder_error, write_bytes_beside
@@ -206,9 +207,9 @@ def list_array(rows: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
 
 
-def rows_of(lists: pa.Array) -> np.ndarray:
+def rows_of(lists: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Convert a column of fixed-size lists to [row, value]."""
-    values = lists.flatten().to_numpy(zero_copy_only=False)
+    values = compute.list_flatten(lists).to_numpy(zero_copy_only=False)
     return values.reshape(-1, lists.type.list_size)
 
 

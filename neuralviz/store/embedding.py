@@ -269,10 +269,6 @@ class EmbeddingEvent:
     unread: str = ""  # message of `describe_unread`
 
     @property
-    def is_complete(self) -> bool:
-        return self.done == self.total
-
-    @property
     def loss_rose(self) -> np.ndarray:
         """[new] whether the loss rose or became non-finite."""
         return has_risen(self.loss)
@@ -398,7 +394,6 @@ def embed_corpus(
     corpus: Corpus,
     method: EmbedderSpec | Embedder,
     *,
-    keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
     """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
@@ -412,7 +407,6 @@ def embed_corpus(
             batch_size=BATCH_SIZE,
             with_vectors=False,
             before_keeping=lambda: store.check_kept(corpus),
-            keep_every=keep_every,
             should_stop=should_stop,
         )
     except UnreadableTextError as error:

@@ -79,14 +79,7 @@ class KeptVectors:
         if before is not None:
             return before
         kept = KeptEmbedder(kept_id, spec, dim)
-        schema = pa.schema(
-            [
-                ("key", pa.binary(KEY_BYTES)),
-                ("vector", pa.list_(pa.float32(), kept.dim)),
-                ("first_loss", pa.float32()),
-                ("last_loss", pa.float32()),
-            ]
-        )
+        schema = vector_rows(np.zeros(0, _KEY), np.zeros((0, dim)), np.zeros((0, 2))).schema
         row = {"id": kept.id, "created": current_time(), "spec": spec, "dim": kept.dim}
 
         def register() -> None:
@@ -179,7 +172,8 @@ class LocatedVectors:
                 positions, matched = match_keys(distinct, keys_of(batch["key"]))
                 row_ids[positions] = batch["_rowid"].to_numpy()[matched]
                 mask[positions] = True
-                loss[positions] = losses_of(batch)[matched]
+                losses = [batch[name].to_numpy(zero_copy_only=False) for name in LOSSES]
+                loss[positions] = np.stack(losses, axis=1)[matched]
         self.row_ids = row_ids[places]  # [text]
         self.mask = mask[places]  # [text] whether there is a vector
         self.loss = loss[places]  # [text, 2] as of `EmbeddedBatch`
@@ -229,15 +223,12 @@ def key_array(keys: np.ndarray) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
 
 
-def keys_of(column: pa.Array) -> np.ndarray:
+def keys_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     start = column.offset * KEY_BYTES
     content = memoryview(column.buffers()[1] or b"")[start : start + len(column) * KEY_BYTES]
     return np.frombuffer(content, dtype=_KEY)
-
-
-def losses_of(batch: pa.RecordBatch) -> np.ndarray:
-    """[row, 2] first and last loss."""
-    return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
 
 
 def not_embedded_error(n: int, n_texts: int) -> StoreError:

@@ -21,23 +21,13 @@ if TYPE_CHECKING:
     from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
     from neuralviz.training.saving import save_encoder as save_encoder
 
-_MODULES = {
-    "SnapshotCallback": "callback",
-    "TrainingEnded": "record",
-    "TrainingStarted": "record",
-    "TrainingStep": "record",
-    "Watch": "record",
-    "check_family_can_be_saved": "saving",
-    "identity": "loop",
-    "make_learner": "learner",
-    "measure_untrained": "learner",
-    "read_folder": "record",
-    "restore_training": "loop",
-    "save_encoder": "saving",
-    "train": "loop",
+_NAMES = {
+    "callback": "SnapshotCallback",
+    "learner": "make_learner measure_untrained",
+    "loop": "identity restore_training train",
+    "record": "TrainingEnded TrainingStarted TrainingStep Watch read_folder",
+    "saving": "check_family_can_be_saved save_encoder",
 }
-__all__ = [*_MODULES]
+__all__ = " ".join(_NAMES.values()).split()
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
-)
+__getattr__, __dir__ = lazy_names(__name__, **_NAMES)

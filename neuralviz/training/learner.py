@@ -19,7 +19,7 @@ from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, check_stop, never
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
-from neuralviz.models.passes import seeded
+from neuralviz.models.passes import pad_inputs, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.store.embedding import embed
 from neuralviz.words import many
@@ -94,15 +94,8 @@ class Learner(nn.Module, ABC):
 
     def _padded(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
         """[text, token] ids and attention, with special tokens."""
-        width = len(self._prefix) + max(map(len, rows)) + len(self._suffix)
-        ids = np.full((len(rows), max(1, width)), self._pad, dtype=np.int64)
-        attention = np.zeros_like(ids)
-        for place, row in enumerate(rows):
-            whole = [*self._prefix, *row, *self._suffix]
-            ids[place, : len(whole)] = whole
-            attention[place, : len(whole)] = 1
-        device = next(self.parameters()).device
-        return torch.from_numpy(ids).to(device), torch.from_numpy(attention).to(device)
+        inputs = [[*self._prefix, *row, *self._suffix] for row in rows]
+        return pad_inputs(inputs, self._pad, next(self.parameters()).device)
 
 
 class TransformerLearner(Learner):

@@ -79,7 +79,7 @@ from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.page import dim_old_results, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, number
+from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import LayerPairs
@@ -418,8 +418,8 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     """Draw the headline, and the words that turn most and least unevenly."""
     if result is None:
         return
-    for warning in warn_of_foreign(result.foreign):
-        st.warning(plain(warning))
+    if result.foreign:
+        st.warning(plain(warn_of_foreign(name_texts(result.foreign))))
     least = least or result.default_min_count()
     try:
         words = result.rank(least)

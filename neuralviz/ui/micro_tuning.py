@@ -30,7 +30,7 @@ from neuralviz.micro_tuning.blanks import (
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RunRecord, read_record
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.settings import (
     DEFAULT_BLUEPRINTS,
     DEFAULT_TOLERANCE,
@@ -404,7 +404,7 @@ def _describe_difference(
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
     """The run of the first example with default settings, from ``scripts/record_run.py``."""
-    return read_record((sample_data() / "recorded_run.npz").read_bytes())
+    return RUN_FORMAT.unpack((sample_data() / "recorded_run.npz").read_bytes())
 
 
 def _show_recorded(text: int) -> None:

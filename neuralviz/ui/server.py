@@ -30,9 +30,10 @@ from streamlit import App, config
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.logs import log_as_json, log_run
 from neuralviz.jobs.queue import RunQueue, run_queue, spare_memory
-from neuralviz.jobs.workers import Workers, worker_count
+from neuralviz.jobs.workers import Workers
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
+from neuralviz.native_libraries import count_cores
 from neuralviz.paths import home
 from neuralviz.store.files import why_not_writable
 from neuralviz.ui.choices import BROWSER, load_bundled
@@ -61,7 +62,7 @@ class Server:
     def __init__(self) -> None:
         settings = effective_settings()
         sys.setswitchinterval(SWITCH_SECONDS)
-        n = worker_count(settings.workers)
+        n = max(1, count_cores() // 2) if settings.workers is None else settings.workers
         self._workers = Workers(n, model=BUNDLED) if n else None
         self._queue = run_queue(
             lambda: RunQueue(
@@ -73,6 +74,7 @@ class Server:
         )
         self.metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
+        self._logged_reason = ""
         self.is_ending = False
         if self._workers is None:
             WARMING.call_soon(load_bundled)
@@ -86,8 +88,11 @@ class Server:
         """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
-        if reason := why_not_writable(home()):
-            _log_once(reason)
+        reason = why_not_writable(home())
+        if reason and reason != self._logged_reason:
+            _log.error("%s", reason)
+        self._logged_reason = reason  # one that comes back is logged again
+        if reason:
             return "The server cannot write to its data folder."
         if self._workers is None:
             return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
@@ -96,11 +101,6 @@ class Server:
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
-
-
-@cache
-def _log_once(reason: str) -> None:
-    _log.error("%s", reason)
 
 
 def _start_workers(workers: Workers) -> None:

@@ -32,7 +32,7 @@ from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
-from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore, add_once
 from neuralviz.store.files import corpus_view
 from neuralviz.training.record import (
     CURVES,
@@ -95,7 +95,7 @@ _NUMBERS = {  # of `TrainingSettings`, and what they are called
 def show() -> None:
     try:
         store = CorpusStore()
-        jobs.add_textbooks_once(store)
+        add_once(store, "textbooks", lambda: jobs.add_textbooks(store))
         saved_corpora = corpus_store().corpora()
     except NeuralvizError as error:
         show_error(error)

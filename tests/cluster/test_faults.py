@@ -145,6 +145,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, nodes):
     )
 
     def is_written() -> bool:
+        assert process.poll() is None, process.stderr.read()
         files = (store.folder / "tables").glob("vectors-*.lance/data/*.lance")
         return len(list(files)) > 2  # so the first one has been told of
 

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.results import note_run, result_key
-from neuralviz.micro_tuning.events import read_record
+from neuralviz.micro_tuning.events import RUN_FORMAT
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import micro_tuning
 from neuralviz.ui.micro_tuning import list_embeddings, recorded_run
@@ -216,7 +216,7 @@ def test_the_recorded_run_is_what_the_model_does(bundled: object) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     from record_run import TARGET, record_run
 
-    kept, anew = read_record(TARGET.read_bytes()), record_run()
+    kept, anew = RUN_FORMAT.unpack(TARGET.read_bytes()), record_run()
     assert kept.texts == anew.texts
     assert kept.settings == anew.settings
     assert kept.loss == pytest.approx(anew.loss, abs=1e-3)

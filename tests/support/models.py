@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralviz.models.language_model import LanguageModel
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from neuralviz.models import LanguageModel
 
 WINDOW = 40
 """Most tokens of an input of the small models, special tokens included."""
@@ -293,7 +293,7 @@ def random_model(
         words = network.get_output_embeddings().weight
         words.copy_(spread * torch.randn(words.shape, generator=generator))
     tokenizer = fast_tokenizer(words_alone(vocab, specials), specials)
-    return assemble(f"random-{family}-{seed}", str(seed), network, tokenizer, device)
+    return assemble(LanguageModel, f"random-{family}-{seed}", network, tokenizer, str(seed), device)
 
 
 def words_alone(vocab: int, specials: tuple[str, ...]) -> Tokenizer:

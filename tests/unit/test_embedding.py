@@ -54,7 +54,7 @@ def test_events_bring_every_text_once_and_what_is_kept_at_once(kind, store):
     n = len(set(TEXTS[:60]))
     assert [event.done for event in events] == [0, *range(16, n, 16), n]
     assert {(event.total, event.found, event.n_rose) for event in events} == {(n, 0, 0)}
-    assert [event.is_complete for event in events] == [False] * (len(events) - 1) + [True]
+    assert [event.done == event.total for event in events] == [False] * (len(events) - 1) + [True]
     same(fold(events, 60), kind().encode(TEXTS[:60]))
     embedder = kind()
     first, *rest = embed(TEXTS, embedder, store, batch_size=16)
@@ -74,7 +74,7 @@ def test_parts_and_their_concatenation_share_vectors(store: VectorStore) -> None
     assert first.calls == [] != second.calls
     alone = HashEmbedder(dim=3, name="other")
     (event,) = embed(TEXTS, alone, store)
-    assert event.is_complete and alone.calls == []
+    assert event.done == event.total and alone.calls == []
 
 
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])

@@ -17,7 +17,7 @@ from neuralviz.micro_tuning.blanks import (
     describe_blanks,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RunRecord, TextDelta, read_record
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta
 from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.models import LanguageModel
 from neuralviz.paths import sample_data
@@ -28,7 +28,7 @@ LAYERS = ["head", "last_block", ("bert.embeddings.LayerNorm.bias", "cls.predicti
 
 @pytest.fixture(scope="module")
 def recorded() -> RunRecord:
-    return read_record((sample_data() / "recorded_run.npz").read_bytes())
+    return RUN_FORMAT.unpack((sample_data() / "recorded_run.npz").read_bytes())
 
 
 def random_delta(model: LanguageModel, layers, seed: int = 0) -> TextDelta:

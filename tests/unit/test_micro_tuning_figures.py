@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
-from neuralviz.micro_tuning.events import RunRecord, read_record
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (
@@ -121,7 +121,7 @@ def test_of_a_long_text_the_largest_shares_are_drawn_in_text_order() -> None:
 
 
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came() -> None:
-    record = read_record((sample_data() / "recorded_run.npz").read_bytes())
+    record = RUN_FORMAT.unpack((sample_data() / "recorded_run.npz").read_bytes())
     whole = describe_run(record)
     assert whole.files == (record.texts[0], "10 epochs")
     assert describe_run(record, 2).files == (record.texts[2], "10 epochs")

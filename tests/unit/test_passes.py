@@ -18,8 +18,9 @@ from torch import nn
 from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
-from neuralviz.models import BUNDLED, MINILM, TextModel, export_model, load_model, load_text_model
+from neuralviz.models import BUNDLED, MINILM, export_model, load_model, load_text_model
 from neuralviz.models.bundled.network import BEHAVIOUR
+from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.loading import assemble
 from neuralviz.models.passes import Behaviour, probe_encoder
 from tests.support.families import save_family
@@ -117,11 +118,12 @@ class _LooksAtTheBatch(nn.Module):
         return states - (states.mean(dim=0) if len(states) > 1 else 0)
 
 
-def altered_bert(module: nn.Module, folder: Path) -> TextModel:
+def altered_bert(module: nn.Module, folder: Path) -> LanguageModel:
     save_family("bert", folder)
     network = transformers.BertForMaskedLM.from_pretrained(folder)
     network.bert.encoder.layer[1].attention.output.dropout = module
-    return assemble("altered", "0", network, transformers.AutoTokenizer.from_pretrained(folder))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return assemble(LanguageModel, "altered", network, tokenizer, "0")
 
 
 @pytest.mark.parametrize("module", [_Noisy, _Counting, _LooksAtTheBatch])

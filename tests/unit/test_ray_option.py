@@ -44,6 +44,7 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.mark.slow
 def test_an_address_where_something_else_answers(monkeypatch):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    monkeypatch.setattr("neuralviz.cluster.connecting.HEAD_PATIENCE", 4)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -51,6 +52,8 @@ def test_an_address_where_something_else_answers(monkeypatch):
         monkeypatch.setenv("RAY_ADDRESS", address)
         code, message = run("add", str(TOPICS), "--ray", "auto")
     assert (code, f"Could not connect to a Ray cluster at {address} (" in message) == (2, True)
+    code, message = run("add", str(TOPICS), "--ray", address)  # nothing answers any more
+    assert (code, f"{address} (Connection refused)" in message) == (2, True)
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "10.0.0.1"])

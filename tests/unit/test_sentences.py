@@ -45,7 +45,7 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.micro_tuning.events import RunRecord, read_record
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import new_neighbours
@@ -361,7 +361,7 @@ def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRe
 
 
 def runs() -> Iterator[tuple[str, str]]:
-    record = read_record((sample_data() / "recorded_run.npz").read_bytes())
+    record = RUN_FORMAT.unpack((sample_data() / "recorded_run.npz").read_bytes())
     yield "learnt", micro_tuning.describe_learning(record, 0)
     yield "under way", micro_tuning.describe_learning(cut_off(record, 4), 0)
     stopped = cut_off(record, 3, slice(2, 3))

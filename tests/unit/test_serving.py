@@ -272,6 +272,7 @@ def test_a_server_is_not_ready_while_it_cannot_save(monkeypatch, tmp_path: Path,
         (NO_FOLDER, "The server cannot write to its data folder.", 1),
         (NO_FOLDER, "The server cannot write to its data folder.", 1),  # said once
         (tmp_path, "", 1),
+        (NO_FOLDER, "The server cannot write to its data folder.", 2),
     ):
         monkeypatch.setenv("NEURALVIZ_HOME", str(folder))
         assert served.why_not_ready() == why_not

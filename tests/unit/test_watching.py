@@ -8,7 +8,7 @@ import pytest
 from neuralviz.errors import Stopped
 from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import RunRecord, WatchedEvent, read_record, record_bytes
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, WatchedEvent
 from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import LanguageModel
 
@@ -22,7 +22,7 @@ def watched(model: LanguageModel, **options) -> RunRecord:
 
 
 def saved_and_loaded(kept: RunRecord) -> RunRecord:
-    return read_record(record_bytes(kept))
+    return RUN_FORMAT.unpack(RUN_FORMAT.pack(kept))
 
 
 def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:

@@ -19,16 +19,6 @@ WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
 PAPERS = ("README.md", "LICENSE", "TRAINING_TEXTS.md")  # of an exported model, named as on the Hub
-# metadata that the Hub reads at the top of a model card
-CARD_DATA = """\
----
-license: apache-2.0
-language: en
-library_name: transformers
-pipeline_tag: fill-mask
-base_model: sentence-transformers/all-MiniLM-L6-v2
----
-"""
 EXPORTED = """\
 **This folder was exported by neuralviz.** It holds the whole model, embedding table and output
 layer included, in float32 (`model.safetensors`). The card below describes the model as neuralviz
@@ -68,9 +58,9 @@ def identity(weights: Path) -> str:
 
 def write_papers(folder: Path) -> None:
     card = Path(__file__).with_name("MODEL_CARD.md").read_text(encoding="utf-8")
-    title, rest = card.replace("../../../licences/", "").split("\n", 1)
+    title, rest = card.replace("../../../licences/", "").split("\n\n", 1)
     readme, licence, texts = (folder / name for name in PAPERS)
-    readme.write_text(f"{CARD_DATA}{title}\n\n{EXPORTED}{rest}", encoding="utf-8")
+    readme.write_text(f"{title}\n\n{EXPORTED}\n{rest}", encoding="utf-8")
     shutil.copyfile(licences() / "Apache-2.0.txt", licence)
     shutil.copyfile(licences() / "TRAINING_TEXTS.md", texts)
 
