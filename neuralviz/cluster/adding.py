@@ -25,7 +25,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 from ray.data import DataContext
 
 from neuralviz.cluster.connecting import iterate_rows, open_store
-from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
+from neuralviz.errors import NeuralvizError, TextError, UnreadFileError, shorten_reason
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.source import HEAD, check_is_content, tidy
@@ -35,6 +35,7 @@ from neuralviz.reading.table import (
     drop_vectors,
     find_codes,
     guess_column,
+    join_tables,
     list_columns,
     match_names,
 )
@@ -92,9 +93,8 @@ class FilePart:
                         file.read(1)  # an OSError where it is the connection, not the content
                     raise
         except OSError as error:
-            raise UnreadFileError(
-                f"Could not read {self.name}: {_describe_error(error)}."
-            ) from error
+            reason = error.strerror or shorten_reason(error)
+            raise UnreadFileError(f"Could not read {self.name}: {reason}.") from error
 
     def blocks(self) -> Iterator[Table]:
         """Blocks of some thousand rows; TextError if damaged, UnreadFileError if out of reach."""
@@ -192,7 +192,8 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
             return files, inner.rpartition("/")[0], [info]
         entries = files.get_file_info(FileSelector(inner, recursive=True))
     except (OSError, ValueError, NotImplementedError) as error:
-        raise TextError(f"Could not read {path}: {_describe_error(error)}.") from error
+        reason = getattr(error, "strerror", None) or shorten_reason(error)
+        raise TextError(f"Could not read {path}: {reason}.") from error
     infos = [entry for entry in entries if entry.is_file]
     if pattern := whole.removeprefix(fixed):
         steps = [*inner.rstrip("/").split("/"), *pattern.split("/")]
@@ -209,12 +210,6 @@ def _steps_match(steps: list[str], patterns: list[str]) -> bool:
     if patterns[0] == "**":
         return any(_steps_match(steps[start:], patterns[1:]) for start in range(len(steps) + 1))
     return bool(steps) and fnmatch(steps[0], patterns[0]) and _steps_match(steps[1:], patterns[1:])
-
-
-def _describe_error(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(str(error).split()).rstrip(".")[:200]
 
 
 # --- columns -------------------------------------------------------------------------------------
@@ -248,10 +243,10 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
             reasons.append(str(error))
     if not heads:
         raise TextError(" ".join(["No text was found in these files.", *reasons[:5]]))
-    columns = dict.fromkeys(title for _, head in heads for title in head.columns)
+    whole = join_tables("This set of files", (head for _, head in heads))
     for title in (column, id_column):
-        if title is not None and title not in columns:
-            listed = list_columns(list(columns))
+        if title is not None and title not in whole.columns:
+            listed = list_columns(whole.columns)
             raise TextError(f"The files have no column “{title}”. Their columns are: {listed}.")
     name, head = heads[0]
     text = column or guess_column(name, blank_missing(head))
@@ -260,16 +255,13 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     if id_column is None:
         id_column = next(iter(match_names(other_columns, ID_COLUMNS)), None)
     labels = tuple(title for title in other_columns if title != id_column)
-    file = free_name("file", columns) if len(files) > 1 else ""
+    file = free_name("file", whole.columns) if len(files) > 1 else ""
     has_folders = file and any("/" in part.name for part in files)
-    folder = free_name("folder", columns) if has_folders else ""
+    folder = free_name("folder", whole.columns) if has_folders else ""
     # characters of a row
     longest = max(1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest)))
-    codes = {}
-    for title in (text, *labels):
-        values = (head.column(title) for _, head in heads if title in head.columns)
-        codes[title] = find_codes([*chain(*values)])
+    codes = {title: find_codes(whole.column(title)) for title in (text, *labels)}
     return Layout(text, id_column, labels, file, folder, rows_of_piece, codes)
 
 

@@ -175,8 +175,7 @@ class KeptMaps:
 
     def _read_neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
         table = self._read(_fit_table(kept), ["neighbours", "distances"], rows)
-        indices, distances = rows_of(table["neighbours"]), rows_of(table["distances"])
-        return Neighbours(indices, distances, kept.settings.metric)
+        return Neighbours(rows_of(table["neighbours"]), rows_of(table["distances"]))
 
     def _read(self, name: str, columns: list[str], rows: np.ndarray | None = None) -> pa.Table:
         with self._database.reading(missing=_DELETED):

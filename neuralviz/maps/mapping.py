@@ -157,7 +157,7 @@ def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, N
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
     paths = folder.glob("*.npy")
     arrays = {path.stem: np.asarray(np.load(path, mmap_mode="r")) for path in paths}
-    near = Neighbours(arrays["indices"], arrays["distances"], settings.metric)
+    near = Neighbours(arrays["indices"], arrays["distances"])
     projection = Projection(arrays["coordinates"], settings, near, fitted=arrays)
     if settings.reducer == "pca":
         return projection, None
@@ -412,7 +412,7 @@ def nearest_in_corpus(
         if by_index_alone:
             raise Stopped
         search.exactly(pending, should_stop)
-    return Neighbours(*split_keys(keys), metric)
+    return Neighbours(*split_keys(keys))
 
 
 def neighbours_of_rows(

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -161,7 +161,6 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 class Neighbours:
     indices: np.ndarray  # [text, k] int32 rows, nearest first, without the text itself
     distances: np.ndarray  # [text, k] float32, ascending
-    metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -171,7 +170,7 @@ class Neighbours:
         return self.indices.shape[1]
 
     def first(self, k: int) -> Neighbours:
-        return replace(self, indices=self.indices[:, :k], distances=self.distances[:, :k])
+        return Neighbours(self.indices[:, :k], self.distances[:, :k])
 
 
 def find_neighbours(
@@ -213,7 +212,7 @@ def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
     n = len(coordinates)
     k = min(k, n - 1)
     distances, indices = KDTree(coordinates).query(coordinates, k + 1)
-    near = Neighbours(indices.astype(np.int32), distances.astype(np.float32), "euclidean")
+    near = Neighbours(indices.astype(np.int32), distances.astype(np.float32))
     return _drop_itself(near, np.arange(n))
 
 
@@ -239,7 +238,7 @@ def nearest(
             block_keys = sort_keys(all_distances(batch, block, metric), first)
             kept = _smallest(np.concatenate([kept, _smallest(block_keys, k)], axis=1), k)
         keys[start : start + ROWS] = np.sort(kept, axis=1)
-    return Neighbours(*split_keys(keys), metric)
+    return Neighbours(*split_keys(keys))
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
@@ -252,11 +251,7 @@ def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldS
 
 
 def _descend(
-    vectors: np.ndarray,
-    k: int,
-    metric: str,
-    seed: int,
-    should_stop: ShouldStop,
+    vectors: np.ndarray, k: int, metric: str, seed: int, should_stop: ShouldStop
 ) -> Neighbours:
     n = len(vectors)
     # squares of tiny numbers underflow in float32
@@ -294,19 +289,15 @@ def _descend(
     if len(missed):
         exact = _drop_itself(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
-    return Neighbours(indices, distances, metric)
+    return Neighbours(indices, distances)
 
 
 def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1] without each row's own text, or else without the last."""
     is_itself = neighbours.indices == texts[:, None]
     is_itself[~is_itself.any(axis=1), -1] = True
-    shape = (len(texts), neighbours.k - 1)
-    return Neighbours(
-        neighbours.indices[~is_itself].reshape(shape),
-        neighbours.distances[~is_itself].reshape(shape),
-        neighbours.metric,
-    )
+    arrays = (neighbours.indices, neighbours.distances)
+    return Neighbours(*(array[~is_itself].reshape(len(texts), -1) for array in arrays))
 
 
 def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
@@ -321,7 +312,7 @@ def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
         others = split_keys(candidates)[0] != texts[:, None]
         is_first = others & (np.cumsum(others, axis=1) <= k)
         keys[texts] = np.broadcast_to(candidates, others.shape)[is_first].reshape(-1, k)
-    return Neighbours(*split_keys(keys), near.metric)
+    return Neighbours(*split_keys(keys))
 
 
 # --- approximate neighbours, shared on disk -------------------------------------------------------
@@ -379,8 +370,7 @@ class NearGroups:
             )
             keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
-        indices, distances = split_keys(best_keys)
-        return Neighbours(indices, distances, self.metric)
+        return Neighbours(*split_keys(best_keys))
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] candidate positions, by float32 distances."""

@@ -218,7 +218,7 @@ class OpenMap:
         sample = self.sample()
         if sample is not None and row in sample.rows:
             near, here = sample.near.first(K), sample.rows == row
-            return replace(near, indices=near.indices[here], distances=near.distances[here])
+            return Neighbours(near.indices[here], near.distances[here])
         if found is not None:
             return self.recent.get(("near", row), lambda: found)
         known = self.recent.peek(("near", row))

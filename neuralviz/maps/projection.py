@@ -310,11 +310,7 @@ def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
 
 
 def place(
-    vectors: np.ndarray,
-    projection: Projection,
-    new: ArrayLike,
-    *,
-    should_stop: ShouldStop = never,
+    vectors: np.ndarray, projection: Projection, new: ArrayLike, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
     """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
 
@@ -338,7 +334,7 @@ def place_by_neighbours(
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():
-        near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
+        near = Neighbours(near.indices[unknown], near.distances[unknown])
         with _hold_layout(settings.reducer, should_stop) as layout:
             placed[unknown] = layout.place(projection, near)
     return placed

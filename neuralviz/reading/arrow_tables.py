@@ -26,9 +26,7 @@ _FILE = b"ARROW1\0\0"  # before the stream that is in a file
 _USUAL = 20  # times smaller that texts become when they are packed, at most
 _LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
 _VIEWS = (types.is_list_view, types.is_large_list_view)
-_BINARY = (
-    *(types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary),
-)
+_BINARY = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
 
 
 class Columns:

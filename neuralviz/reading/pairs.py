@@ -109,13 +109,11 @@ def find_role_columns(
     """The column of each role, declared or found by name."""
     declared = {role: _find_column(title, columns) for role, title in (roles or {}).items()}
     free = [column for column in columns if column not in declared.values()]
-    chosen = {
-        role: declared[role]
-        if role in declared
-        else next(filter(None, (_find_column(title, free) for title in names)), "")
+    named = {
+        role: next(filter(None, (_find_column(title, free) for title in names)), "")
         for role, names in ROLES[kind].items()
     }
-    return {role: column for role, column in chosen.items() if column}
+    return {role: column for role, column in (named | declared).items() if column}
 
 
 def list_missing(

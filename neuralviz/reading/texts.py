@@ -149,10 +149,7 @@ def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str,
 
 
 def clean_texts(
-    parts: Sequence[str],
-    starts: Sequence[int],
-    blanks: str = "",
-    unit: str = "line",
+    parts: Sequence[str], starts: Sequence[int], blanks: str = "", unit: str = "line"
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
     """Texts stripped and made readable, notes, and their places in ``parts``."""
     # ``starts``: the line, or other ``unit``, of each part; ``blanks``: what notes call empty parts
@@ -349,11 +346,7 @@ def read_files(
 
 
 def read_folder(
-    path: Path,
-    column: str | None = None,
-    *,
-    mode: Mode = "one",
-    max_texts: int | None = None,
+    path: Path, column: str | None = None, *, mode: Mode = "one", max_texts: int | None = None
 ) -> ReadTexts:
     """Read a folder and its subfolders by `read_files`, in the order of paths.
 
@@ -371,12 +364,11 @@ def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
     """The files without those that ``datasets`` writes beside its Arrow files."""
     if not any(source.ending == ".arrow" for source in files):
         return list(files)
-    names = [source.name.rpartition("/")[2] for source in files]
     return [
         source
-        for source, name in zip(files, names, strict=True)
-        if name not in (STATE, INFO, SPLITS)
-        and not (name.startswith("cache-") and source.ending == ".arrow")
+        for source in files
+        if Path(source.name).name not in (STATE, INFO, SPLITS)
+        and not Path(source.name).match("cache-*.arrow")
     ]
 
 

@@ -219,11 +219,12 @@ def _describe_error(message: str) -> str:
 
 
 def rows_with_keys(
-    table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
+    table: Table, keys: np.ndarray | None, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows with these distinct keys, and perhaps others; may add ``_rowid``."""
+    """Batches of the rows with these distinct keys (or all), and perhaps others, and ``_rowid``."""
     queries = [table.search()]
-    if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
+    n_rows = table.count_rows()
+    if keys is not None and len(keys) * AS_LONG_AS <= n_rows and has_index(table, "key"):
         parts = range(0, len(keys), LOOKED_UP)
         queries = [table.search().where(key_in(keys[start : start + LOOKED_UP])) for start in parts]
     for query in queries:

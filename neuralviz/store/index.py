@@ -19,7 +19,6 @@ from neuralviz.arrays import unit_vectors
 from neuralviz.store.corpora import describe_deleted, read_row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
-    ROWS_AT_ONCE,
     Database,
     current_time,
     has_index,
@@ -106,12 +105,7 @@ def vectors_of_keys(
     """Yield keys and [piece, dim] vectors; may include others than the distinct ``keys``."""
     with database.reading():
         table = database.open(vectors_table(embedder))
-        batches = (
-            table.search().select([_KEY, _VECTOR]).to_batches(ROWS_AT_ONCE)
-            if keys is None
-            else rows_with_keys(table, keys, [_VECTOR])
-        )
-        for batch in batches:
+        for batch in rows_with_keys(table, keys, [_VECTOR]):
             for start in range(0, len(batch), SCANNED):
                 piece = batch.slice(start, SCANNED)
                 yield keys_of(piece[_KEY]), rows_of(piece[_VECTOR])

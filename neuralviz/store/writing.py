@@ -136,7 +136,7 @@ def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Escape texts, write lists as JSON, drop non-finite numbers."""
     if is_text(column.type):
         return pa.chunked_array([list(map(escape_formula, column.to_pylist()))], column.type)
-    return _join_lists(column) if pa.types.is_list(column.type) else _plain_numbers(column)
+    return _write_plainly(column)
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
@@ -154,19 +154,14 @@ def _quote(text: str | None) -> str:
 def _json_cells(column: pa.ChunkedArray) -> list[str]:
     if is_text(column.type):
         return list(map(_quote, column.to_pylist()))
-    is_list = pa.types.is_list(column.type)
-    cells = _join_lists(column) if is_list else _plain_numbers(column).cast(pa.string())
-    return cells.fill_null("null").to_pylist()
+    return _write_plainly(column).cast(pa.string()).fill_null("null").to_pylist()
 
 
-def _join_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Lists of numbers as JSON, with the fewest digits that distinguish them."""
-    joined = pc.binary_join(column.cast(pa.list_(pa.string())), ", ")
-    return pc.binary_join_element_wise("[", joined, "]", "")
-
-
-def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers with null for non-finite ones, 1 and 0 for booleans."""
+def _write_plainly(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of numbers as JSON, in the fewest digits; null for NaN; 1 and 0 for booleans."""
+    if pa.types.is_list(column.type):
+        joined = pc.binary_join(column.cast(pa.list_(pa.string())), ", ")
+        return pc.binary_join_element_wise("[", joined, "]", "")
     if pa.types.is_boolean(column.type):
         return column.cast(pa.int8())
     if pa.types.is_floating(column.type):

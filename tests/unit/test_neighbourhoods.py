@@ -27,9 +27,7 @@ def with_labels(n: int = 120, seed: int = 0) -> tuple[np.ndarray, list[str]]:
 
 
 def neighbours_of(indices: list[list[int]]) -> Neighbours:
-    return Neighbours(
-        np.array(indices, dtype=np.int32), np.zeros(np.shape(indices), dtype=np.float32), "cosine"
-    )
+    return Neighbours(np.array(indices, np.int32), np.zeros(np.shape(indices), np.float32))
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
@@ -105,7 +103,7 @@ def test_common_neighbours_are_counted_in_any_order():
     ]
     np.testing.assert_allclose(common_neighbours(first, second), expected)
     assert 0 < np.mean(expected) < 1
-    backwards = Neighbours(first.indices[:, ::-1], first.distances[:, ::-1], "cosine")
+    backwards = Neighbours(first.indices[:, ::-1], first.distances[:, ::-1])
     assert (common_neighbours(first, backwards, 12) == 1).all()
     assert len(set(common_neighbours(first, second, 99) * 12 % 1)) == 1  # cut to 12
 
@@ -146,6 +144,6 @@ def test_a_sample_votes_as_all_texts_do(missing: bool) -> None:
     everybody = np.zeros(200, dtype=bool)
     everybody[codes >= 0] = knn_right(near, labels, 5)
     rows = np.sort(draw.choice(200, 60, replace=False))
-    some = type(near)(near.indices[rows], near.distances[rows], near.metric)
+    some = type(near)(near.indices[rows], near.distances[rows])
     right = sampled_right(some, codes, rows, 5)
     np.testing.assert_array_equal(right, everybody[rows][codes[rows] >= 0])
