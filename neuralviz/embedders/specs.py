@@ -467,12 +467,11 @@ def _read_own_options(method: str, text: str) -> dict[str, str]:
 def select_options(method: str, *mappings: Mapping[str, str]) -> dict[str, str]:
     """A method's options by name, from mappings by ``NAME`` or ``METHOD.NAME``; the last counts."""
     by_name: dict[str, str] = {}
+    start = f"{method}."
     for mapping in mappings:
-        for_all = {key: value for key, value in mapping.items() if "." not in key}
-        by_name |= {name: value for name, value in for_all.items() if _takes(method, name)}
-        start = f"{method}."
-        for_one = {key: value for key, value in mapping.items() if key.startswith(start)}
-        by_name |= {key.removeprefix(start): value for key, value in for_one.items()}
+        single = {key.removeprefix(start): v for key, v in mapping.items() if key.startswith(start)}
+        by_name |= {name: value for name, value in mapping.items() if _takes(method, name)}
+        by_name |= single
     return by_name
 
 

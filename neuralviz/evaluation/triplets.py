@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,10 +120,10 @@ def count_triplets(
     strict = 0
     same_sum = diff = 0.0
     anchors, wrong, total = [], [], []
-    for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
+    for anchor, _, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
         positives, negatives = alike[0], unlike[0]
         near = np.sort(negatives[negatives > positives.min() - TIE])
-        anchors.append(place.anchor)
+        anchors.append(anchor)
         wrong.append(count_above(near, positives - TIE))
         total.append(len(positives) * len(negatives))
         strict += count_above(near, positives + TIE, or_equal=True)
@@ -155,7 +155,7 @@ def shared_triplets(
     check_compared(total, "triplets", max_compared)
     units = [unit_rows(of_method) for of_method in vectors]
     shared = np.zeros((len(units), len(units)), dtype=np.int64)
-    for _, alike, unlike in _anchors(units, grouping, block, should_stop):
+    for _, _, alike, unlike in _anchors(units, grouping, block, should_stop):
         may_break = (unlike > alike.min(axis=1)[:, None] - TIE).any(axis=0)
         add_shared(shared, alike, unlike[:, may_break], block)
     return Overlap(shared, total)
@@ -180,13 +180,16 @@ def worst_triplets(
     broken: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
     candidates, number = grouping.candidates, np.asarray(texts)
-    for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
-        positives, negatives = place.split_texts(candidates)
+    for anchor, place, alike, unlike in _anchors(
+        [unit_rows(vectors)], grouping, block, should_stop
+    ):
+        positives = candidates[place][candidates[place] != anchor]
+        negatives = np.delete(candidates, place)
         far = int(alike[0].argmin())
-        is_same_text = np.isin(number[negatives], number[[place.anchor, positives[far]]])
+        is_same_text = np.isin(number[negatives], number[[anchor, positives[far]]])
         near = int(np.where(is_same_text, -np.inf, unlike[0]).argmax())
         if not is_same_text[near] and unlike[0, near] > alike[0, far] - TIE:
-            broken.append((place.anchor, int(positives[far]), int(negatives[near])))
+            broken.append((anchor, int(positives[far]), int(negatives[near])))
             products.append((float(alike[0, far]), float(unlike[0, near])))
     rows = np.array(broken, dtype=np.int64).reshape(-1, 3)
     product_pairs = np.array(products).reshape(-1, 2)
@@ -196,23 +199,13 @@ def worst_triplets(
     return WorstTriplets(*number[rows[worst]].T, *product_pairs[worst].T)
 
 
-class _Place(NamedTuple):
-    """Where an anchor's group lies among the candidates, sorted by group."""
-
-    anchor: int
-    first: int
-    last: int
-
-    def split_texts(self, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        same_group = candidates[self.first : self.last]
-        positives = same_group[same_group != self.anchor]
-        return positives, np.concatenate([candidates[: self.first], candidates[self.last :]])
-
-
 def _anchors(
     units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
-) -> Iterator[tuple[_Place, np.ndarray, np.ndarray]]:
-    """Each anchor's place, and its [method, positive] and [method, negative] products."""
+) -> Iterator[tuple[int, slice, np.ndarray, np.ndarray]]:
+    """Each anchor, its group's place among candidates, and products with either kind of them.
+
+    These are [method, positive] and [method, negative].
+    """
     anchors, candidates = grouping.anchors, grouping.candidates
     group = grouping.group[candidates]  # sorted
     first = np.searchsorted(group, grouping.group[anchors], "left")
@@ -232,9 +225,9 @@ def _anchors(
         for row, anchor, a, b in zip(
             products, anchor_block, first[start:], last[start:], strict=False
         ):
-            alike = row[:, a:b]
+            place = slice(a, b)
+            alike, unlike = row[:, place], np.delete(row, place, axis=1)
             if grouping.anchor is None:  # a text is no positive of its own
-                alike = alike[:, candidates[a:b] != anchor]
-            unlike = np.concatenate([row[:, :a], row[:, b:]], axis=1)
+                alike = alike[:, candidates[place] != anchor]
             if alike.size and unlike.size:
-                yield _Place(int(anchor), int(a), int(b)), alike, unlike
+                yield int(anchor), place, alike, unlike
