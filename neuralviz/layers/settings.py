@@ -46,8 +46,7 @@ def check_layer_numbers(
 ) -> tuple[int, ...]:
     """Resolve ``last``, ``all`` or numbers (negative ones count back) to 0 … ``n_blocks``.
 
-    Raises:
-        SettingsError: the model lacks a layer, or none is given.
+    `SettingsError` if the model lacks a layer, or none is given.
     """
     n_layers = model.n_blocks + 1
     if isinstance(layer, str):
