@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.models.language_model import Layer
 
-
 PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 POOLING_NAMES: dict[str, str] = {
