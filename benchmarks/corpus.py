@@ -212,9 +212,7 @@ def keep_large(store: CorpusStore, n: int) -> Corpus:
     KeptMaps(store).put(
         corpus,
         embedder,
-        Projection(
-            points.astype(np.float32), ProjectionSettings(), Neighbours(near, far, "cosine")
-        ),
+        Projection(points.astype(np.float32), ProjectionSettings(), Neighbours(near, far)),
         Clusters(topic, TOPICS),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )

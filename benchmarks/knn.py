@@ -26,7 +26,8 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
-from neuralviz.maps.neighbours import find_neighbours, knn_accuracy
+from neuralviz.maps.neighbours import find_neighbours, knn_right
+from neuralviz.maps.shares import wilson_interval
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
@@ -89,11 +90,12 @@ def measure(store: CorpusStore, method: str, embedder: Embedder, texts: ReadText
     seconds = time.perf_counter() - start
     vectors = store.vectors.get(progress.embedder, store.keys(corpus))
     near = find_neighbours(vectors, K)
-    found = knn_accuracy(near, list(store.labels(corpus, "label")), K)
-    low, high = (f"{100 * bound:.1f}" for bound in found.interval)
+    right = knn_right(near, list(store.labels(corpus, "label")), K)
+    interval = wilson_interval(int(right.sum()), len(right))
+    low, high = (f"{100 * bound:.1f}" for bound in interval)
     is_embedded = progress.found == progress.total
     return [
-        f"{100 * found.accuracy:.1f}% ({low} to {high})",
+        f"{100 * right.mean():.1f}% ({low} to {high})",
         "included at left" if is_embedded else f"{seconds:,.0f} s",
     ]
 

@@ -37,7 +37,7 @@ from neuralviz.maps.mapping import make_map
 from neuralviz.maps.neighbours import (
     EXACT_UP_TO,
     find_neighbours,
-    knn_accuracy,
+    knn_right,
     label_agreement,
     nearest,
 )
@@ -165,7 +165,7 @@ def main() -> None:
         mark("layout")
         find_clusters(projection.coordinates)
         mark("clusters")
-        knn_accuracy(projection.neighbours, labels)
+        knn_right(projection.neighbours, labels)
         label_agreement(projection.neighbours, labels)
         mark("scores")
         for (_, before), (name, after) in itertools.pairwise(marks):

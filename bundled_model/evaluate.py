@@ -42,7 +42,7 @@ from bundled_model.train import at_least, evaluate, evaluation_batches, shuffled
 from neuralviz.embedders import PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.maps.example import TEXTS
-from neuralviz.maps.neighbours import K, find_neighbours, knn_accuracy
+from neuralviz.maps.neighbours import K, find_neighbours, knn_right
 from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import LanguageModel, bundled
 from neuralviz.models.bundled import network
@@ -180,7 +180,7 @@ def print_neighbours(
 
     def accuracies(vectors: np.ndarray) -> str:
         near = find_neighbours(vectors, K)
-        found = (knn_accuracy(near, list(each), K).accuracy for each in labels.values())
+        found = (float(knn_right(near, list(each), K).mean()) for each in labels.values())
         return ", ".join(f"{100 * one:.1f}%" for one in found)
 
     def neural(model: LanguageModel, epochs: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from neuralviz.words import many
 
@@ -41,6 +41,13 @@ class UnreadableTextError(TextError):
 
 class SettingsError(NeuralvizError, ValueError):
     """A setting is invalid, such as a learning rate of 0; also a `ValueError`."""
+
+
+def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
+    """Raise `SettingsError` unless the name of a ``kind`` of thing is among the choices."""
+    if name not in choices:
+        known = ", ".join(choices)
+        raise SettingsError(f"Unknown {kind} “{str(name)[:40]}”. Choose from: {known}.")
 
 
 class ModelError(NeuralvizError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -23,7 +23,7 @@ from neuralviz.cli.console import (
     stop,
 )
 from neuralviz.embedders import EmbedderSpec, split_options
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, check_choice
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import DataSet, Measure, Thresholds
 from neuralviz.evaluation.measures import check_measures, kept_vectors
@@ -156,8 +156,10 @@ def evaluate(
     """
     if method and experiment:
         raise SettingsError("Use either --method or --experiment, not both.")
-    _check_choices("measure", measure or [], MEASURES)
-    _check_choices("task", task or [], TASKS)
+    for name in measure or []:
+        check_choice("measure", name, MEASURES)
+    for name in task or []:
+        check_choice("task", name, TASKS)
     if not all(bound is None or math.isfinite(bound) for bound in thresholds.values()):
         raise SettingsError("--similar and --dissimilar must be numbers.")
     measures: Any = ("all",) if "all" in (measure or ()) else tuple(dict.fromkeys(measure or ()))
@@ -188,12 +190,6 @@ def evaluate(
         check_measures(data_set, settings)
         print_message(f"{data_set.name}: {data_set.describe()}.")
     _run(EvaluationPlan(tuple(sets), rows, settings), output, as_json)
-
-
-def _check_choices(kind: str, names: Sequence[str], choices: Collection[str]) -> None:
-    for name in names:
-        if name not in choices:
-            raise SettingsError(f"Unknown {kind} “{name[:40]}”. Choose from: {', '.join(choices)}.")
 
 
 def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:

@@ -22,7 +22,7 @@ from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.kept import corpus_pieces
-from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
+from neuralviz.maps.mapping import check_enough_texts, make_map, place_on_processes
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
@@ -92,7 +92,7 @@ def project(
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
     with options.open_ray(ray) as ray_embedding:
-        fitting = DEFAULT if ray_embedding is None else Fitting(spread=ray_embedding.place)
+        spread = place_on_processes if ray_embedding is None else ray_embedding.place
         if spec.is_imported:
             embedder = find_embedder(store, saved_corpus, spec)
         else:
@@ -101,7 +101,7 @@ def project(
             )
             embedder = last.embedder
 
-        make = partial(make_map, store, saved_corpus, embedder, settings, fitting=fitting)
+        make = partial(make_map, store, saved_corpus, embedder, settings, spread=spread)
         kept = run_work(make, _find_progress)
     if kept is None:
         raise stop("Stopped before the map was finished. The embeddings are saved.")

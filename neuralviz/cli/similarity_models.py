@@ -24,7 +24,7 @@ from neuralviz.cli.console import (
     stop,
 )
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.bootstrap import bootstrap, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.ladder_results import (
     DEFAULT_SEED,
@@ -244,8 +244,8 @@ def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
         f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
         "Pairs that the model was trained on make it higher than it is on new ones."
     )
-    resampled = bootstrap_spearman(predicted, pairs.scores, cluster=pairs.numbers)
-    if len(resampled) and seem_reversed([interval(resampled)]):
+    drawn = bootstrap(predicted, pairs.scores, ["spearman"], cluster=pairs.numbers)
+    if drawn and seem_reversed([interval(drawn["spearman"])]):
         print_message(f"It is clearly below chance (0). {REVERSE}")
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,24 +21,26 @@ import numpy as np
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileSelector, FileSystem, FileType
 from ray.data import DataContext
 
 from neuralviz.cluster.connecting import iterate_rows, open_store
-from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
+from neuralviz.errors import NeuralvizError, TextError, UnreadFileError, shorten_reason
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.source import HEAD, check_is_content, tidy
 from neuralviz.reading.table import (
+    ID_COLUMNS,
     blank_missing,
     drop_vectors,
     find_codes,
     guess_column,
+    join_tables,
     list_columns,
     match_names,
 )
 from neuralviz.reading.tables import read_json_lines
-from neuralviz.reading.texts import ID_COLUMNS, clean_column, prefix_name, shorten_list
+from neuralviz.reading.texts import clean_column, prefix_name, shorten_list
 from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
 OPENED_AT_ONCE = 16  # files
 BYTES = 1 << 26  # of a part of a Parquet file, about
-_WILD = ("*", "?", "[")
+_FIXED = re.compile(r"(?:[^*?\[/]*(?:/|\Z))*")  # the steps of a path before its first wildcard
 ROWS_OF_PIECE = 1 << 17  # at most
 BYTES_OF_PIECE = 1 << 28  # about: of rows that are as long as the longest of the first ones
 LOOKED_AT = 20  # files whose first rows say which columns there are
@@ -90,9 +93,8 @@ class FilePart:
                         file.read(1)  # an OSError where it is the connection, not the content
                     raise
         except OSError as error:
-            raise UnreadFileError(
-                f"Could not read {self.name}: {_describe_error(error)}."
-            ) from error
+            reason = error.strerror or shorten_reason(error)
+            raise UnreadFileError(f"Could not read {self.name}: {reason}.") from error
 
     def blocks(self) -> Iterator[Table]:
         """Blocks of some thousand rows; TextError if damaged, UnreadFileError if out of reach."""
@@ -179,13 +181,10 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
             "object store (s3://, gs://, …)."
         )
     try:
-        if "://" in path:
-            fixed, pattern = _split_pattern(path)
-            files, inner = FileSystem.from_uri(fixed)
-        else:
-            local = Path(path).expanduser().absolute()
-            fixed, pattern = (str(local), []) if local.exists() else _split_pattern(str(local))
-            files, inner = LocalFileSystem(), fixed
+        local = Path(path).expanduser().absolute()
+        whole = path if "://" in path else str(local)
+        fixed = whole if local.exists() else _FIXED.findall(whole)[0]
+        files, inner = FileSystem.from_uri(fixed)
         info = files.get_file_info(inner)
         if info.type == FileType.NotFound:
             raise TextError(f"No such file or folder: {path}.")
@@ -193,10 +192,11 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
             return files, inner.rpartition("/")[0], [info]
         entries = files.get_file_info(FileSelector(inner, recursive=True))
     except (OSError, ValueError, NotImplementedError) as error:
-        raise TextError(f"Could not read {path}: {_describe_error(error)}.") from error
+        reason = getattr(error, "strerror", None) or shorten_reason(error)
+        raise TextError(f"Could not read {path}: {reason}.") from error
     infos = [entry for entry in entries if entry.is_file]
-    if pattern:
-        steps = [*inner.rstrip("/").split("/"), *pattern]
+    if pattern := whole.removeprefix(fixed):
+        steps = [*inner.rstrip("/").split("/"), *pattern.split("/")]
         infos = [entry for entry in infos if _steps_match(entry.path.split("/"), steps)]
         if not infos:
             raise TextError(f"No file matches {path}.")
@@ -210,21 +210,6 @@ def _steps_match(steps: list[str], patterns: list[str]) -> bool:
     if patterns[0] == "**":
         return any(_steps_match(steps[start:], patterns[1:]) for start in range(len(steps) + 1))
     return bool(steps) and fnmatch(steps[0], patterns[0]) and _steps_match(steps[1:], patterns[1:])
-
-
-def _split_pattern(path: str) -> tuple[str, list[str]]:
-    """The path before its first wildcard, and the steps from there."""
-    steps = path.split("/")
-    for place, step in enumerate(steps):
-        if any(sign in step for sign in _WILD):
-            return "/".join(steps[:place]) or "/", steps[place:]
-    return path, []
-
-
-def _describe_error(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(str(error).split()).rstrip(".")[:200]
 
 
 # --- columns -------------------------------------------------------------------------------------
@@ -258,10 +243,10 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
             reasons.append(str(error))
     if not heads:
         raise TextError(" ".join(["No text was found in these files.", *reasons[:5]]))
-    columns = dict.fromkeys(title for _, head in heads for title in head.columns)
+    whole = join_tables("This set of files", (head for _, head in heads))
     for title in (column, id_column):
-        if title is not None and title not in columns:
-            listed = list_columns(list(columns))
+        if title is not None and title not in whole.columns:
+            listed = list_columns(whole.columns)
             raise TextError(f"The files have no column “{title}”. Their columns are: {listed}.")
     name, head = heads[0]
     text = column or guess_column(name, blank_missing(head))
@@ -270,16 +255,13 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     if id_column is None:
         id_column = next(iter(match_names(other_columns, ID_COLUMNS)), None)
     labels = tuple(title for title in other_columns if title != id_column)
-    file = free_name("file", columns) if len(files) > 1 else ""
+    file = free_name("file", whole.columns) if len(files) > 1 else ""
     has_folders = file and any("/" in part.name for part in files)
-    folder = free_name("folder", columns) if has_folders else ""
+    folder = free_name("folder", whole.columns) if has_folders else ""
     # characters of a row
     longest = max(1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest)))
-    codes = {}
-    for title in (text, *labels):
-        values = (head.column(title) for _, head in heads if title in head.columns)
-        codes[title] = find_codes([*chain(*values)])
+    codes = {title: find_codes(whole.column(title)) for title in (text, *labels)}
     return Layout(text, id_column, labels, file, folder, rows_of_piece, codes)
 
 
@@ -339,17 +321,17 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
 def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
     piece: dict[str, Any] = {
         "n": texts.num_rows,
-        "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
+        "labels": [_are_numbers(texts[name]) for name in texts.column_names[3:]],
     }
     if texts.num_rows:
         piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
     return pa.table({"written": [json.dumps(piece)]})
 
 
-def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
-    """Whether a label has values, and whether all are numbers."""
+def _are_numbers(values: pa.ChunkedArray) -> bool | None:
+    """Whether all values of a label are numbers; None without any."""
     filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
-    return bool(filled), all(is_number(value.strip()) for value in filled)
+    return all(is_number(value.strip()) for value in filled) if filled else None
 
 
 # --- from here -----------------------------------------------------------------------------------
@@ -360,12 +342,6 @@ class AddedCorpus:
     corpus: Corpus
     notes: tuple[str, ...]  # sentences on what was left out or changed
     is_new: bool  # whether it was not there before
-
-
-def source_digest(parts: Parts, layout: Layout, limit: int | None) -> str:
-    """Hash of all that determines a corpus, with the files' current state."""
-    settings = json.dumps([parts.digest, layout.text, layout.id, layout.titles, limit])
-    return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def add_on_cluster(
@@ -383,7 +359,8 @@ def add_on_cluster(
     must see the store's folder. Raises TextError without texts, StoreError if the corpus cannot be
     written, NeuralvizError if the cluster fails or is full; then nothing is kept.
     """
-    source = source_digest(parts, layout, limit)
+    settings = json.dumps([parts.digest, layout.text, layout.id, layout.titles, limit])
+    source = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     existing = store.find_source(name, source)
     if existing is not None:
         return AddedCorpus(existing, (), is_new=False)
@@ -399,9 +376,10 @@ def add_on_cluster(
         n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
+        flags = zip(*(piece["labels"] for piece in pieces if piece["n"]), strict=True)
         columns = tuple(
-            Column(title, _find_kind(piece["labels"][place] for piece in pieces if piece["n"]))
-            for place, title in enumerate(layout.titles)
+            Column(title, "number" if {*are_numbers} - {None} == {True} else "text")
+            for title, are_numbers in zip(layout.titles, flags, strict=True)
         )
         fragments = [fragment for piece in pieces for fragment in piece.get("fragments", [])]
         schema = corpus_rows([], [[]] * len(columns)).schema
@@ -442,9 +420,3 @@ def _write(
     finally:
         order.preserve_order = before
     return pieces
-
-
-def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:
-    """``number``, where all pieces have numbers alone; else ``text``."""
-    pieces = list(flags)
-    return "number" if any(f for f, _ in pieces) and all(n for _, n in pieces) else "text"

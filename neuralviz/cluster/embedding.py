@@ -21,12 +21,7 @@ import numpy as np
 import ray.data
 from ray.data import ActorPoolStrategy
 
-from neuralviz.cluster.connecting import (
-    RESUMES,
-    iterate_rows,
-    open_store,
-    this_machine,
-)
+from neuralviz.cluster.connecting import RESUMES, iterate_rows, open_store, this_machine
 from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
@@ -52,7 +47,7 @@ if TYPE_CHECKING:
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.maps.mapping import Block, PlaceBlock, PlacedBlock
+    from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
@@ -236,7 +231,7 @@ def _commit_in_time(
 
 
 def place_on_cluster(
-    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
+    place: PlaceBlock, blocks: Sequence[np.ndarray], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
     """`Spread` over the cluster, one block per core; raises Stopped and NeuralvizError."""
     if not blocks:
@@ -295,20 +290,16 @@ class Attempt:
             self._path.unlink()
 
 
+@dataclass(eq=False)
 class EmbedUnits:
     """Ray actor that embeds units and writes pieces; results report errors, so others go on."""
 
-    def __init__(
-        self,
-        folder: str,  # of the store
-        run_folder: Path,  # of this run alone; all machines see both
-        corpus: Corpus,
-        make: Callable[[], Embedder],
-        kept_id: str,  # of the embedder that the driver has
-    ) -> None:
-        self._folder, self._run_folder, self._corpus = folder, run_folder, corpus
-        self._make, self._kept_id = make, kept_id
-        self._is_ready = False
+    folder: str  # of the store
+    run_folder: Path  # of this run alone; all machines see both
+    corpus: Corpus
+    make: Callable[[], Embedder]
+    kept_id: str  # of the embedder that the driver has
+    _is_ready: bool = False
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
         try:
@@ -322,15 +313,15 @@ class EmbedUnits:
     def _prepare(self) -> None:
         if self._is_ready:
             return
-        self._store = open_store(self._folder, self._corpus)
+        self._store = open_store(self.folder, self.corpus)
         try:
-            self._embedder = self._make()
+            self._embedder = self.make()
         except Exception as error:  # a device that is lost, say
             failure = f"The machine {socket.gethostname()} cannot load the model"
             raise _MachineError(f"{failure}: {shorten_reason(error)}.") from error
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
-        if self._kept_id != embedder_id(self._embedder):
+        if self.kept_id != embedder_id(self._embedder):
             raise StoreError(
                 f"The model of {self._embedder.name} on {socket.gethostname()} is not the one of "
                 "this machine. Install the same neuralviz and the same model files on all."
@@ -342,15 +333,15 @@ class EmbedUnits:
     def _embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed texts by rows and keys, in batches of ``sizes``."""
         self._pieces.pieces.clear()
-        texts = UniqueTexts(self._store.texts(self._corpus, rows), rows, self._corpus.n_texts)
+        texts = UniqueTexts(self._store.texts(self.corpus, rows), rows, self.corpus.n_texts)
         if texts.keys.tobytes() != keys:
             raise StoreError(
-                f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
+                f"Texts were removed from “{self.corpus.name}” in the meantime. Run the same "
                 "command again."
             )
         work = EmbeddingWork(self._embedder, self._kept, self._pieces)
         batches = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
-        attempt = Attempt(self._run_folder, keys, batches)
+        attempt = Attempt(self.run_folder, keys, batches)
         embedded: set[int] = set()
         n_rose = 0
         with closing(attempt), work.keep_finished():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from tokenizers import Tokenizer
 
-from neuralviz.embedders.base import Embedder, missing_losses
+from neuralviz.embedders.base import Embedded, Embedder, missing_losses
 from neuralviz.errors import SettingsError, ShouldStop, check_stop
 from neuralviz.models.passes import copy_network, explain_failure, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
@@ -110,7 +110,7 @@ class SentenceTransformerEmbedder(Embedder):
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts
 
-    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> Embedded:
         check_stop(should_stop)
         groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
         with explain_failure("The sentence encoder could not encode the texts"):

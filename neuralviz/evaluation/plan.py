@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from neuralviz.embedders.specs import JOIN, METHODS, embedder_spec, embedder_specs, method_labels
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, check_choice
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
 from neuralviz.layers.settings import PARTS
@@ -152,10 +152,7 @@ def experiment_rows(
     maker = RowMaker(typed, model_id, loaders)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
-        if name not in EXPERIMENTS:
-            raise SettingsError(
-                f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
-            )
+        check_choice("experiment", name, EXPERIMENTS)
         tables[name] = tuple(EXPERIMENTS[name].make_rows(maker))
     for option in typed:
         if option not in maker.used:
@@ -233,22 +230,22 @@ class RowMaker:
         return replace(self, model_id=self.model_id or BUNDLED)
 
 
+MakeRows = Callable[[RowMaker], Iterable[Row]]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A declared table; ``line`` says what it compares, and where in the paper."""
 
     line: str
-    make_rows: Callable[[RowMaker], Iterable[Row]]
+    make_rows: MakeRows
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
 
 
-def _declare(
-    name: str, line: str
-) -> Callable[[Callable[[RowMaker], Iterable[Row]]], Callable[[RowMaker], Iterable[Row]]]:
-
-    def add(make_rows: Callable[[RowMaker], Iterable[Row]]) -> Callable[[RowMaker], Iterable[Row]]:
+def _declare(name: str, line: str) -> Callable[[MakeRows], MakeRows]:
+    def add(make_rows: MakeRows) -> MakeRows:
         EXPERIMENTS[name] = Experiment(line, make_rows)
         return make_rows
 

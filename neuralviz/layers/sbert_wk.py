@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import check_choice
 from neuralviz.layers.settings import PARTS, SbertWkSettings, Variant
 
 if TYPE_CHECKING:
@@ -158,10 +158,7 @@ def sbert_wk_pooling(
 
 def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
     """The pooling for one of `PARTS`; else `SettingsError`."""
-    if part not in PARTS:
-        raise SettingsError(
-            f"Unknown part of SBERT-WK “{part[:40]}”. Choose from: {', '.join(PARTS)}."
-        )
+    check_choice("part of SBERT-WK", part, PARTS)
     return ablation(settings)[PARTS[part]]
 
 

@@ -33,10 +33,6 @@ class Clusters:
     labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
     n: int  # number of clusters
 
-    @property
-    def sizes(self) -> np.ndarray:
-        return np.bincount(self.labels[self.labels >= 0], minlength=self.n)
-
 
 def find_clusters(coordinates: np.ndarray, *, most_points: int = MOST_POINTS) -> Clusters:
     """Cluster [text, dimensions] points by HDBSCAN (Campello, Moulavi, Sander 2013).

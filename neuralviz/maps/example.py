@@ -42,9 +42,7 @@ def add_example(store: CorpusStore) -> Corpus:
             settings = ProjectionSettings.from_dict(entry["settings"])
             if KeptMaps(store).find(corpus, kept, settings) is not None:
                 continue
-            near = Neighbours(
-                recorded[f"neighbours-{place}"], recorded[f"distances-{place}"], settings.metric
-            )
+            near = Neighbours(recorded[f"neighbours-{place}"], recorded[f"distances-{place}"])
             projection = Projection(recorded[f"points-{place}"], settings, near)
             clusters = Clusters(recorded[f"clusters-{place}"], len(entry["words"]))
             KeptMaps(store).put(corpus, kept, projection, clusters, entry["words"])

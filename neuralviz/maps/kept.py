@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -124,30 +124,25 @@ class KeptMaps:
             merge = self._database.registry("maps").merge_insert("id")
             merge.when_not_matched_insert_all().execute([entry])
 
-        try:
+        with ExitStack() as unused:
             for name, columns in tables.items():
+                unused.callback(self._drop, name)
                 create = partial(self._database.create, name, pa.table(columns))
                 self._database.write(create, PATIENCE)
             self._database.write(register, PATIENCE)
-        except StoreError:
-            for name in tables:
-                with suppress(StoreError):  # one that was not made
-                    self._database.write(partial(self._database.drop, name))
-            raise
-        first = next((entry for entry in self.list_maps(corpus) if entry.id == kept.id), kept)
-        if first.table != kept.table:  # another process was faster
-            for name in tables:
-                self._database.write(partial(self._database.drop, name), PATIENCE)
+            first = self.find(corpus, embedder, kept.settings) or kept
+            if first.table == kept.table:  # no other process was faster
+                unused.pop_all()
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         table = self._read(kept.table, ["point", "cluster"])
         clusters = Clusters(table["cluster"].to_numpy(), len(kept.cluster_words))
-        return _read_lists(table["point"]), clusters
+        return rows_of(table["point"]), clusters
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts, in the order of ``rows``."""
-        return _read_lists(self._read(kept.table, ["point"], rows)["point"])
+        return rows_of(self._read(kept.table, ["point"], rows)["point"])
 
     def neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
         """Neighbours of all texts or of ``rows``. Raises StoreError if only a sample was fitted."""
@@ -174,10 +169,13 @@ class KeptMaps:
     def delete(self, kept: KeptMap) -> None:
         self._database.forget("maps", id=kept.id)
 
+    def _drop(self, table: str) -> None:
+        with suppress(StoreError):
+            self._database.write(partial(self._database.drop, table))
+
     def _read_neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
         table = self._read(_fit_table(kept), ["neighbours", "distances"], rows)
-        indices, distances = _read_lists(table["neighbours"]), _read_lists(table["distances"])
-        return Neighbours(indices, distances, kept.settings.metric)
+        return Neighbours(rows_of(table["neighbours"]), rows_of(table["distances"]))
 
     def _read(self, name: str, columns: list[str], rows: np.ndarray | None = None) -> pa.Table:
         with self._database.reading(missing=_DELETED):
@@ -215,10 +213,6 @@ def _entry(kept: KeptMap) -> dict[str, Any]:
 
 def _fit_table(kept: KeptMap) -> str:
     return f"{kept.table}-fit"
-
-
-def _read_lists(column: pa.ChunkedArray) -> np.ndarray:
-    return np.concatenate([rows_of(chunk) for chunk in column.chunks])
 
 
 NO_CLUSTER = -1

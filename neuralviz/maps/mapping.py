@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +59,6 @@ from neuralviz.native_libraries import count_cores
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.files import prune
 from neuralviz.store.index import (
-    INDEXED_FROM,
     build_index,
     index_texts,
     nearest_keys,
@@ -83,79 +82,69 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 16  # each takes a few hundred MB
 LEFT_OVER = 2.0  # days until the folder of a killed process is deleted
-_FOLDER, _FIT = "placing", "fit.npz"
+_FOLDER = "placing"
+_GROUPS = ("vectors", "texts", "centres", "starts")  # arrays of `NearGroups`
 _LOOKED = 0.1  # seconds between checks of Stop
-_ROOM = 1 << 62  # bytes: no limit, only age counts
 FITTED = 200_000  # texts; larger corpora are sampled
 BLOCK = 20_000  # texts per block
 FIT_ENDS = 0.3  # share of the counted work, roughly
 
 
-@dataclass(frozen=True)
-class Block:
-    number: int  # block number
-    store: Path  # folder of the store
-    fit: str  # folder name of the fit
-    corpus: Corpus  # corpus of the texts
-    embedder: KeptEmbedder  # embedder of the vectors
-    settings: ProjectionSettings  # of the map
-    rows: np.ndarray  # [text] int32
-
-
 @dataclass(frozen=True, eq=False)
 class PlacedBlock:
-    number: int  # block number
+    rows: np.ndarray  # [text] int32
     coordinates: np.ndarray  # [text, dimensions] float32
     digests: np.ndarray  # [text] `digest_vectors`
 
 
-PlaceBlock = Callable[[Block], PlacedBlock]
+PlaceBlock = Callable[[np.ndarray], PlacedBlock]  # gets the rows of a block
 # Places blocks by a function, and yields them in any order; may raise `Stopped`.
-Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBlock]]
+Spread = Callable[[PlaceBlock, Sequence[np.ndarray], ShouldStop], Iterator[PlacedBlock]]
 
 
-def place_block(block: Block) -> PlacedBlock:
+def place_block(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    settings: ProjectionSettings,
+    fit: Path,  # the folder of `written_fit`
+    rows: np.ndarray,  # [text] int32
+) -> PlacedBlock:
     """Place a block on one thread, so that rounding is the same everywhere."""
     with threadpool_limits(1):
-        store = CorpusStore(block.store)
-        keys = store.keys(block.corpus, block.rows)
-        vectors = check_vectors(store.vectors.get(block.embedder, keys))
-        projection, groups = _read_fit(block.store / _FOLDER / block.fit, block.settings)
+        vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, rows)))
+        projection, groups = _read_fit(fit, settings)
         if groups is None:
             placed = project_on_components(vectors, projection.fitted)
         else:
-            n_near = block.settings.placing_neighbours(len(projection.coordinates))
+            n_near = settings.placing_neighbours(len(projection.coordinates))
             placed = place_by_neighbours(projection, vectors, groups.nearest(vectors, n_near))
-    return PlacedBlock(block.number, placed.astype(np.float32), digest_vectors(vectors))
+    return PlacedBlock(rows, placed.astype(np.float32), digest_vectors(vectors))
 
 
 @contextmanager
 def written_fit(
     store: CorpusStore, projection: Projection, vectors: np.ndarray, should_stop: ShouldStop
-) -> Iterator[str]:
-    """A temporary folder with the fit, for `Block`. Raises NeuralvizError if writing fails."""
-    parent = store.folder / _FOLDER
-    folder = parent / secrets.token_hex(8)
-    settings = projection.settings
+) -> Iterator[Path]:
+    """A temporary folder with the fit, for `place_block`; NeuralvizError if writing fails."""
+    folder = store.folder / _FOLDER / secrets.token_hex(8)
+    settings, near = projection.settings, projection.neighbours
+    arrays = {"coordinates": projection.coordinates, **projection.fitted}
+    arrays |= {"indices": near.indices, "distances": near.distances}
     try:
+        if settings.reducer != "pca":
+            groups = NearGroups.build(
+                vectors, settings.metric, settings.seed, should_stop=should_stop
+            )
+            arrays |= {name: getattr(groups, name) for name in _GROUPS}
         try:
             folder.mkdir(parents=True)
-            prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
-            if settings.reducer != "pca":
-                groups = NearGroups.build(
-                    vectors, settings.metric, settings.seed, should_stop=should_stop
-                )
-                groups.save(folder)
-            np.savez(
-                folder / _FIT,
-                coordinates=projection.coordinates,
-                indices=projection.neighbours.indices,
-                distances=projection.neighbours.distances,
-                **projection.fitted,  # type: ignore[arg-type]
-            )
+            prune(folder.parent, days=LEFT_OVER)
+            for name, array in arrays.items():
+                np.save(folder / f"{name}.npy", array)
         except OSError as error:
             raise NeuralvizError(store.database.refusal(str(error))) from error
-        yield folder.name
+        yield folder
     finally:
         _read_fit.cache_clear()
         shutil.rmtree(folder, ignore_errors=True)
@@ -163,20 +152,22 @@ def written_fit(
 
 @lru_cache(maxsize=1)
 def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
-    """Read what `written_fit` wrote; groups only for reducers that place by neighbours."""
+    """Map what `written_fit` wrote; groups only for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
-    with np.load(folder / _FIT, allow_pickle=False) as arrays:
-        fitted = dict(arrays)
-    near = Neighbours(fitted.pop("indices"), fitted.pop("distances"), settings.metric)
-    projection = Projection(fitted.pop("coordinates"), settings, near, (), fitted)
-    is_pca = settings.reducer == "pca"
-    return projection, None if is_pca else NearGroups.open(folder, settings.metric)
+    paths = folder.glob("*.npy")
+    arrays = {path.stem: np.asarray(np.load(path, mmap_mode="r")) for path in paths}
+    near = Neighbours(arrays["indices"], arrays["distances"])
+    projection = Projection(arrays["coordinates"], settings, near, fitted=arrays)
+    if settings.reducer == "pca":
+        return projection, None
+    groups = {name: arrays[name] for name in _GROUPS}
+    return projection, NearGroups(**groups, metric=settings.metric)
 
 
 def place_on_processes(
     place: PlaceBlock,
-    blocks: Sequence[Block],
+    blocks: Sequence[np.ndarray],
     should_stop: ShouldStop,
     *,
     n_processes: int | None = None,
@@ -224,17 +215,6 @@ def _end_process_with(is_over: Event) -> None:
     threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()
 
 
-@dataclass(frozen=True)
-class Fitting:
-    n_fitted: int = FITTED  # texts to fit in a larger corpus
-    block: int = BLOCK  # texts per block
-    spread: Spread = place_on_processes  # places the blocks
-    indexed_from: int = INDEXED_FROM  # texts or vectors
-
-
-DEFAULT = Fitting()
-
-
 def check_enough_texts(corpus: Corpus) -> None:
     if corpus.n_distinct < FEWEST_TEXTS:
         raise TextError(
@@ -251,7 +231,7 @@ def make_map(
     *,
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
-    fitting: Fitting = DEFAULT,
+    spread: Spread = place_on_processes,
 ) -> KeptMap:
     """Find or make the map of an embedded corpus.
 
@@ -267,17 +247,17 @@ def make_map(
         check_stop(should_stop)
 
     sample = coordinates = recall = None
-    if corpus.n_texts <= fitting.n_fitted:
+    if corpus.n_texts <= FITTED:
         vectors = store.vectors.get(embedder, store.keys(corpus))
         projection = project(vectors, settings, on_progress=on_progress, should_stop=should_stop)
     else:
         report(ProjectionEvent("index"))
-        _check_embedded(store, corpus, embedder)
-        index_texts(store, corpus, smallest=fitting.indexed_from)
-        index = build_index(store.database, embedder, smallest=fitting.indexed_from)
+        store.vectors.locate(embedder, store.keys(corpus))  # raises where one is missing
+        index_texts(store, corpus)
+        index = build_index(store.database, embedder)
         recall = index.recall if index is not None and settings.metric == "cosine" else None
         projection, sample, coordinates = _fit_and_place(
-            store, corpus, embedder, settings, fitting, on_progress, should_stop
+            store, corpus, embedder, settings, spread, on_progress, should_stop
         )
     report(ProjectionEvent("clusters", span=(0.0, 1.0) if sample is None else (1.0, 1.0)))
     clusters = find_clusters(projection.coordinates if coordinates is None else coordinates)
@@ -302,7 +282,7 @@ def _fit_and_place(
     corpus: Corpus,
     embedder: KeptEmbedder,
     settings: ProjectionSettings,
-    fitting: Fitting,
+    spread: Spread,
     on_progress: Callable[[ProjectionEvent], None],
     should_stop: ShouldStop,
 ) -> tuple[Projection, np.ndarray, np.ndarray]:
@@ -310,7 +290,7 @@ def _fit_and_place(
     seed = settings.seed if "seed" in settings.relevant() else SEED
     first = _first_rows(store, corpus)
     different = np.flatnonzero(first == np.arange(len(first), dtype=np.int32)).astype(np.int32)
-    n_fitted = min(fitting.n_fitted, len(different))
+    n_fitted = min(FITTED, len(different))
     sample = np.sort(np.random.default_rng(seed).choice(different, n_fitted, replace=False))
     rest = np.setdiff1d(different, sample, assume_unique=True)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
@@ -324,17 +304,13 @@ def _fit_and_place(
     coordinates[sample], digests[sample] = projection.coordinates, digest_vectors(vectors)
     with written_fit(store, projection, vectors, should_stop) as fit:
         del vectors
-        parts = np.array_split(rest, -(-len(rest) // fitting.block)) if len(rest) else []
-        blocks = [
-            Block(number, store.folder, fit, corpus, embedder, settings, rows)
-            for number, rows in enumerate(parts)
-        ]
+        blocks = np.array_split(rest, -(-len(rest) // BLOCK)) if len(rest) else []
+        place_rows = partial(place_block, store, corpus, embedder, settings, fit)
         n_placed = 0
         on_progress(ProjectionEvent("placing", 0, len(rest), (FIT_ENDS, 1.0)))
-        for placed in fitting.spread(place_block, blocks, should_stop):
-            rows = parts[placed.number]
-            coordinates[rows], digests[rows] = placed.coordinates, placed.digests
-            n_placed += len(rows)
+        for placed in spread(place_rows, blocks, should_stop):
+            coordinates[placed.rows], digests[placed.rows] = placed.coordinates, placed.digests
+            n_placed += len(placed.rows)
             on_progress(ProjectionEvent("placing", n_placed, len(rest), (FIT_ENDS, 1.0)))
     if n_placed < len(rest):
         raise NeuralvizError("Some texts were not placed on the map. Make it again.")
@@ -355,13 +331,6 @@ def _first_rows(store: CorpusStore, corpus: Corpus) -> np.ndarray:
     halves = np.ascontiguousarray(store.keys(corpus)).view(np.uint64)[::2]
     _, first, group = np.unique(halves, return_index=True, return_inverse=True)
     return first.astype(np.int32)[group]
-
-
-def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    keys = np.unique(store.keys(corpus))
-    missing = keys[~store.vectors.has_vectors(embedder, keys)]
-    if len(missing):
-        raise not_embedded_error(len(missing), len(keys))
 
 
 def _lay_together(
@@ -432,13 +401,18 @@ def nearest_in_corpus(
     below 1 or a wrong dimension, TextError for invalid values, StoreError if the corpus is gone or
     has fewer than ``k`` texts embedded; Stopped, also where ``by_index_alone`` finds too few.
     """
-    search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
+    check_search(metric, k)
+    checked = check_queries(queries, embedder.dim)
+    n, k = len(checked), min(int(k), corpus.n_texts - (leaving_out is not None))
+    itself = np.full(n, -1) if leaving_out is None else leaving_out
+    keys = np.zeros((n, k), dtype=np.int64)
+    search = _Search(store, corpus, embedder, checked, metric, itself, keys)
     pending = search.by_index(should_stop)
     if len(pending):
         if by_index_alone:
             raise Stopped
         search.exactly(pending, should_stop)
-    return Neighbours(*split_keys(search.keys), metric)
+    return Neighbours(*split_keys(keys))
 
 
 def neighbours_of_rows(
@@ -501,38 +475,33 @@ class SampledNeighbours:
     near: Neighbours  # by the vectors, among all texts; an index may miss a few
 
 
+@dataclass(frozen=True, eq=False)
 class _Search:
-    def __init__(
-        self,
-        store: CorpusStore,
-        corpus: Corpus,
-        embedder: KeptEmbedder,
-        queries: ArrayLike,
-        k: int,
-        metric: str,
-        leaving_out: np.ndarray | None,
-    ) -> None:
-        check_search(metric, k)
-        self.queries = check_queries(queries, embedder.dim)
-        self._store, self._corpus, self._embedder = store, corpus, embedder
-        self._metric = metric
-        n, self._k = len(self.queries), min(int(k), corpus.n_texts - (leaving_out is not None))
-        self._itself = np.full(n, -1) if leaving_out is None else np.asarray(leaving_out)
-        self.keys = np.zeros((n, self._k), dtype=np.int64)
+    store: CorpusStore
+    corpus: Corpus
+    embedder: KeptEmbedder
+    queries: np.ndarray  # [query, dim] float32
+    metric: str
+    itself: np.ndarray  # [query] the row to leave out; -1 for none
+    keys: np.ndarray  # [query, k] as of `sort_keys`, filled in
+
+    @property
+    def k(self) -> int:
+        return self.keys.shape[1]
 
     def by_index(self, should_stop: ShouldStop) -> np.ndarray:
         """Search the index; returns the queries that need an exact search."""
-        store = self._store
-        index = read_index(store.database, self._embedder) if self._metric == INDEXED else None
+        store = self.store
+        index = read_index(store.database, self.embedder) if self.metric == INDEXED else None
         if index is None:
             return np.arange(len(self.queries))
         has_direction = np.abs(self.queries).max(axis=1, initial=0) > 0
         pending = np.flatnonzero(has_direction)
         with store.database.reading():
-            table = store.database.open(vectors_table(self._embedder))
+            table = store.database.open(vectors_table(self.embedder))
             n_vectors = table.count_rows()
-        share = min(self._corpus.n_distinct / max(n_vectors, 1), 1.0)
-        n = self._k + 1 if share == 1 else math.ceil(MARGIN * (self._k + 1) / share)
+        share = min(self.corpus.n_distinct / max(n_vectors, 1), 1.0)
+        n = self.k + 1 if share == 1 else math.ceil(MARGIN * (self.k + 1) / share)
         while len(pending) and n <= MOST_FETCHED:
             candidates = []
             for query in pending.tolist():
@@ -547,14 +516,14 @@ class _Search:
         return np.concatenate([np.flatnonzero(~has_direction), pending])
 
     def exactly(self, pending: np.ndarray, should_stop: ShouldStop) -> None:
-        queries, n = self.queries[pending].astype(np.float64), self._k + 1
-        corpus_keys = np.unique(self._store.keys(self._corpus))
+        queries, n = self.queries[pending].astype(np.float64), self.k + 1
+        corpus_keys = np.unique(self.store.keys(self.corpus))
         best = np.full((len(queries), 0), np.inf)
         keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
-        for piece_keys, piece in vectors_of_keys(self._store.database, self._embedder, corpus_keys):
+        for piece_keys, piece in vectors_of_keys(self.store.database, self.embedder, corpus_keys):
             check_stop(should_stop)
             _, is_mine = match_keys(corpus_keys, piece_keys)
-            distances = all_distances(queries, piece[is_mine].astype(np.float64), self._metric)
+            distances = all_distances(queries, piece[is_mine].astype(np.float64), self.metric)
             best = np.concatenate([best, distances], axis=1)
             some_keys = np.broadcast_to(piece_keys[is_mine], distances.shape)
             keys = np.concatenate([keys, some_keys], axis=1)
@@ -563,14 +532,14 @@ class _Search:
                 best = np.take_along_axis(best, first, axis=1)
                 keys = np.take_along_axis(keys, first, axis=1)
         if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
-            _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
-            n_texts = self._corpus.n_texts  # too few texts have a vector
+            _, rows = rows_of_keys(self.store, self.corpus, np.unique(keys))
+            n_texts = self.corpus.n_texts  # too few texts have a vector
             raise not_embedded_error(n_texts - len(rows), n_texts)
 
     def _fill_in(self, queries: np.ndarray, candidates: list[KeyDistances]) -> list[bool]:
         """Fill in results; returns whether each query has enough."""
         different = np.unique(np.concatenate([keys for keys, _ in candidates]))
-        places, rows = rows_of_keys(self._store, self._corpus, different)
+        places, rows = rows_of_keys(self.store, self.corpus, different)
         ends = np.searchsorted(places, np.arange(len(different) + 1))
         are_enough = []
         for query, (keys, distances) in zip(queries.tolist(), candidates, strict=True):
@@ -579,8 +548,8 @@ class _Search:
             steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             numbers = rows[np.repeat(ends[positions], counts) + steps]
             near = np.sort(sort_keys(np.repeat(distances, counts)[None], numbers)[0])
-            near = near[split_keys(near)[0] != self._itself[query]][: self._k]
-            are_enough.append(len(near) == self._k)
+            near = near[split_keys(near)[0] != self.itself[query]][: self.k]
+            are_enough.append(len(near) == self.k)
             if are_enough[-1]:
                 self.keys[query] = near
         return are_enough

@@ -12,8 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,10 +23,10 @@ from neuralviz.errors import (
     SettingsError,
     ShouldStop,
     TextError,
+    check_choice,
     check_stop,
     never,
 )
-from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,7 +47,6 @@ GROUPED = 8192  # vectors compared with all centres at once
 RANKED = 512  # queries ranked exactly at once
 SPARE = 8  # extra candidates, as float32 rounds
 SPARE_MANHATTAN = 4  # multiple of those wanted, as candidates are Euclidean
-_ARRAYS = ("vectors", "texts", "centres", "starts")
 
 
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
@@ -67,8 +65,7 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
 
 def check_search(metric: str, k: int) -> None:
     """Raises SettingsError for an unknown metric or ``k`` below 1."""
-    if metric not in METRICS:
-        raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    check_choice("metric", metric, METRICS)
     _check_k(k)
 
 
@@ -164,7 +161,6 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 class Neighbours:
     indices: np.ndarray  # [text, k] int32 rows, nearest first, without the text itself
     distances: np.ndarray  # [text, k] float32, ascending
-    metric: str  # ``cosine``, ``euclidean`` or ``manhattan``
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -174,7 +170,7 @@ class Neighbours:
         return self.indices.shape[1]
 
     def first(self, k: int) -> Neighbours:
-        return replace(self, indices=self.indices[:, :k], distances=self.distances[:, :k])
+        return Neighbours(self.indices[:, :k], self.distances[:, :k])
 
 
 def find_neighbours(
@@ -188,9 +184,9 @@ def find_neighbours(
     """The ``k`` nearest other texts of each text, or all if fewer.
 
     Exact up to 4,096 texts; beyond, seeded nearest neighbour descent, which may miss some, but
-    never equal vectors. It cannot be interrupted and compiles for about 20 s in a new process;
-    Raises SettingsError for an unknown
-    metric or ``k`` below 1, TextError for fewer than two vectors or invalid values, and Stopped.
+    never equal vectors; it cannot be interrupted and compiles for about 20 s in a new process.
+    Raises SettingsError for an unknown metric or ``k`` below 1, TextError for fewer than two
+    vectors or invalid values, and Stopped.
     """
     vectors = check_vectors(vectors)
     check_search(metric, k)
@@ -216,7 +212,7 @@ def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
     n = len(coordinates)
     k = min(k, n - 1)
     distances, indices = KDTree(coordinates).query(coordinates, k + 1)
-    near = Neighbours(indices.astype(np.int32), distances.astype(np.float32), "euclidean")
+    near = Neighbours(indices.astype(np.int32), distances.astype(np.float32))
     return _drop_itself(near, np.arange(n))
 
 
@@ -242,7 +238,7 @@ def nearest(
             block_keys = sort_keys(all_distances(batch, block, metric), first)
             kept = _smallest(np.concatenate([kept, _smallest(block_keys, k)], axis=1), k)
         keys[start : start + ROWS] = np.sort(kept, axis=1)
-    return Neighbours(*split_keys(keys), metric)
+    return Neighbours(*split_keys(keys))
 
 
 def _smallest(keys: np.ndarray, k: int) -> np.ndarray:
@@ -255,11 +251,7 @@ def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldS
 
 
 def _descend(
-    vectors: np.ndarray,
-    k: int,
-    metric: str,
-    seed: int,
-    should_stop: ShouldStop,
+    vectors: np.ndarray, k: int, metric: str, seed: int, should_stop: ShouldStop
 ) -> Neighbours:
     n = len(vectors)
     # squares of tiny numbers underflow in float32
@@ -297,19 +289,15 @@ def _descend(
     if len(missed):
         exact = _drop_itself(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
-    return Neighbours(indices, distances, metric)
+    return Neighbours(indices, distances)
 
 
 def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1] without each row's own text, or else without the last."""
     is_itself = neighbours.indices == texts[:, None]
     is_itself[~is_itself.any(axis=1), -1] = True
-    shape = (len(texts), neighbours.k - 1)
-    return Neighbours(
-        neighbours.indices[~is_itself].reshape(shape),
-        neighbours.distances[~is_itself].reshape(shape),
-        neighbours.metric,
-    )
+    arrays = (neighbours.indices, neighbours.distances)
+    return Neighbours(*(array[~is_itself].reshape(len(texts), -1) for array in arrays))
 
 
 def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
@@ -324,7 +312,7 @@ def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
         others = split_keys(candidates)[0] != texts[:, None]
         is_first = others & (np.cumsum(others, axis=1) <= k)
         keys[texts] = np.broadcast_to(candidates, others.shape)[is_first].reshape(-1, k)
-    return Neighbours(*split_keys(keys), near.metric)
+    return Neighbours(*split_keys(keys))
 
 
 # --- approximate neighbours, shared on disk -------------------------------------------------------
@@ -366,18 +354,6 @@ class NearGroups:
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         return cls(data[order], order.astype(np.int32), centres, starts, metric)
 
-    def save(self, folder: Path) -> None:
-        for name in _ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
-
-    @classmethod
-    def open(cls, folder: Path, metric: str) -> NearGroups:
-        """Memory-map the arrays that `save` wrote."""
-        vectors, texts, centres, starts = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
-        )
-        return cls(vectors, texts, centres, starts, metric)
-
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
         """About the ``k`` nearest texts of [query, dim] vectors, including the query itself."""
         scaled = _scale(queries, self.metric)
@@ -394,8 +370,7 @@ class NearGroups:
             )
             keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
-        indices, distances = split_keys(best_keys)
-        return Neighbours(indices, distances, self.metric)
+        return Neighbours(*split_keys(best_keys))
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] candidate positions, by float32 distances."""
@@ -486,15 +461,6 @@ SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
-class KnnAccuracy:
-    accuracy: float  # share of the texts, 0 … 1
-    k: int  # number of voters
-    n: int  # labelled texts
-    baseline: float  # share of the most frequent label, 0 … 1
-    interval: tuple[float, float]  # 95% Wilson interval of the accuracy
-
-
-@dataclass(frozen=True)
 class Outvoted:
     text: int  # row of the vectors
     label: str  # the text's own
@@ -506,19 +472,6 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
     """Suggest k: 10, or fewer if the median label has fewer other texts to vote for it."""
     medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
     return max(1, min([K, *medians]))
-
-
-def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
-    """Share of texts whose label wins the vote of their ``k`` nearest other texts.
-
-    Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
-    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
-    two labelled texts.
-    """
-    is_right = knn_right(neighbours, labels, k)
-    right, n = int(is_right.sum()), len(is_right)
-    n_most = Counter(filter(None, labels)).most_common(1)[0][1]
-    return KnnAccuracy(right / n, min(k, neighbours.k), n, n_most / n, wilson_interval(right, n))
 
 
 def why_no_votes(labels: Iterable[str]) -> str:
@@ -535,7 +488,12 @@ def why_no_votes(labels: Iterable[str]) -> str:
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[labelled text] whether the vote is right, as in `knn_accuracy`."""
+    """[labelled text] whether its label wins the vote of its ``k`` nearest other texts.
+
+    Ties go to the nearest voter. Unlabelled texts (``""``) neither vote nor count; the next known
+    neighbours vote instead. Texts without voters are errors. Raises NeuralvizError with fewer than
+    two labelled texts.
+    """
     _, codes, votes = _collect_votes(neighbours, labels, k)
     n = int((codes >= 0).sum())
     if n < 2:
@@ -547,7 +505,7 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
 
 
 def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
-    """[text] label that wins the vote, as in `knn_accuracy`; empty without votes."""
+    """[text] label that wins the vote, as in `knn_right`; empty without votes."""
     names, _, votes = _collect_votes(neighbours, labels, k)
     return [names[code] for code in _find_most_voted(votes).tolist()]
 
@@ -563,7 +521,7 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
-    """The ``n`` errors of `knn_accuracy` whose own label has the fewest votes."""
+    """The ``n`` errors of `knn_right` whose own label has the fewest votes."""
     names, codes, votes = _collect_votes(neighbours, labels, k)
     winners, agree = _find_most_voted(votes), _share_of_votes(codes, votes)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))

@@ -19,7 +19,7 @@ from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_at_once
 from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
-from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.reading.table import ID_COLUMNS
 from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
 from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.words import many, number
@@ -218,7 +218,7 @@ class OpenMap:
         sample = self.sample()
         if sample is not None and row in sample.rows:
             near, here = sample.near.first(K), sample.rows == row
-            return replace(near, indices=near.indices[here], distances=near.distances[here])
+            return Neighbours(near.indices[here], near.distances[here])
         if found is not None:
             return self.recent.get(("near", row), lambda: found)
         known = self.recent.peek(("near", row))
@@ -271,10 +271,9 @@ class Window:
     top: float
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.left, self.right, self.bottom, self.top))):
-            raise ValueError("a window needs finite sides")
-        if self.left >= self.right or self.bottom >= self.top:
-            raise ValueError("a window needs an area")
+        wide, high = self.right - self.left, self.top - self.bottom
+        if not (0 < wide < math.inf and 0 < high < math.inf):
+            raise ValueError("a window needs an area and finite sides")
 
     def grown(self, share: float) -> Window:
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)

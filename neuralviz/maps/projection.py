@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
@@ -19,6 +19,7 @@ from neuralviz.errors import (
     ShouldStop,
     Stopped,
     TextError,
+    check_choice,
     check_stop,
     never,
 )
@@ -33,7 +34,7 @@ from neuralviz.maps.neighbours import (
     nearest,
     numba_turn,
 )
-from neuralviz.words import many, short_repr
+from neuralviz.words import ShortRepr, many
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -90,8 +91,8 @@ class ProjectionSettings:
     seed: int = SEED  # 0 … 2³² − 1
 
     def __post_init__(self) -> None:
-        _check_choice("projection", self.reducer, REDUCERS)
-        _check_choice("metric", self.metric, METRICS)
+        check_choice("projection", self.reducer, REDUCERS)
+        check_choice("metric", self.metric, METRICS)
         for name, (kind, low, high) in LIMITS.items():
             value = getattr(self, name)
             is_kind = isinstance(value, Integral if kind is int else Real)
@@ -144,15 +145,8 @@ def is_large(n_texts: int) -> bool:
     return n_texts > MOST_WHOLE
 
 
-def _check_choice(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise SettingsError(f"Unknown {kind} “{name}”. Choose from: {', '.join(known)}.")
-
-
-@dataclass(frozen=True)
-class ProjectionEvent:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, repr=False)
+class ProjectionEvent(ShortRepr):
     stage: str  # one of `STAGES`
     n_done: int = 0  # epochs or placed texts
     total: int = 0
@@ -165,10 +159,8 @@ class ProjectionEvent:
         return begins + (ends - begins) * self.n_done / self.total if self.total else begins
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection(ShortRepr):
     coordinates: np.ndarray  # [text, dimensions] float32, finite
     settings: ProjectionSettings  # as requested
     neighbours: Neighbours  # at least 15 per text, if there are as many
@@ -318,11 +310,7 @@ def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
 
 
 def place(
-    vectors: np.ndarray,
-    projection: Projection,
-    new: ArrayLike,
-    *,
-    should_stop: ShouldStop = never,
+    vectors: np.ndarray, projection: Projection, new: ArrayLike, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
     """[new, dimensions] float32 coordinates of [new, dim] vectors on an existing map.
 
@@ -346,7 +334,7 @@ def place_by_neighbours(
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():
-        near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
+        near = Neighbours(near.indices[unknown], near.distances[unknown])
         with _hold_layout(settings.reducer, should_stop) as layout:
             placed[unknown] = layout.place(projection, near)
     return placed

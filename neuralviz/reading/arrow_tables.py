@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,9 +26,7 @@ _FILE = b"ARROW1\0\0"  # before the stream that is in a file
 _USUAL = 20  # times smaller that texts become when they are packed, at most
 _LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
 _VIEWS = (types.is_list_view, types.is_large_list_view)
-_BINARY = (
-    *(types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary),
-)
+_BINARY = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
 
 
 class Columns:
@@ -92,28 +91,27 @@ def _check_n_rows(name: str, n_rows: int) -> None:
 
 def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     with check_damage(name):
-        columns, batches = _open_arrow(name, file)
-        yield from columns.read_blocks(name, batches, n_wanted)
+        columns = Columns(name, pa.ipc.open_stream(_find_stream(file)).schema)
+        yield from columns.read_blocks(name, _read_batches(name, file, columns), n_wanted)
 
 
-def _open_arrow(name: str, file: IO[bytes]) -> tuple[Columns, Iterator[pa.RecordBatch]]:
-    """The columns of texts and labels, and batches with these alone."""
-    head = file.read(len(_FILE))
-    start = len(_FILE) if head == _FILE else 0
-    file.seek(start)
-    columns = Columns(name, pa.ipc.open_stream(file).schema)
+def _find_stream(file: IO[bytes]) -> IO[bytes]:
+    file.seek(0)
+    if file.read(len(_FILE)) != _FILE:
+        file.seek(0)
+    return file
 
-    def read_batches() -> Iterator[pa.RecordBatch]:
-        file.seek(start)
-        check_unpacked(name, pa.ipc.MessageReader.open_stream(file))
-        file.seek(start)
-        options = pa.ipc.IpcReadOptions(included_fields=list(columns.places))
-        for batch in pa.ipc.open_stream(file, options=options):
-            batch.validate(full=True)
-            for row in range(0, len(batch), _ROWS_AT_ONCE):
-                yield batch.slice(row, _ROWS_AT_ONCE)
 
-    return columns, read_batches() if columns.places else iter(())
+def _read_batches(name: str, file: IO[bytes], columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Batches with the columns of texts and labels alone."""
+    if not columns.places:
+        return
+    check_unpacked(name, pa.ipc.MessageReader.open_stream(_find_stream(file)))
+    options = pa.ipc.IpcReadOptions(included_fields=columns.places)
+    for batch in pa.ipc.open_stream(_find_stream(file), options=options):
+        batch.validate(full=True)
+        for row in range(0, len(batch), _ROWS_AT_ONCE):
+            yield batch.slice(row, _ROWS_AT_ONCE)
 
 
 def check_unpacked(name: str, messages: Iterable[pa.ipc.Message]) -> None:
@@ -216,7 +214,7 @@ def count_bytes(column: pa.Array) -> int:
         return sum(map(count_bytes, column.flatten()))
     if _is_dictionary(kind):
         lengths = _measure_texts(column.dictionary).take(column.indices)
-    elif _is_text(kind):
+    elif is_text(kind):
         lengths = _measure_texts(column)
     elif types.is_nested(kind):
         return count_bytes(column.flatten())
@@ -234,10 +232,10 @@ def _measure_texts(texts: pa.Array) -> pa.Array:
 
 
 def _is_dictionary(kind: pa.DataType) -> bool:
-    return types.is_dictionary(kind) and _is_text(kind.value_type)
+    return types.is_dictionary(kind) and is_text(kind.value_type)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
@@ -291,11 +289,13 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
 
 def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
     with check_damage(name):
-        columns, batches = _open_saved(name, find_split(name, folder))
-        yield from columns.read_blocks(name, batches, n_wanted)
+        paths = _list_files(name, find_split(name, folder))
+        columns = Columns(name, pa.ipc.open_stream(_find_stream(pa.OSFile(paths[0]))).schema)
+        batches = (_read_batches(name, pa.OSFile(path), columns) for path in paths)
+        yield from columns.read_blocks(name, chain.from_iterable(batches), n_wanted)
 
 
-def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
+def _list_files(name: str, folder: Path) -> list[str]:
     listed = _read_json(name, folder / STATE).get("_data_files") or []
     files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
     if not files or not all(_is_name(file) and (folder / file).is_file() for file in files):
@@ -303,14 +303,7 @@ def _open_saved(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBat
             f"{name} is a damaged data set: {STATE} names no files, or some that are not there. "
             "Copy the folder again."
         )
-
-    def read_batches() -> Iterator[pa.RecordBatch]:
-        for file in files:
-            with (folder / file).open("rb") as content:
-                yield from _open_arrow(name, content)[1]
-
-    with (folder / files[0]).open("rb") as content:
-        return _open_arrow(name, content)[0], read_batches()
+    return [str(folder / file) for file in files]
 
 
 def _read_json(name: str, path: Path) -> dict[str, Any]:

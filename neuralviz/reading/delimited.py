@@ -148,7 +148,7 @@ class _Division:
         below = [record.fields or [""] for record in self.records[place + 1 :]]
         numbers = [str(number) for number in range(1, len(below) + 1)]
         has_id = titles[0].strip().lower() in ID_COLUMNS
-        is_wider = not has_id and all(len(fields) == len(titles) + 1 for fields in below)
+        is_wider = below and not has_id and all(len(fields) == len(titles) + 1 for fields in below)
         if is_wider and [fields[0] for fields in below] == numbers:  # as R writes them
             titles = ["", *titles]
         return column_names(titles)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import SettingsError, TextError, check_choice
 from neuralviz.reading.source import Source, tidy
 from neuralviz.reading.table import (
     MAX_CHARACTERS,
@@ -89,10 +89,7 @@ def _check_roles(
 ) -> None:
     assigned = set()
     for role, title in roles.items():
-        if role not in role_names:
-            raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(role_names)}."
-            )
+        check_choice("role", role, role_names)
         if role in OPTIONAL and not title.strip():
             continue
         column = _find_column(title, columns)
@@ -112,13 +109,11 @@ def find_role_columns(
     """The column of each role, declared or found by name."""
     declared = {role: _find_column(title, columns) for role, title in (roles or {}).items()}
     free = [column for column in columns if column not in declared.values()]
-    chosen = {
-        role: declared[role]
-        if role in declared
-        else next(filter(None, (_find_column(title, free) for title in names)), "")
+    named = {
+        role: next(filter(None, (_find_column(title, free) for title in names)), "")
         for role, names in ROLES[kind].items()
     }
-    return {role: column for role, column in chosen.items() if column}
+    return {role: column for role, column in (named | declared).items() if column}
 
 
 def list_missing(

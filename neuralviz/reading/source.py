@@ -104,7 +104,12 @@ class Source:
             else:
                 content = self.content.open("rb")
             with content as file:
-                yield self._check_head(file)
+                head = file.read(HEAD)
+                if not head:
+                    raise TextError(f"{self.name} is empty.")
+                check_is_content(self.name, head)
+                file.seek(0)
+                yield file
         except OSError as error:
             raise self._describe_error(error) from error
 
@@ -112,14 +117,6 @@ class Source:
         if isinstance(error, FileNotFoundError):
             return TextError(f"No such file: {self.name}.")
         return TextError(f"Could not read {self.name}: {error.strerror or error}.")
-
-    def _check_head(self, file: IO[bytes]) -> IO[bytes]:
-        head = file.read(HEAD)
-        if not head:
-            raise TextError(f"{self.name} is empty.")
-        check_is_content(self.name, head)
-        file.seek(0)
-        return file
 
 
 # --- files that hold no data -------------------------------------------------------------------
@@ -188,7 +185,7 @@ def is_json(first: str) -> bool:
 Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
-_UNREADABLE_RUN = re.compile(f"{_UNREADABLE.pattern}++")
+_RUBBISH = re.compile(f"(?:{_UNREADABLE.pattern}|[\ue000-\uf8ff])++")  # or of no meaning
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
 _FEW_CONTROLS = 10  # that any text may have, however short
@@ -338,7 +335,7 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
 
 
 def _count_control_share(text: str, but: int) -> float:
-    n_unreadable = sum(map(len, _UNREADABLE_RUN.findall(text)))
+    n_unreadable = sum(map(len, _RUBBISH.findall(text)))
     return (n_unreadable - but) / max(len(text), 1)
 
 

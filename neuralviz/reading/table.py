@@ -409,6 +409,7 @@ _TELLING = 200  # first characters of a cell by which its kind is known
 class Header(NamedTuple):
     place: int | None  # among the rows looked at; None where no row names them
     is_clear: bool = True  # whether the rows leave little doubt
+    is_chosen: bool = False  # by the user
 
     def notes(
         self,
@@ -421,10 +422,8 @@ class Header(NamedTuple):
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
         if self.place is None:
-            return (
-                f"Read {place} of {name} as data: {cells}. If it names the columns, choose {place} "
-                "as the header.",
-            )
+            advice = f" If it names the columns, choose {place} as the header."
+            return (f"Read {place} of {name} as data: {cells}.{advice * (not self.is_chosen)}",)
         notes: tuple[str, ...] = ()
         if number > first:
             skipped = many(number - first, unit)
@@ -445,23 +444,23 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
     for the first row.
     """
     if chosen is not None:
-        return Header(0 if chosen else None)
+        return Header(0 if chosen else None, is_chosen=True)
     if not rows:
         return Header(None)
     widths = Counter(_n_filled(row) for row in rows)
     width = max(widths, key=lambda n: (widths[n], n))
-    evidence = _weigh_row(rows[0], rows[1:])
-    below_title = _find_below_title(rows, width, evidence.total)
+    evidence, is_clear = _weigh_row(rows[0], rows[1:])
+    below_title = _find_below_title(rows, width, evidence)
     if below_title is not None:
         return Header(below_title)
     title = rows[0][0]
     if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_usual_name(title):
         return Header(None)  # a title above rows that nothing names
     if width == 1:
-        return Header(0 if evidence.total >= 2 else None)
-    if len(rows) == 1 and not evidence.total:
+        return Header(0 if evidence >= 2 else None)
+    if len(rows) == 1 and not evidence:
         return Header(None)
-    return Header(0 if evidence.total >= 0 else None, is_clear=evidence.is_clear)
+    return Header(0 if evidence >= 0 else None, is_clear)
 
 
 def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
@@ -470,7 +469,7 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     plain: int | None = None
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
         n_filled = _n_filled(row)
-        if widest < n_filled and _weigh_row(row, rows[place + 1 :]).total >= 2:
+        if widest < n_filled and _weigh_row(row, rows[place + 1 :])[0] >= 2:
             n_known = sum(map(is_usual_name, row))
             is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
             if is_named and n_known > sum(map(is_usual_name, rows[0])):
@@ -508,21 +507,16 @@ def _n_filled(row: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in row)
 
 
-class Evidence(NamedTuple):
-    """Evidence that a row names the columns of the rows below it."""
-
-    total: int  # below 0 where more speaks against it
-    is_clear: bool  # whether it is enough, and no cell looks like data of its column
-
-
-def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
+def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> tuple[int, bool]:
+    """Evidence that a row names the columns of those below, and whether it is clear."""
+    # below 0 where more speaks against it; unclear where a cell looks like data of its column
     other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
     scores = []
     for place, title in enumerate(row):
         cells = [other_row[place].strip() for other_row in other_rows if place < len(other_row)]
         scores.append(_weigh_column(title.strip(), list(filter(None, cells)), place))
     total = sum(scores)
-    return Evidence(total, total >= 2 and _LIKE_DATA not in scores)
+    return total, total >= 2 and _LIKE_DATA not in scores
 
 
 def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:

@@ -140,8 +140,6 @@ _INNER = ("row", "_source", "tweet", "data", "fields", "properties")  # what has
 _NAMED = 6  # lists in a message
 _ADVICE = "Save the rows as a list of objects, one a row, with a key for each column."
 
-Rows = tuple[list[Any], tuple[str, ...]]  # and sentences on what was made of them
-
 
 def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterator[Table]:
     """Read an object or a text per line; a file with one JSON value is read by `read_json`."""
@@ -149,7 +147,7 @@ def read_json_lines(name: str, file: IO[bytes], n_wanted: int | None = None) -> 
     first = next(iter(_take_first_lines(lines)), "")
     if first.startswith("[") or first == "{":
         with suppress(ValueError, RecursionError):
-            yield _build_table(name, *_read_whole(name, file, lines), n_wanted)
+            yield _build_table(name, _read_whole(name, file, lines), lines.notes, n_wanted)
             return
     builder = TableBuilder(name, "line")
     with closing(iter(lines)) as numbered:
@@ -168,7 +166,7 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
     """Read the rows of `find_rows`, or JSON lines in a file named ``.json``."""
     lines = TextLines(name, file)
     try:
-        content, notes = _read_whole(name, file, lines)
+        content = _read_whole(name, file, lines)
     except RecursionError as error:
         raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
@@ -180,7 +178,7 @@ def read_json(name: str, file: IO[bytes], n_wanted: int | None = None) -> Iterat
         raise TextError(
             f"{name} is not valid JSON: it is incomplete or has an error{place}."
         ) from error
-    yield _build_table(name, content, notes, n_wanted)
+    yield _build_table(name, content, lines.notes, n_wanted)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -191,15 +189,15 @@ def _take_first_lines(lines: TextLines) -> list[str]:
         return list(islice((line.strip() for _, line in numbered if line.strip()), 2))
 
 
-def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Rows:
-    """A file's JSON value or objects, and notes on its encoding."""
+def _read_whole(name: str, file: IO[bytes], lines: TextLines) -> Any:
+    """A file's JSON value, or list of objects."""
     if file.seek(0, io.SEEK_END) > MAX_WHOLE:
         raise TextError(
             f"{name} is larger than {MAX_WHOLE:,} bytes. Save it as JSON Lines (.jsonl), "
             "which is read line by line."
         )
     values = _parse_values(lines.read())
-    return values[0] if len(values) == 1 else values, lines.notes
+    return values[0] if len(values) == 1 else values
 
 
 def _parse_line(line: str) -> list[Any]:

@@ -16,8 +16,8 @@ from neuralviz.errors import LONG_TEXT, TextError
 from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
 from neuralviz.reading.source import Line, Source, TextLines, count_unreadable, is_json, tidy
-from neuralviz.reading.table import ID_COLUMNS as ID_COLUMNS
 from neuralviz.reading.table import (
+    ID_COLUMNS,
     MAX_CHARACTERS,
     Table,
     blank_missing,
@@ -27,7 +27,6 @@ from neuralviz.reading.table import (
     list_columns,
     match_names,
 )
-from neuralviz.reading.table import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.tables import read_table
 from neuralviz.words import free_name, joined, many, name_lines
 
@@ -72,6 +71,10 @@ def read_texts(
     name = source.name
     if source.is_table:
         table = blank_missing(read_table(source, max_rows=limit))
+        if table.columns and not len(table):
+            listed = list_columns(table.columns)
+            sentence = f"{name} contains no text: it has columns ({listed}) but no rows."
+            raise TextError(" ".join([sentence, *table.notes]))
         read = _read_column(name, table, column, id_column)
     elif any(setting is not None for setting in (column, id_column, source.header)):
         title = id_column if column is None else column
@@ -146,10 +149,7 @@ def clean_column(table: Table, column: str) -> tuple[tuple[str, ...], tuple[str,
 
 
 def clean_texts(
-    parts: Sequence[str],
-    starts: Sequence[int],
-    blanks: str = "",
-    unit: str = "line",
+    parts: Sequence[str], starts: Sequence[int], blanks: str = "", unit: str = "line"
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
     """Texts stripped and made readable, notes, and their places in ``parts``."""
     # ``starts``: the line, or other ``unit``, of each part; ``blanks``: what notes call empty parts
@@ -346,11 +346,7 @@ def read_files(
 
 
 def read_folder(
-    path: Path,
-    column: str | None = None,
-    *,
-    mode: Mode = "one",
-    max_texts: int | None = None,
+    path: Path, column: str | None = None, *, mode: Mode = "one", max_texts: int | None = None
 ) -> ReadTexts:
     """Read a folder and its subfolders by `read_files`, in the order of paths.
 
@@ -368,12 +364,11 @@ def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
     """The files without those that ``datasets`` writes beside its Arrow files."""
     if not any(source.ending == ".arrow" for source in files):
         return list(files)
-    names = [source.name.rpartition("/")[2] for source in files]
     return [
         source
-        for source, name in zip(files, names, strict=True)
-        if name not in (STATE, INFO, SPLITS)
-        and not (name.startswith("cache-") and source.ending == ".arrow")
+        for source in files
+        if Path(source.name).name not in (STATE, INFO, SPLITS)
+        and not Path(source.name).match("cache-*.arrow")
     ]
 
 

@@ -38,10 +38,6 @@ class ReadVectors:
     vectors: np.ndarray  # [row, dim] float32, finite
     columns: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
 
-    @property
-    def is_array(self) -> bool:
-        return self.name.lower().endswith(".npy")
-
     def strings(self, column: str) -> list[str]:
         """[row] values of a column, as a corpus has them."""
         values = self.columns[column].to_pylist()
@@ -171,13 +167,6 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return getattr(kind, "storage_type", kind)
 
 
-def _check_kind(name: str, kind: np.dtype) -> None:
-    if kind.kind not in "fiu":
-        raise TextError(
-            f"{name} holds values of the type {kind}, not numbers. Save the vectors as float32."
-        )
-
-
 def _check_size(name: str, n_rows: int, dim: int) -> None:
     if not n_rows or not dim:
         raise TextError(f"{name} holds no vectors.")
@@ -189,7 +178,11 @@ def _check_size(name: str, n_rows: int, dim: int) -> None:
 
 
 def _check_vectors(name: str, vectors: np.ndarray) -> np.ndarray:
-    _check_kind(name, vectors.dtype)
+    if vectors.dtype.kind not in "fiu":
+        raise TextError(
+            f"{name} holds values of the type {vectors.dtype}, not numbers. Save the vectors as "
+            "float32."
+        )
     if vectors.shape[1] < 2:
         raise TextError(f"The vectors in {name} have one value. They need at least 2.")
     if vectors.dtype.itemsize < np.float32().itemsize:

@@ -8,10 +8,10 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +48,7 @@ MAX_NAME = 80  # characters
 _adding = threading.Lock()  # for sessions that start at the same time
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     name: str
     kind: ColumnKind
 
@@ -393,19 +392,13 @@ def tidy_name(name: str) -> str:
 
 def _read_corpus(row: Mapping[str, Any]) -> Corpus:
     content = json.loads(row["about"])
-    content["columns"] = tuple(Column(name, kind) for name, kind in content["columns"])
+    content["columns"] = tuple(Column(*column) for column in content["columns"])
     return Corpus(row["id"], row["name"], created=row["created"], **content)
 
 
 def _registry_row(corpus: Corpus) -> dict[str, str]:
-    content = {
-        "n_texts": corpus.n_texts,
-        "n_distinct": corpus.n_distinct,
-        "columns": [[column.name, column.kind] for column in corpus.columns],
-        "owner": corpus.owner,
-        "source": corpus.source,
-    }
-    columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
+    content = asdict(corpus)
+    columns = {name: content.pop(name) for name in ("id", "name", "created")}
     return columns | {"about": json.dumps(content)}
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
+from pyarrow import compute
 
 from neuralviz.errors import StoreError
 from neuralviz.store.files import folder_error, write_bytes_beside
@@ -206,9 +207,9 @@ def list_array(rows: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
 
 
-def rows_of(lists: pa.Array) -> np.ndarray:
+def rows_of(lists: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Convert a column of fixed-size lists to [row, value]."""
-    values = lists.flatten().to_numpy(zero_copy_only=False)
+    values = compute.list_flatten(lists).to_numpy(zero_copy_only=False)
     return values.reshape(-1, lists.type.list_size)
 
 
@@ -218,11 +219,12 @@ def _describe_error(message: str) -> str:
 
 
 def rows_with_keys(
-    table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
+    table: Table, keys: np.ndarray | None, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows with these distinct keys, and perhaps others; may add ``_rowid``."""
+    """Batches of the rows with these distinct keys (or all), and perhaps others, and ``_rowid``."""
     queries = [table.search()]
-    if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
+    n_rows = table.count_rows()
+    if keys is not None and len(keys) * AS_LONG_AS <= n_rows and has_index(table, "key"):
         parts = range(0, len(keys), LOOKED_UP)
         queries = [table.search().where(key_in(keys[start : start + LOOKED_UP])) for start in parts]
     for query in queries:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from neuralviz.errors import TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.vectors import text_keys
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -39,9 +39,9 @@ LEARNT_AT_ONCE = 8  # texts in a batch if a model is tuned on each
 KEPT_EVERY = 2.0  # seconds between writes: the most a power cut loses, plus a batch
 
 
-def _estimate_tokens(text: str) -> float:
-    """Estimate the number of tokens, to batch texts of similar length."""
-    return len(_PIECE.findall(text)) + len(text) / 20
+def _sort_key(text: str) -> tuple[float, bytes]:
+    """Sorts by the estimated number of tokens, most first, to batch texts of similar length."""
+    return -len(_PIECE.findall(text)) - len(text) / 20, text_keys([text])[0]
 
 
 class UniqueTexts:
@@ -60,14 +60,10 @@ class DifferentTexts(UniqueTexts):
         number: dict[str, int] = {}
         place_of: list[tuple[int, int]] = []  # portion, and position among its distinct texts
         for start in range(0, len(texts), PORTION):
-            within = list(dict.fromkeys(texts[start : start + PORTION]))
-            keys = text_keys(within)
-            order = sorted(
-                range(len(within)), key=lambda i: (-_estimate_tokens(within[i]), keys[i])
-            )
-            for place, i in enumerate(order):
-                if within[i] not in number:
-                    number[within[i]] = len(number)
+            portion = sorted(set(texts[start : start + PORTION]), key=_sort_key)
+            for place, text in enumerate(portion):
+                if text not in number:
+                    number[text] = len(number)
                     place_of.append((start // PORTION, place))
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
@@ -94,49 +90,44 @@ class DifferentTexts(UniqueTexts):
         return self._by_text[self._starts[:-1][indices][origins] + within], origins
 
 
+@dataclass(eq=False)
 class _Part:
     """One embedder at work: stores its vectors every ``interval`` seconds, ``before`` that called.
 
     The parts of a concatenation also look up which vectors of a block of texts are stored.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        kept: KeptEmbedder,
-        store: VectorStore,
-        before: Callable[[], None],
-        interval: float,
-        *,
-        looks_up: bool,
-    ) -> None:
-        self._embedder, self._kept, self._store = embedder, kept, store
-        self._before, self._interval, self._looks_up = before, interval, looks_up
-        self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._last = time.monotonic()
-        self._pieces = 0
-        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._read: dict[int, Any] = {}
+    embedder: Embedder
+    kept: KeptEmbedder
+    store: VectorStore
+    before: Callable[[], None]
+    interval: float
+    looks_up: bool
+    _waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    _last: float = field(default_factory=time.monotonic)
+    _pieces: int = 0
+    _vectors: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _read: dict[int, Any] = field(default_factory=dict)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
         """Queue vectors; store them if the interval has passed."""
         self._waiting.append((keys, vectors, loss))
-        if time.monotonic() - self._last > self._interval:
+        if time.monotonic() - self._last > self.interval:
             self.keep()
 
     def keep(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._before()
+            self.before()
             keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
             first = np.sort(np.unique(keys, return_index=True)[1])  # batches may repeat
-            self._store.put(self._kept, keys[first], vectors[first], loss[first])
+            self.store.put(self.kept, keys[first], vectors[first], loss[first])
             self._pieces += 1
         self._last = time.monotonic()
 
     def compact(self) -> None:
         if self._pieces > MANY_PIECES:
-            self._store.compact(self._kept)
+            self.store.compact(self.kept)
 
     def open(
         self,
@@ -147,8 +138,8 @@ class _Part:
     ) -> None:
         """Look up or tokenise texts; unreadable ones go to ``left_out`` or are raised."""
         self._vectors, self._read = {}, {}
-        if self._looks_up:
-            match = self._store.find(self._kept, different.keys[indices])
+        if self.looks_up:
+            match = self.store.find(self.kept, different.keys[indices])
             assert match.vectors is not None
             rows = zip(match.vectors, match.loss, strict=True)
             self._vectors = dict(zip(indices[match.mask].tolist(), rows, strict=True))
@@ -162,7 +153,7 @@ class _Part:
     ) -> None:
         while len(indices):
             try:
-                read = self._embedder.read([different.texts[i] for i in indices])
+                read = self.embedder.read([different.texts[i] for i in indices])
             except UnreadableTextError as error:
                 wrong = indices[error.place]
                 if left_out is None:
@@ -181,7 +172,7 @@ class _Part:
         lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
         if len(lacking):
             read = [self._read.pop(i) for i in lacking.tolist()]
-            batch = self._embedder.embed_read(
+            batch = self.embedder.embed_read(
                 read, different.first_rows[lacking], should_stop=should_stop
             )
             self.add(different.keys[lacking], batch.vectors, batch.loss)
@@ -254,10 +245,8 @@ class EmbeddingWork:
                 yield indices, combined, loss
 
 
-@dataclass(frozen=True, eq=False)
-class EmbeddingEvent:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class EmbeddingEvent(ShortRepr):
     embedder: KeptEmbedder  # entry in the store
     at: np.ndarray  # [new] rows of the texts in this event; equal texts come together
     vectors: np.ndarray | None  # [new, dim] float32; None if not requested
@@ -267,10 +256,6 @@ class EmbeddingEvent:
     found: int  # of ``done``, already stored before
     n_rose: int  # of ``done``, loss rose or became non-finite
     unread: str = ""  # message of `describe_unread`
-
-    @property
-    def is_complete(self) -> bool:
-        return self.done == self.total
 
     @property
     def loss_rose(self) -> np.ndarray:
@@ -324,17 +309,9 @@ def embed(
         done += len(indices)
         n_rose += int(has_risen(loss).sum())
         places, origins = different.places(indices)
-        return EmbeddingEvent(
-            kept,
-            places,
-            vectors[origins] if vectors is not None and with_vectors else None,
-            loss[origins],
-            done,
-            len(different),
-            n_found,
-            n_rose,
-            unread,
-        )
+        by_place = vectors[origins] if vectors is not None and with_vectors else None
+        counts = done, len(different), n_found, n_rose
+        return EmbeddingEvent(kept, places, by_place, loss[origins], *counts, unread)
 
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
@@ -398,7 +375,6 @@ def embed_corpus(
     corpus: Corpus,
     method: EmbedderSpec | Embedder,
     *,
-    keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
     """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
@@ -412,7 +388,6 @@ def embed_corpus(
             batch_size=BATCH_SIZE,
             with_vectors=False,
             before_keeping=lambda: store.check_kept(corpus),
-            keep_every=keep_every,
             should_stop=should_stop,
         )
     except UnreadableTextError as error:

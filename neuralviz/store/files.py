@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import re
 import secrets
 import shutil
-import stat
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
@@ -121,30 +122,24 @@ def _path(view: str, key: str) -> Path:
 def prune(
     folder: Path,
     *,
-    n_bytes: int,
     days: float,
+    n_bytes: float = math.inf,
     max_units: int | None = None,  # groups to keep
     unit: Callable[[Path], str] = attrgetter("name"),  # group of a path; deleted together
     spare: Callable[[Path], bool] = lambda _: False,  # paths to protect
 ) -> None:
     """Delete entries unused for ``days``, and the least recently used beyond ``n_bytes``."""
-    units: dict[str, tuple[float, int, list[Path]]] = {}
+    paths_by_unit: dict[str, list[Path]] = defaultdict(list)
     for path in folder.iterdir():
-        try:
-            itself = path.stat()
-            inside = path.rglob("*") if stat.S_ISDIR(itself.st_mode) else ()
-            files = [itself, *(entry.stat() for entry in inside)]
-        except FileNotFoundError:  # another session pruned it
-            continue
-        opened, size, paths = units.get(unit(path), (0.0, 0, []))
-        units[unit(path)] = (
-            max(opened, *(status.st_mtime for status in files)),
-            size + sum(status.st_size for status in files),
-            [*paths, path],
-        )
+        paths_by_unit[unit(path)].append(path)
+    groups: list[tuple[float, int, list[Path]]] = []
+    for paths in paths_by_unit.values():
+        with suppress(FileNotFoundError):  # another session pruned it
+            files = [file.stat() for path in paths for file in (path, *path.rglob("*"))]
+            opened = max(status.st_mtime for status in files)
+            groups.append((opened, sum(status.st_size for status in files), paths))
     oldest = time.time() - days * 86400
-    newest_first = sorted(units.values(), key=lambda group: group[0], reverse=True)
-    for place, (opened, size, paths) in enumerate(newest_first):
+    for place, (opened, size, paths) in enumerate(sorted(groups, reverse=True)):
         n_bytes -= size
         if n_bytes < 0 or opened < oldest or (max_units is not None and place >= max_units):
             for path in paths:

@@ -11,8 +11,7 @@ import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.table import list_columns
-from neuralviz.reading.texts import ID_COLUMNS, TEXT_COLUMNS
+from neuralviz.reading.table import ID_COLUMNS, TEXT_COLUMNS, list_columns
 from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
 
@@ -50,7 +49,7 @@ def import_vectors(
     match = _match_by_text(read, columns, keys, name)
     if match is None and read.columns:
         match = _match_by_id(read, columns, keys, store.ids(corpus), name, in_order=in_order)
-    if match is None and (read.is_array or in_order):
+    if match is None and (in_order or read.name.lower().endswith(".npy")):
         if len(read.vectors) != len(keys):
             raise TextError(
                 f"{read.name} has {many(len(read.vectors), 'row')}, but {name} has "

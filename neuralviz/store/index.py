@@ -19,7 +19,6 @@ from neuralviz.arrays import unit_vectors
 from neuralviz.store.corpora import describe_deleted, read_row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
-    ROWS_AT_ONCE,
     Database,
     current_time,
     has_index,
@@ -65,14 +64,12 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
     return VectorIndex(**json.loads(entries[-1]["about"])) if entries else None
 
 
-def build_index(
-    database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
-) -> VectorIndex | None:
+def build_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """Build or update an index; None for few vectors. Readers never wait."""
-    return database.write(partial(_update_index, database, embedder, smallest), PATIENCE)
+    return database.write(partial(_update_index, database, embedder), PATIENCE)
 
 
-def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
+def index_texts(store: CorpusStore, corpus: Corpus) -> None:
     """Build the index that finds rows of a large corpus by text key."""
 
     def make() -> None:
@@ -81,7 +78,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
             _index_keys(table)
 
     store.check_kept(corpus)
-    if corpus.n_texts >= smallest:
+    if corpus.n_texts >= INDEXED_FROM:
         store.database.write(make, PATIENCE)
 
 
@@ -98,11 +95,8 @@ def nearest_keys(
         .refine_factor(math.ceil(compared / n))
         .select([_KEY, _VECTOR])
         .to_arrow()
-        .combine_chunks()
     )
-    if not len(matches):
-        return np.zeros(0, "S16"), np.zeros((0, len(query)), np.float32)
-    return keys_of(matches[_KEY].chunk(0)), rows_of(matches[_VECTOR].chunk(0))
+    return keys_of(matches[_KEY]), rows_of(matches[_VECTOR])
 
 
 def vectors_of_keys(
@@ -111,12 +105,7 @@ def vectors_of_keys(
     """Yield keys and [piece, dim] vectors; may include others than the distinct ``keys``."""
     with database.reading():
         table = database.open(vectors_table(embedder))
-        batches = (
-            table.search().select([_KEY, _VECTOR]).to_batches(ROWS_AT_ONCE)
-            if keys is None
-            else rows_with_keys(table, keys, [_VECTOR])
-        )
-        for batch in batches:
+        for batch in rows_with_keys(table, keys, [_VECTOR]):
             for start in range(0, len(batch), SCANNED):
                 piece = batch.slice(start, SCANNED)
                 yield keys_of(piece[_KEY]), rows_of(piece[_VECTOR])
@@ -128,8 +117,6 @@ def rows_of_keys(
     """[found] positions in the distinct ``keys``, ascending, and [found] rows with these texts."""
     order = np.argsort(keys)
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    if not len(keys):
-        return places[0], rows[0]
     with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
         row_ids = read_row_ids(store.folder, texts_table(corpus), table.version)
@@ -145,11 +132,11 @@ def rows_of_keys(
 # --- making and measuring ------------------------------------------------------------------------
 
 
-def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
+def _update_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """`build_index` within `Database.write`."""
     table = database.open(vectors_table(embedder))
     n_rows = table.count_rows()
-    if n_rows < smallest:
+    if n_rows < INDEXED_FROM:
         return None
     current = read_index(database, embedder)
     if current is None or n_rows > GROWTH * current.n_rows:
@@ -197,8 +184,7 @@ def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: 
         n = table.count_rows()
         drawn = np.random.default_rng(0).choice(n, min(QUERIES, n), replace=False)
         sample = table.take_offsets(np.sort(drawn).tolist()).select([_KEY, _VECTOR]).to_arrow()
-        keys = np.concatenate([keys_of(chunk) for chunk in sample[_KEY].chunks])
-        vectors = np.concatenate([rows_of(chunk) for chunk in sample[_VECTOR].chunks])
+        keys, vectors = keys_of(sample[_KEY]), rows_of(sample[_VECTOR])
         has_direction = np.abs(vectors).max(axis=1) > 0
         keys, vectors = keys[has_direction], unit_vectors(vectors[has_direction])
         least = _find_tenth_product(database, embedder, keys, vectors)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.errors import StoreError
+from neuralviz.lazy import Lazy
 from neuralviz.store.database import (
     PATIENCE,
     SUPERSEDED_FOR,
@@ -33,7 +32,7 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
-MAX_BYTES = 1 << 28  # default limit
+MOST = 1 << 15  # vectors in memory; 100 MB, or 500 MB of very long ones
 
 
 @dataclass(frozen=True)
@@ -79,14 +78,7 @@ class KeptVectors:
         if before is not None:
             return before
         kept = KeptEmbedder(kept_id, spec, dim)
-        schema = pa.schema(
-            [
-                ("key", pa.binary(KEY_BYTES)),
-                ("vector", pa.list_(pa.float32(), kept.dim)),
-                ("first_loss", pa.float32()),
-                ("last_loss", pa.float32()),
-            ]
-        )
+        schema = vector_rows(np.zeros(0, _KEY), np.zeros((0, dim)), np.zeros((0, 2))).schema
         row = {"id": kept.id, "created": current_time(), "spec": spec, "dim": kept.dim}
 
         def register() -> None:
@@ -179,7 +171,8 @@ class LocatedVectors:
                 positions, matched = match_keys(distinct, keys_of(batch["key"]))
                 row_ids[positions] = batch["_rowid"].to_numpy()[matched]
                 mask[positions] = True
-                loss[positions] = losses_of(batch)[matched]
+                losses = [batch[name].to_numpy(zero_copy_only=False) for name in LOSSES]
+                loss[positions] = np.stack(losses, axis=1)[matched]
         self.row_ids = row_ids[places]  # [text]
         self.mask = mask[places]  # [text] whether there is a vector
         self.loss = loss[places]  # [text, 2] as of `EmbeddedBatch`
@@ -229,15 +222,12 @@ def key_array(keys: np.ndarray) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
 
 
-def keys_of(column: pa.Array) -> np.ndarray:
+def keys_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     start = column.offset * KEY_BYTES
     content = memoryview(column.buffers()[1] or b"")[start : start + len(column) * KEY_BYTES]
     return np.frombuffer(content, dtype=_KEY)
-
-
-def losses_of(batch: pa.RecordBatch) -> np.ndarray:
-    """[row, 2] first and last loss."""
-    return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
 
 
 def not_embedded_error(n: int, n_texts: int) -> StoreError:
@@ -257,13 +247,10 @@ def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray,
 
 
 class MemoryVectors:
-    """A thread-safe `VectorStore` in memory that drops the least recently used vectors."""
+    """A thread-safe `VectorStore` in memory of the ``most`` last used vectors."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self.max_bytes = max_bytes
-        self._vectors: OrderedDict[tuple[str, bytes], tuple[np.ndarray, np.ndarray]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+    def __init__(self, most: int = MOST) -> None:
+        self._rows = Lazy(most)
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         return describe_embedder(embedder)
@@ -274,11 +261,7 @@ class MemoryVectors:
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        with self._lock:
-            places = [(embedder.id, key) for key in keys.tolist()]
-            for place in filter(self._vectors.__contains__, places):
-                self._vectors.move_to_end(place)
-            rows = [self._vectors.get(place) for place in places]
+        rows = [self._rows.peek((embedder.id, key)) for key in keys.tolist()]
         kept = [row for row in rows if row is not None]
         vectors = np.array([vector for vector, _ in kept], np.float32).reshape(-1, embedder.dim)
         loss = np.array([loss for _, loss in kept], float).reshape(-1, 2)
@@ -288,15 +271,8 @@ class MemoryVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        with self._lock:
-            for key, vector, its_loss in zip(keys.tolist(), vectors, loss, strict=True):
-                place = (embedder.id, key)
-                if place not in self._vectors:
-                    self._vectors[place] = (vector.astype(np.float32), its_loss.copy())
-                    self._bytes += self._vectors[place][0].nbytes
-            while self._bytes > self.max_bytes:
-                _, (dropped, _loss) = self._vectors.popitem(last=False)
-                self._bytes -= dropped.nbytes
+        for key, vector, losses in zip(keys.tolist(), vectors, loss, strict=True):
+            self._rows.put((embedder.id, key), (vector.astype(np.float32), losses.copy()))
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Does nothing."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.reading.arrow_tables import is_text
 from neuralviz.reading.table import escape_formula as escape_formula
 from neuralviz.store.files import write_beside
 
@@ -76,9 +77,7 @@ def frame_csv(frame: pd.DataFrame) -> str:
 def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None) -> bytes:
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **(metadata or {})})
-    file = io.BytesIO()
-    parquet.write_table(table, file)
-    return file.getvalue()
+    return table_bytes(".parquet", table)
 
 
 def vector_lists(vectors: np.ndarray) -> pa.Array:
@@ -135,9 +134,9 @@ def _csv_table(table: pa.Table) -> pa.Table:
 
 def _csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Escape texts, write lists as JSON, drop non-finite numbers."""
-    if _is_text(column.type):
+    if is_text(column.type):
         return pa.chunked_array([list(map(escape_formula, column.to_pylist()))], column.type)
-    return _join_lists(column) if pa.types.is_list(column.type) else _plain_numbers(column)
+    return _write_plainly(column)
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
@@ -153,25 +152,16 @@ def _quote(text: str | None) -> str:
 
 
 def _json_cells(column: pa.ChunkedArray) -> list[str]:
-    if _is_text(column.type):
+    if is_text(column.type):
         return list(map(_quote, column.to_pylist()))
-    is_list = pa.types.is_list(column.type)
-    cells = _join_lists(column) if is_list else _plain_numbers(column).cast(pa.string())
-    return cells.fill_null("null").to_pylist()
+    return _write_plainly(column).cast(pa.string()).fill_null("null").to_pylist()
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _join_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Lists of numbers as JSON, with the fewest digits that distinguish them."""
-    joined = pc.binary_join(column.cast(pa.list_(pa.string())), ", ")
-    return pc.binary_join_element_wise("[", joined, "]", "")
-
-
-def _plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers with null for non-finite ones, 1 and 0 for booleans."""
+def _write_plainly(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of numbers as JSON, in the fewest digits; null for NaN; 1 and 0 for booleans."""
+    if pa.types.is_list(column.type):
+        joined = pc.binary_join(column.cast(pa.list_(pa.string())), ", ")
+        return pc.binary_join_element_wise("[", joined, "]", "")
     if pa.types.is_boolean(column.type):
         return column.cast(pa.int8())
     if pa.types.is_floating(column.type):

@@ -18,8 +18,8 @@ from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import Attempt, LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
+from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Fitting, make_map
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import embedding, pieces
@@ -95,7 +95,7 @@ def test_portions_and_rounds_come_to_the_same(tmp_path, monkeypatch, portion):
     monkeypatch.setattr(module, "ROUND", 2 * portion)
     store, corpus = add_texts(tmp_path / "cluster", texts)
     events = list(embed_on_cluster(store, corpus, embedder, HERE))
-    assert events[-1].is_complete
+    assert events[-1].done == events[-1].total
     assert [event.done for event in events] == sorted(event.done for event in events)
     assert (events[-1].total, events[-1].n_rose) == (last.total, 0)
     np.testing.assert_array_equal(read_rows(store, embedder), vectors)
@@ -212,15 +212,16 @@ def test_a_text_that_kills_every_process_costs_no_other(tmp_path: Path, cluster:
     np.testing.assert_array_equal(store.vectors.get(kept, keys[whole]), alone[whole])
 
 
-def test_a_cluster_places_texts_as_this_process_does(tmp_path: Path, cluster: Cluster):
+def test_a_cluster_places_texts_as_this_process_does(tmp_path, cluster, monkeypatch):
     store, corpus = add_texts(tmp_path, TEXTS[:400])
     *_, last = embed_corpus(store, corpus, HashEmbedder())
     points = []
-    for fitting in (
-        Fitting(n_fitted=150, block=130),
-        Fitting(n_fitted=150, block=130, spread=place_on_cluster),
-    ):
-        kept = make_map(store, corpus, last.embedder, ProjectionSettings("pca"), fitting=fitting)
+    monkeypatch.setattr(mapping, "FITTED", 150)
+    monkeypatch.setattr(mapping, "BLOCK", 130)
+    for spread in (mapping.place_on_processes, place_on_cluster):
+        kept = mapping.make_map(
+            store, corpus, last.embedder, ProjectionSettings("pca"), spread=spread
+        )
         assert kept.n_fitted == 150
         points.append(KeptMaps(store).points(kept)[0])
         KeptMaps(store).delete(kept)

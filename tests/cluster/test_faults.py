@@ -1,4 +1,4 @@
-"""Nodes that are lost, drivers that are killed: nothing is lost, and nothing is there twice."""
+"""Nodes that are lost, commands that are stopped: nothing is lost, and nothing is there twice."""
 
 from __future__ import annotations
 
@@ -27,26 +27,6 @@ from tests.support.waiting import heed_interrupts, wait_until
 ROOT = Path(__file__).parents[2]
 TEXTS = tuple(f"text {i} " + "word " * (i % 17) for i in range(1600))
 
-DRIVER = """
-import sys
-from pathlib import Path
-from neuralviz.cluster.connecting import connected
-from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.store.corpora import CorpusStore
-from tests.support.cluster import PlacedEmbedder
-
-folder, marks, address, every = sys.argv[1:]
-store = CorpusStore(Path(folder))
-with connected(address) as cluster:
-    embedder = PlacedEmbedder(marks, seconds=0.2)
-    run = embed_on_cluster(
-        store, store.corpora()[0], embedder, cluster, commit_every=float(every)
-    )
-    for event in run:
-        print(event.done, event.found, flush=True)
-print("finished", flush=True)
-"""
-
 pytestmark = pytest.mark.slow
 
 
@@ -62,33 +42,6 @@ def nodes() -> Iterator[tuple[Cluster, Any]]:
     cluster.shutdown()
 
 
-class Driver:
-    """The command of somebody at the cluster, in a process of its own."""
-
-    def __init__(self, store: CorpusStore, marks: Path, address: str, every: float = 0.5) -> None:
-        arguments = [str(store.folder), str(marks), address, str(every)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-
-    def read(self, n_done: int) -> list[str]:
-        """What it prints until so many texts are done."""
-        lines: list[str] = []
-        for line in self.process.stdout:
-            lines.append(line.strip())
-            if line[0].isdigit() and int(line.split()[0]) >= n_done:
-                break
-        return lines
-
-    def finish(self) -> None:
-        assert self.process.stdout.read().strip().endswith("finished")
-        assert self.process.wait() == 0
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
 def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):
     store = CorpusStore(tmp_path / "store")
     corpus = store.add("texts", ReadTexts(TEXTS[:200]))
@@ -100,35 +53,27 @@ def test_a_machine_that_cannot_write_gets_no_more_work(tmp_path, nodes):
     assert (tmp_path / "sick").read_text()
 
 
-def test_a_killed_driver_and_a_lost_node_cost_nothing(tmp_path, nodes):
+def test_a_lost_node_costs_nothing(tmp_path, nodes):
     cluster, other = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]
     marks = tmp_path / "marks"
     marks.mkdir()
-    kept = store.vectors.register(PlacedEmbedder(str(marks)))
-    table = vectors_table(kept)
-
-    first = Driver(store, marks, cluster.address, every=600)
-    first.read(200)
-    first.kill()  # between fragments and their commit
-    assert store.database.open(table).count_rows() == 0
-    data = store.database.place(table) / "data"
-    assert list(data.glob("*.lance"))
-
-    last = Driver(store, marks, cluster.address)
-    last.read(400)
-    assert store.database.open(table).count_rows() > 0
-    cluster.remove_node(other, allow_graceful=False)
-    last.finish()
-
+    embedder = PlacedEmbedder(str(marks), seconds=0.2)
+    with connected(cluster.address) as found:
+        for event in embed_on_cluster(store, corpora[1], embedder, found, commit_every=0.5):
+            if other is not None and event.done >= 400:
+                cluster.remove_node(other, allow_graceful=False)
+                other = None
+    assert other is None
+    kept = store.vectors.register(embedder)
     kept_alone = alone.vectors.register(OrderEmbedder())
     *_, _ = embed_corpus(alone, corpora[0], OrderEmbedder())
     np.testing.assert_array_equal(
         store.vectors.get(kept, store.keys(corpora[1])),
         alone.vectors.get(kept_alone, alone.keys(corpora[0])),
     )
-    assert store.database.open(table).count_rows() == len(TEXTS)
+    assert store.database.open(vectors_table(kept)).count_rows() == len(TEXTS)
     machines = {mark.name.split()[0] for mark in marks.iterdir()}
     assert len(machines) == 2
 

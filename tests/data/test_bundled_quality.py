@@ -26,7 +26,7 @@ PAIRS = 50
 LEAST_NEURAL = 0.70  # Spearman's correlation; 0.714 on these dev pairs, 0.792 on 200
 LEAST_MEAN = 0.855  # 0.868 on twice as many, 0.857 on all
 EPOCHS = 5  # beside the plain loop
-SENTENCES = 4  # of which the tolerance is checked
+SENTENCES = 2  # of which the tolerance is checked
 ALIKE = 0.99999  # cosine of one embedding computed in two ways
 
 

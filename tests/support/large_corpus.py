@@ -73,7 +73,7 @@ def keep_large(
     kept = KeptMaps(store).put(
         corpus,
         embedder,
-        Projection(points_of(n), ProjectionSettings(), Neighbours(near, far, "cosine")),
+        Projection(points_of(n), ProjectionSettings(), Neighbours(near, far)),
         Clusters(topics, TOPICS),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )

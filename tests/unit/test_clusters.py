@@ -49,7 +49,8 @@ def test_clusters_are_numbered_by_size_and_points_far_off_are_in_none(dimensions
     expected = np.repeat([2, 0, 1, -1], [40, 90, 60, 4])
     assert (clusters.labels == expected).mean() > 0.95
     assert clusters.n == 3
-    assert list(clusters.sizes) == sorted(clusters.sizes, reverse=True)
+    sizes = [(clusters.labels == cluster).sum() for cluster in range(3)]
+    assert sizes == sorted(sizes, reverse=True)
     assert (clusters.labels[-4:] == -1).all()
     np.testing.assert_array_equal(coordinates, before)
     np.testing.assert_array_equal(find_clusters(coordinates.astype(np.float32)).labels,
@@ -68,13 +69,13 @@ def test_points_at_one_place_are_a_cluster_and_never_torn() -> None:
     clusters = find_clusters(np.concatenate([cloud + 9, pile, cloud - 9]))
     assert set(clusters.labels[40:70]) == {int(clusters.labels[40])} != {-1}
     assert clusters.n == 3
-    assert sorted(clusters.sizes)[0] >= 30
+    assert np.bincount(clusters.labels[clusters.labels >= 0]).min() >= 30
     few = np.concatenate([cloud, cloud[:10], cloud[:10], cloud + 20])
     labels = find_clusters(few).labels
     np.testing.assert_array_equal(labels[:10], labels[40:50])
     np.testing.assert_array_equal(labels[:10], labels[50:60])
     only = find_clusters(np.concatenate([np.ones((54, 3)), cloud[:6, [0, 1, 0]]]))
-    assert (only.n, list(only.sizes)) == (1, [54])
+    assert (only.n, (only.labels == 0).sum()) == (1, 54)
 
 
 def test_of_very_many_points_the_clusters_are_those_of_a_sample():

@@ -54,7 +54,7 @@ def test_events_bring_every_text_once_and_what_is_kept_at_once(kind, store):
     n = len(set(TEXTS[:60]))
     assert [event.done for event in events] == [0, *range(16, n, 16), n]
     assert {(event.total, event.found, event.n_rose) for event in events} == {(n, 0, 0)}
-    assert [event.is_complete for event in events] == [False] * (len(events) - 1) + [True]
+    assert [event.done == event.total for event in events] == [False] * (len(events) - 1) + [True]
     same(fold(events, 60), kind().encode(TEXTS[:60]))
     embedder = kind()
     first, *rest = embed(TEXTS, embedder, store, batch_size=16)
@@ -74,7 +74,7 @@ def test_parts_and_their_concatenation_share_vectors(store: VectorStore) -> None
     assert first.calls == [] != second.calls
     alone = HashEmbedder(dim=3, name="other")
     (event,) = embed(TEXTS, alone, store)
-    assert event.is_complete and alone.calls == []
+    assert event.done == event.total and alone.calls == []
 
 
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])
@@ -168,7 +168,7 @@ def test_more_texts_than_are_in_memory_at_once(store, monkeypatch):
 
 
 def test_vectors_used_longest_ago_are_forgotten() -> None:
-    store = MemoryVectors(max_bytes=4 * 8 * 3)  # three vectors
+    store = MemoryVectors(3)
     kept = store.register(HashEmbedder())
     keys = text_keys("abcde")
     rows = np.eye(5, 8, dtype=np.float32)
@@ -180,7 +180,7 @@ def test_vectors_used_longest_ago_are_forgotten() -> None:
 
 
 def test_threads_share_a_small_store() -> None:
-    store = MemoryVectors(max_bytes=4 * 8 * 40)
+    store = MemoryVectors(40)
     expected, failed = Pair().encode(TEXTS), []
 
     def run(shift: int) -> None:
@@ -193,5 +193,4 @@ def test_threads_share_a_small_store() -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(run, (0, 17, 40, 80)))
     assert failed == []
-    assert 0 < store._bytes <= store.max_bytes
-    assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())
+    assert len(store._rows._values) == 40

@@ -12,7 +12,7 @@ import pytest
 from neuralviz.embedders import EmbedderSpec, make_embedder
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.neighbours import knn_accuracy
+from neuralviz.maps.neighbours import knn_right
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -85,7 +85,7 @@ def test_the_tour_says_what_the_maps_show(store: CorpusStore):
     for kept in KeptMaps(store).list_maps(corpus):
         near = KeptMaps(store).neighbours(kept).first(10)
         shares[methods[kept.embedder]] = [
-            f"{knn_accuracy(near, list(store.labels(corpus, name))).accuracy:.0%}"
+            f"{knn_right(near, list(store.labels(corpus, name))).mean():.0%}"
             for name in ("topic", "form")
         ]
     (topic, form), (neural_topic, neural_form) = shares["mean"], shares["neural"]

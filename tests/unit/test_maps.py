@@ -75,6 +75,7 @@ def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(store, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
+        patch.setattr(KeptMaps, "_drop", power_cut)
         patch.setattr(maps, "_entry", power_cut)  # the points are written, their entry is not
         with pytest.raises(KeyboardInterrupt):
             make_map(store, corpus, embedder, PCA)

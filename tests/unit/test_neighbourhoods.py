@@ -12,7 +12,6 @@ from neuralviz.maps.neighbours import (
     common_neighbours,
     find_neighbours,
     find_outvoted,
-    knn_accuracy,
     knn_right,
     label_agreement,
     sampled_right,
@@ -28,16 +27,14 @@ def with_labels(n: int = 120, seed: int = 0) -> tuple[np.ndarray, list[str]]:
 
 
 def neighbours_of(indices: list[list[int]]) -> Neighbours:
-    return Neighbours(
-        np.array(indices, dtype=np.int32), np.zeros(np.shape(indices), dtype=np.float32), "cosine"
-    )
+    return Neighbours(np.array(indices, np.int32), np.zeros(np.shape(indices), np.float32))
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
 def test_the_accuracy_is_that_of_scikit_learn_leaving_one_out(k):
     """With the votes of equal labels broken alike: theirs has none where k is 1 or votes differ."""
     vectors, labels = with_labels()
-    found = knn_accuracy(find_neighbours(vectors, 20, "euclidean"), labels, k)
+    is_right = knn_right(find_neighbours(vectors, 20, "euclidean"), labels, k)
     right = ties = 0
     for i in range(len(vectors)):
         others = np.delete(np.arange(len(vectors)), i)
@@ -45,11 +42,8 @@ def test_the_accuracy_is_that_of_scikit_learn_leaving_one_out(k):
         shares = np.sort(classifier.predict_proba(vectors[i : i + 1])[0])
         ties += shares[-1] == shares[-2]
         right += classifier.predict(vectors[i : i + 1])[0] == labels[i]
-    assert abs(found.accuracy * 120 - right) <= ties
+    assert len(is_right) == 120 and abs(is_right.sum() - right) <= ties
     assert (ties == 0) == (k == 1)
-    assert (found.k, found.n) == (k, 120)
-    assert found.baseline == max(labels.count(label) for label in set(labels)) / 120
-    assert found.interval[0] < found.accuracy < found.interval[1]
 
 
 def test_equal_votes_go_to_the_label_of_the_nearest_voter():
@@ -57,9 +51,9 @@ def test_equal_votes_go_to_the_label_of_the_nearest_voter():
                                 [2, 0, 1, 3]])  # fmt: skip
     labels = ["a", "a", "b", "b", ""]
     # voters of 0: a b b → b; of 1: a b b → b; of 2: b a a → a; of 3: b a a → a
-    assert knn_accuracy(neighbours, labels, 4).accuracy == 0
+    assert not knn_right(neighbours, labels, 4).any()
     # two voters: 0: a b → a; 1: a b → a; 2: b a → b; 3: b a → b
-    assert knn_accuracy(neighbours, labels, 2).accuracy == 1
+    assert knn_right(neighbours, labels, 2).all()
 
 
 def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
@@ -68,8 +62,7 @@ def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
     neighbours = find_neighbours(vectors, 20)
     found = find_outvoted(neighbours, labels, 7, 999)
     assert find_outvoted(neighbours, labels, 7, 2) == found[:2]
-    accuracy = knn_accuracy(neighbours, labels, 7)
-    assert len(found) == round((1 - accuracy.accuracy) * accuracy.n) > 0
+    assert len(found) == (~knn_right(neighbours, labels, 7)).sum() > 0
     agree = label_agreement(neighbours, labels, 7)
     assert [one.agree for one in found] == sorted(agree[[one.text for one in found]].tolist())
     for one in found:
@@ -86,9 +79,9 @@ def test_texts_without_a_label_neither_vote_nor_are_voted_on():
     everything = find_neighbours(vectors, 119)
     among = find_neighbours(vectors[~hidden], 15)
     rest = [label for label in some if label]
-    expected = knn_accuracy(among, rest, 7)
-    assert knn_accuracy(everything, some, 7) == expected
-    assert expected.n == 80
+    expected = knn_right(among, rest, 7)
+    np.testing.assert_array_equal(knn_right(everything, some, 7), expected)
+    assert len(expected) == 80
     shares = label_agreement(everything, some, 7)
     assert np.isnan(shares[hidden]).all()
     np.testing.assert_array_equal(shares[~hidden], label_agreement(among, rest, 7))
@@ -96,8 +89,7 @@ def test_texts_without_a_label_neither_vote_nor_are_voted_on():
 
 def test_a_text_that_nobody_votes_on_counts_as_missed():
     neighbours = neighbours_of([[1], [0], [3], [2]])
-    found = knn_accuracy(neighbours, ["a", "a", "a", ""], 1)
-    assert (found.accuracy, found.n) == (2 / 3, 3)
+    assert knn_right(neighbours, ["a", "a", "a", ""], 1).tolist() == [True, True, False]
     assert find_outvoted(neighbours, ["a", "a", "a", ""], 1, 9) == ()  # nobody votes against it
     shares = label_agreement(neighbours, ["a", "a", "a", ""], 1)
     np.testing.assert_array_equal(shares, [1, 1, np.nan, np.nan])
@@ -111,7 +103,7 @@ def test_common_neighbours_are_counted_in_any_order():
     ]
     np.testing.assert_allclose(common_neighbours(first, second), expected)
     assert 0 < np.mean(expected) < 1
-    backwards = Neighbours(first.indices[:, ::-1], first.distances[:, ::-1], "cosine")
+    backwards = Neighbours(first.indices[:, ::-1], first.distances[:, ::-1])
     assert (common_neighbours(first, backwards, 12) == 1).all()
     assert len(set(common_neighbours(first, second, 99) * 12 % 1)) == 1  # cut to 12
 
@@ -119,12 +111,12 @@ def test_common_neighbours_are_counted_in_any_order():
 def test_what_cannot_be_scored_is_said():
     neighbours = find_neighbours(with_labels(6)[0], 3)
     with pytest.raises(NeuralvizError, match="5 labels for 6 texts"):
-        knn_accuracy(neighbours, ["a"] * 5)
+        knn_right(neighbours, ["a"] * 5)
     with pytest.raises(NeuralvizError, match="at least 2 texts with a label; only 1 of 6 has one"):
-        knn_accuracy(neighbours, ["a", *[""] * 5])
+        knn_right(neighbours, ["a", *[""] * 5])
     with pytest.raises(NeuralvizError, match="6 texts with those of 5"):
         common_neighbours(neighbours, find_neighbours(with_labels(5)[0], 3))
-    for score in (knn_accuracy, label_agreement):
+    for score in (knn_right, label_agreement):
         with pytest.raises(SettingsError, match="at least 1"):
             score(neighbours, ["a"] * 6, 0)
 
@@ -152,6 +144,6 @@ def test_a_sample_votes_as_all_texts_do(missing: bool) -> None:
     everybody = np.zeros(200, dtype=bool)
     everybody[codes >= 0] = knn_right(near, labels, 5)
     rows = np.sort(draw.choice(200, 60, replace=False))
-    some = type(near)(near.indices[rows], near.distances[rows], near.metric)
+    some = type(near)(near.indices[rows], near.distances[rows])
     right = sampled_right(some, codes, rows, 5)
     np.testing.assert_array_equal(right, everybody[rows][codes[rows] >= 0])

@@ -37,7 +37,6 @@ def test_neighbours_of_texts_and_of_new_vectors_are_those_of_brute_force(metric)
         found.distances, np.take_along_axis(distances, order, axis=1), rtol=1e-5
     )
     assert (found.indices.dtype, found.distances.dtype) == (np.int32, np.float32)
-    assert found.metric == metric
     np.testing.assert_array_equal(found.first(3).indices, order[:, :3])
     queries = some_vectors(40, seed=1)
     queries[0] = vectors[123]

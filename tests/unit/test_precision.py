@@ -282,10 +282,12 @@ def test_bf16_on_the_bundled_model(
     precision: str, layers: str, device: str, on_device, exactly
 ) -> None:
     exact = exactly(device, layers)
-    rounded = tuned(on_device(device), REAL_TEXTS, layers=layers, precision=precision)
-    assert cosines(exact, rounded).min() >= 1 - DEFAULT_TOLERANCE
-    assert cosines(exact, rounded).max() < 1 - ROUNDING  # it was rounded
-    np.testing.assert_allclose(rounded.loss[0, :3], exact.loss[0, :3], rtol=0.02)
+    n = 4 if layers == "head" else 2  # a CPU may have to emulate bfloat16
+    rounded = tuned(on_device(device), REAL_TEXTS[:n], layers=layers, precision=precision)
+    cosine = np.sum(exact.embeddings[:n] * rounded.embeddings, axis=1)
+    assert cosine.min() >= 1 - DEFAULT_TOLERANCE
+    assert cosine.max() < 1 - ROUNDING  # it was rounded
+    np.testing.assert_allclose(rounded.loss[0, :2], exact.loss[0, :2], rtol=0.02)
     assert rounded.embeddings.dtype == np.float32
 
 

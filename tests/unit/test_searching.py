@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,11 @@ from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 ROOT = Path(__file__).parents[2]
 DIM, FEW = 16, 500
 N, SMALL = 3000, 60  # texts of the two corpora
-indexed = partial(build_index, smallest=FEW)
+
+
+@pytest.fixture(autouse=True)
+def few_vectors_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "INDEXED_FROM", FEW)
 
 
 def in_groups(n: int, seed: int = 0, dim: int = DIM) -> np.ndarray:
@@ -58,7 +61,7 @@ def test_the_index_finds_what_is_near_and_says_how_much_of_it(store, dim, monkey
     monkeypatch.setattr(indexing, "QUERIES", 50)
     vectors = in_groups(1000, dim=dim)
     corpus, embedder = add(store, "a", names("text", 1000), vectors)
-    index = indexed(store.database, embedder)
+    index = build_index(store.database, embedder)
     assert index is not None and index == read_index(store.database, embedder)
     assert index.n_rows == 1000 and index.recall >= indexing.GOOD_RECALL
     queries = in_groups(100, seed=1, dim=dim)
@@ -79,7 +82,7 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
         exact = nearest(vectors, queries, 7, metric)
         np.testing.assert_array_equal(found.indices, exact.indices)
         np.testing.assert_array_equal(found.distances, exact.distances)
-        indexed(store.database, embedder)
+        build_index(store.database, embedder)
 
 
 def test_too_few_texts_with_a_vector_are_said(store: CorpusStore):
@@ -98,7 +101,7 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     vectors = in_groups(1200)
     corpus, embedder = add(store, "a", names("a", 1200), vectors)
     keys = store.keys(corpus)
-    indexed(store.database, embedder)
+    build_index(store.database, embedder)
     assert has_index(store.database.open(vectors_table(embedder)), "key")
     rows = np.array([7, 3, 7, 1100])
     for wanted in (rows, np.tile(np.arange(1200), 2)):
@@ -121,8 +124,8 @@ def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
     large, embedder = add(store, "large", names("text", N), in_groups(N))
     texts = [f"small {row // 2}" for row in range(2 * SMALL)]
     small, _ = add(store, "small", texts, in_groups(SMALL, 1))
-    assert indexed(store.database, embedder) is not None
-    index_texts(store, large, smallest=FEW)
+    assert build_index(store.database, embedder) is not None
+    index_texts(store, large)
     own = np.repeat(in_groups(SMALL, 1), 2, axis=0)
     queries = in_groups(20, 4)
     exact = nearest(own, queries, 6)
@@ -157,7 +160,7 @@ def test_a_small_corpus_among_others_is_searched_wider(store, monkeypatch):
 def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusStore):
     texts = names("text", 600)
     corpus = store.add("some", ReadTexts(tuple(texts)))
-    index_texts(store, corpus, smallest=FEW)
+    index_texts(store, corpus)
     keys = text_keys(texts)
 
     def check(corpus: Corpus) -> None:
@@ -180,21 +183,21 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
 def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(store, monkeypatch):
     monkeypatch.setattr(indexing, "QUERIES", 50)
     _, embedder = add(store, "first", names("a", 1000), in_groups(1000))
-    first = indexed(store.database, embedder)
+    first = build_index(store.database, embedder)
     built = []
     whole = indexing._build
     monkeypatch.setattr(indexing, "_build", lambda *given: built.append(0) or whole(*given))
-    assert indexed(store.database, embedder) == first
+    assert build_index(store.database, embedder) == first
     vectors, queries = in_groups(300, 6), in_groups(30, 7)
     later, _ = add(store, "later", names("b", 300), vectors)
     exact = nearest(vectors, queries, 5)
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
-    second = indexed(store.database, embedder)
+    second = build_index(store.database, embedder)
     assert (built, second and second.n_rows) == ([], 1000)
     assert indexing._count_unindexed(store.database.open(vectors_table(embedder))) == 0
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
     add(store, "more", names("c", 900), in_groups(900, 8))
-    third = indexed(store.database, embedder)
+    third = build_index(store.database, embedder)
     assert (built, third and third.n_rows) == ([0], 2200)
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
 
@@ -214,7 +217,8 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
         "if sys.argv[2] == 'keys':\n    LanceTable.create_index = key_alone\n"
         "else:\n    index._measure = stay\n"
         "store = CorpusStore(Path(sys.argv[1]))\n"
-        "index.build_index(store.database, store.vectors.embedders()[0], smallest=500)\n"
+        "index.INDEXED_FROM = 500\n"
+        "index.build_index(store.database, store.vectors.embedders()[0])\n"
     )
     for at in ("keys", "measuring"):  # with the lock, or with an index that nobody knows yet
         command = [sys.executable, "-c", build, str(store.folder), at]
@@ -224,7 +228,7 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
         other.wait()
         assert read_index(store.database, embedder) is None
         np.testing.assert_array_equal(store.vectors.get(embedder, store.keys(corpus)), vectors)
-    index = indexed(store.database, embedder)
+    index = build_index(store.database, embedder)
     assert index is not None and index == read_index(store.database, embedder)
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
