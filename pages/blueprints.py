@@ -1,7 +1,5 @@
 """Masking blueprints: which tokens of a text each of its inputs masks."""
 
-from __future__ import annotations
-
 from neuralviz.ui.blueprints import show
 from neuralviz.ui.page import show_page_header
 

@@ -1,7 +1,5 @@
 """Compare: the same texts embedded by several methods, side by side."""
 
-from __future__ import annotations
-
 from neuralviz.ui.compare import show
 from neuralviz.ui.page import show_page_header
 

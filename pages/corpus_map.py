@@ -1,7 +1,5 @@
 """Corpus map: many texts as points, by one method or by two side by side."""
 
-from __future__ import annotations
-
 from neuralviz.ui.corpus.main import show
 from neuralviz.ui.page import show_page_header
 

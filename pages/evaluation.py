@@ -1,7 +1,5 @@
 """Evaluation: how good an embedding is, on labelled data, and where it goes wrong."""
 
-from __future__ import annotations
-
 from neuralviz.ui.evaluation import show
 from neuralviz.ui.page import show_page_header
 

@@ -1,7 +1,5 @@
 """Frozen features: how well small models learn people's scores from a model that stays frozen."""
 
-from __future__ import annotations
-
 from neuralviz.ui.frozen_features import show
 from neuralviz.ui.page import show_page_header
 

@@ -1,7 +1,5 @@
 """How it works: from two texts to their cosine similarity, in nine steps."""
 
-from __future__ import annotations
-
 from neuralviz.ui.how_it_works import show
 from neuralviz.ui.page import show_page_header
 

@@ -1,7 +1,5 @@
 """Layer dynamics: how words change from layer to layer, and which blocks a text changes."""
 
-from __future__ import annotations
-
 from neuralviz.ui.layers import show
 from neuralviz.ui.page import show_page_header
 

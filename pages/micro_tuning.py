@@ -1,7 +1,5 @@
 """Micro-tuning: watch what a masked language model learns from a text."""
 
-from __future__ import annotations
-
 from neuralviz.ui.micro_tuning import show
 from neuralviz.ui.page import show_page_header
 

@@ -1,7 +1,5 @@
 """Training: an encoder learns from a corpus, and one sees how well it knows it, step by step."""
 
-from __future__ import annotations
-
 from neuralviz.ui.page import show_page_header
 from neuralviz.ui.training import open_folder, show
 

@@ -125,14 +125,14 @@ class Headline:
     def _describe_interval(self) -> str:
         if self.interval is None:
             return ""
-        low, high = write_values(self.interval, self.measured.is_share)
-        title = "95% interval"
-        if self.outcome != "alone":
-            low, high = write_lead(0, self.interval, self.measured.is_share)[1].split(" to ")
+        is_share = self.measured.is_share
+        if self.outcome == "alone":
+            return f" (95% interval: {' to '.join(write_values(self.interval, is_share))})"
+        _, bounds = write_lead(0, self.interval, is_share)
         if self.outcome == "undecided":
-            title += " of the difference"
-            high += " percentage points" if self.measured.is_share else ""
-        return f" ({title}: {low} to {high})"
+            unit = " percentage points" * is_share
+            return f" (95% interval of the difference: {bounds}{unit})"
+        return f" (95% interval: {bounds})"
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.data import LabelledData, ScoredData
+from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
     best_first,
@@ -33,6 +34,7 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.evaluation import results as numbers
     from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.results import Results, Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
@@ -51,6 +53,8 @@ def describe_verdict(
     yardstick: Yardstick | None = None,  # by default the main one of the data
     name: Name = str,  # marks up and escapes a method's label
     quote: Name = str,  # the same for a user's other words
+    *,
+    is_over: bool = True,  # else methods without a result may still get one
 ) -> str:
     """What a data set says of the methods measured so far; empty before any is."""
     finished = yardsticks_of(results, data)
@@ -62,11 +66,12 @@ def describe_verdict(
     if not ranked:
         return f"No method has a {yardstick.title} on these data."
     name = short_name(results, name)
+    rows = [row for n, row in enumerate(results.rows) if is_over or (data, n) in results.cells]
     measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
     sentences = [
         _compare(yardstick, ranked, measured, name),
         _describe_words_alone(yardstick, ranked),
-        _describe_left_out(results, ranked, name),
+        _describe_left_out(rows, ranked, name),
     ]
     return " ".join(filter(None, sentences))
 
@@ -124,7 +129,7 @@ def _describe_measured(
     noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
     chance = yardstick.write(yardstick.chance(measured))
     if yardstick.measure in _BY_LABELS:
-        question = data.question if isinstance(data, LabelledData) else ""
+        question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"
         if result.k:
             clause = f"{voters(result.k)} for the right {noun} of"
@@ -157,10 +162,10 @@ def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) 
     )
 
 
-def _describe_left_out(results: Results, ranked: Sequence[RankedMethod], name: Name) -> str:
+def _describe_left_out(rows: Sequence[Row], ranked: Sequence[RankedMethod], name: Name) -> str:
     """Which methods are missing from the verdict: they failed, or are not finished."""
     ranked_labels = {method.label for method in ranked}
-    missing = [name(row.label) for row in results.rows if row.label not in ranked_labels]
+    missing = [name(row.label) for row in rows if row.label not in ranked_labels]
     return f"Left out: {join_names(missing)}." if missing else ""
 
 

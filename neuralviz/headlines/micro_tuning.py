@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 QUOTED = 28  # characters of a text
+NAMED = 3  # words with the largest shares
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
@@ -36,22 +37,22 @@ def describe_learning(record: RunRecord, text: int) -> str:
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
     reports = [report for i, report in record.reports.items() if i not in record.diverged]
-    before, after = [r.before for r in reports], [r.after for r in reports]
-    sure, sure_after = (
-        float(np.mean([p.probability.mean() for p in predictions]))
-        for predictions in (before, after)
+    sides = [r.before for r in reports], [r.after for r in reports]
+    probability, probability_after = (
+        percent(float(np.mean([p.probability.mean() for p in predictions])))
+        for predictions in sides
     )
     loss, loss_after = (
         number(float(np.mean([p.mean_loss for p in predictions])), "#.3g").rstrip(".")
-        for predictions in (before, after)
+        for predictions in sides
     )
     words = "words" if record.settings.predict_unmasked else "masked words"
     subject = f"this text's {words}"
     if len(record.texts) > 1:
-        subject = f"the {words} of {many(len(reports), 'text')}, on average"
+        subject = f"the {words} of {many(len(reports), 'text')}"
     return (
-        f"At first the model was {percent(sure)} sure of {subject}; after "
-        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure "
+        f"At first the model gave {subject} a probability of {probability} on average; after "
+        f"{many(record.settings.epochs, 'epoch')} it gives them {probability_after} "
         f"(loss {loss}, then {loss_after})."
     )
 
@@ -86,32 +87,24 @@ def describe_warnings(record: RunRecord) -> list[str]:
             "rate (the paper uses 0.01)."
         )
     if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
-        warnings.append(
-            f"Many words in {_name_text(record, *foreign)} are not in the model's vocabulary, or "
-            "are split into several tokens. For texts in another language, choose a model for that "
-            "language; the bundled model is for English and ignores case."
-        )
+        warnings.append(warn_of_foreign(_name_text(record, *foreign)))
     return warnings
+
+
+def warn_of_foreign(texts: str) -> str:
+    """A warning of ``texts``, such as “text 3”, whose words the model does not know."""
+    return (
+        f"Many words in {texts} are not in the model's vocabulary, or are split into several "
+        "tokens. For texts in another language, choose a model for that language; the bundled "
+        "model is for English and ignores case."
+    )
 
 
 def describe_words(record: RunRecord, text: int) -> str:
     """Which words have the largest shares of a text's embedding; empty where they are unknown."""
-    report, name = record.reports[text], _name_text(record, text)
-    largest = _largest_words(record, text)
-    if report.shares is None or not largest:
-        return ""
-    named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
-    return (
-        f"In {name}, punctuation aside, the largest shares of the change in the weights "
-        f"come from {named}."
-    )
-
-
-def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, float]]:
-    """The ``n`` words with the largest shares above 0, each once, without punctuation."""
     report = record.reports[text]
     if report.shares is None:
-        return []
+        return ""
     shares: dict[str, float] = {}
     spelt: dict[str, str] = {}
     words, by_word, _ = report.words
@@ -119,8 +112,14 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
             shares[word.lower()] = shares.get(word.lower(), 0.0) + share
-    largest = sorted(shares, key=lambda name: -shares[name])[:n]
-    return [(spelt[name], shares[name]) for name in largest if shares[name] > 0]
+    largest = sorted(shares, key=lambda word: -shares[word])[:NAMED]
+    named = [f"“{spelt[word]}” ({percent(shares[word])})" for word in largest if shares[word] > 0]
+    if not named:
+        return ""
+    return (
+        f"In {_name_text(record, text)}, punctuation aside, the largest shares of the change in "
+        f"the weights come from {joined(named)}."
+    )
 
 
 def describe_progress(record: RunRecord) -> str:

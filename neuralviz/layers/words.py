@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TokenizedText
 
-
 GROUPS = ("low", "middle", "high")
 PAPERS_COUNT = 51  # the paper uses words that occur more than 50 times
 WANTED_WORDS = 60  # twenty per group
@@ -43,6 +42,7 @@ class WordVariances:
     words: tuple[str, ...]  # distinct, in lower case
     variance: np.ndarray  # [word] of the cosines of consecutive layers
     occurrences: np.ndarray  # [word] in the texts read
+    foreign: tuple[int, ...] = ()  # places of texts that look foreign to the model
 
     def default_min_count(self) -> int:
         """The paper's 51, or less if that leaves fewer than 60 words."""
@@ -91,7 +91,7 @@ def word_variances(
     check_tokenized(texts)
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    n_read = 0
+    n_read, foreign = 0, []
     for batch in batch_while(texts, lambda batch, _: sum(map(len, batch)) < tokens_at_once):
         variances = _token_variances(model, batch, should_stop)
         for text, variance in zip(batch, variances, strict=True):
@@ -103,6 +103,7 @@ def word_variances(
                     value = word_values[place]
                     sums[word] = sums.get(word, 0.0) + float(value)
                     counts[word] = counts.get(word, 0) + 1
+        foreign += [place for place, text in enumerate(batch, n_read) if text.looks_foreign]
         n_read += len(batch)
         words = sorted(sums, key=lambda word: (sums[word] / counts[word], word))
         occurrences = np.array([counts[word] for word in words], dtype=np.int64)
@@ -114,6 +115,7 @@ def word_variances(
             words=tuple(words),
             variance=np.array([sums[word] for word in words]) / occurrences,
             occurrences=occurrences,
+            foreign=tuple(foreign),
         )
 
 

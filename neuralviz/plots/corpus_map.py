@@ -161,15 +161,16 @@ def _traces(
     """Traces of a group; in three dimensions, unselected points need their own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
-    size = size if flat else 0.6 * size  # 3-D scenes draw them larger
+    kind, size = ("scattergl", size) if flat else ("scatter3d", 0.6 * size)  # which are larger
     parts = [(group.positions, opacity)]
     if chosen is not None and not flat:
         bright = chosen[group.positions]
         parts = [(group.positions[~bright], FADED), (group.positions[bright], opacity)]
         parts = [part for part in parts if len(part[0])]
     for number, (positions, how_opaque) in enumerate(parts):
-        trace = _group_trace(group, "scattergl" if flat else "scatter3d", size, how_opaque)
-        trace |= {**_places(points[positions]), "customdata": rows[positions]}
+        marker = {"size": size, "opacity": how_opaque, **group.marker}
+        trace = {"type": kind, "showlegend": True, **group.trace, "mode": "markers"}
+        trace |= {"marker": marker, **_places(points[positions]), "customdata": rows[positions]}
         if group.values is not None:
             trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
@@ -182,11 +183,6 @@ def _traces(
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield trace
-
-
-def _group_trace(group: PointGroup, kind: str, size: float, opacity: float) -> Trace:
-    marker = {"size": size, "opacity": opacity, **group.marker}
-    return {"type": kind, "showlegend": True, **group.trace, "mode": "markers", "marker": marker}
 
 
 def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:

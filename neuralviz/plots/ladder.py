@@ -9,13 +9,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.ladder_results import (
-    FLOOR,
-    LINEAR,
-    NEURAL,
-    PUBLISHED_OF,
-    SENTENCE,
-)
+from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, NEURAL, PUBLISHED_OF, SENTENCE
 from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.parts import (

@@ -190,10 +190,9 @@ def _format_two_digits(value: float) -> str:
 # --- words of a corpus -------------------------------------------------------------------------
 
 
-def words_figure(
-    words: Sequence[str], variance: np.ndarray, occurrences: np.ndarray, title: str
-) -> go.Figure:
-    """Words by their variance across layers, sized by [word] occurrences."""
+def words_figure(table: pd.DataFrame) -> go.Figure:
+    """Words by their variance across layers, sized by their occurrences, as of `rank`."""
+    words, variance, occurrences = table["word"].tolist(), table["variance"], table["occurrences"]
     hovered = [
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
@@ -204,7 +203,7 @@ def words_figure(
     scale = "log" if variance.min() > 0 else "linear"
     return draw(
         [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
-        title,
+        "Most and least uneven words",
         {"title": "variance", "type": scale, "zeroline": False, "nticks": 4, "tickformat": ".2~g"},
         name_axis(words, 16, ticklabelstandoff=6, range=[len(words) - 0.4, -0.6], zeroline=False),
         showlegend=False,
@@ -276,7 +275,6 @@ def sweep_figure(
     correlations: Mapping[Variant, Sequence[float]],
     *,
     plain: float,
-    title: str,
     axis: str,
     coefficient: str,
 ) -> go.Figure:
@@ -289,7 +287,8 @@ def sweep_figure(
     ends, name = [settings[0], settings[-1]], "mean of the last layer"
     look: Trace = {"width": 2, "dash": "dash", "size": 0}
     traces.append(line(ends, [plain, plain], BLUE, f"{name}: %{{y:.3f}}", name=name, **look))
-    return draw(traces, title, _whole_numbers(axis, *ends), {"title": coefficient})
+    x, y = _whole_numbers(axis, *ends), {"title": coefficient}
+    return draw(traces, f"SBERT-WK by {axis}", x, y)
 
 
 def scatter_figure(

@@ -23,14 +23,7 @@ from neuralviz.plots.parts import (
     token_bars,
 )
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import (
-    AFTER,
-    BEFORE,
-    VERMILLION,
-    escape,
-    shorten,
-    symmetric_range,
-)
+from neuralviz.plots.theme import AFTER, BEFORE, VERMILLION, escape, shorten, symmetric_range
 from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:

@@ -172,11 +172,8 @@ def cell_labels(
 
 
 def cell_values(
-    values: np.ndarray,
-    format_value: Callable[[float], str] = format_two_places,
-    *,
-    most_columns: int = FEW_COLUMNS,
+    values: np.ndarray, format_value: Callable[[float], str] = format_two_places
 ) -> dict[str, Any]:
     """Write values into the cells if they fit, else show a colour bar."""
-    has_room = values.shape[1] <= most_columns
+    has_room = values.shape[1] <= FEW_COLUMNS
     return {"showscale": not has_room, **(cell_labels(values, format_value) if has_room else {})}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -26,14 +27,7 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import write_lead
 from neuralviz.headlines.evaluation import describe_verdict, describe_worst, short_name
-from neuralviz.plots.evaluation import (
-    common_figures,
-    confusion_figures,
-    histograms,
-    lead_of_best,
-    quality_figures,
-    yardstick_figure,
-)
+from neuralviz.plots import evaluation as plots
 from neuralviz.plots.theme import FONT, shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
@@ -47,23 +41,9 @@ LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
 MAX_LEADS = 15  # pairs of methods in the list: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
-# Inherits colours, to suit light and dark pages.
-TABLE_STYLE = """
-.results{overflow-x:auto}.results table{border-collapse:collapse;margin:0 0 .6rem}
-.results th,.results td{padding:.35rem .9rem .35rem 0;text-align:right;white-space:nowrap;
-border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);vertical-align:bottom}
-.results th:first-child,.results td:first-child{text-align:left}
-.results th{font-weight:600}.results th small{display:block;font-weight:400;opacity:.72}
-.results .best{font-weight:700;background:rgba(0,158,115,.16);
-box-shadow:inset 0 -2px 0 rgba(0,158,115,.9)}
-.results .text{text-align:left;white-space:normal;min-width:14rem;vertical-align:top}
-"""
-_STYLE = """
-body{font-size:17px;line-height:1.5;max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}
-h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
-.headline{font-size:1.45rem;line-height:1.35;margin:1rem 0 1.4rem;max-width:60rem}
-.results{font-size:15px}.note{color:#59616a;font-size:15px}
-"""
+TABLE_STYLE, _STYLE = (
+    Path(__file__).with_name(name).read_text("utf-8") for name in ("tables.css", "report.css")
+)
 
 
 def report_html(results: Results) -> str:
@@ -167,7 +147,7 @@ def _explanation_html(results: Results) -> str:
 
 def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
     for yardstick in yardsticks_of(results, number)[:1]:
-        for make_figure in (yardstick_figure, lead_of_best):
+        for make_figure in (plots.yardstick_figure, plots.lead_of_best):
             figure = make_figure(results, number, yardstick)
             if figure is not None:
                 yield figure
@@ -175,14 +155,14 @@ def proof_figures(results: Results, number: int) -> Iterator[go.Figure]:
 
 def other_figures(results: Results, number: int) -> Iterator[go.Figure]:
     for yardstick in yardsticks_of(results, number)[1:]:
-        figure = yardstick_figure(results, number, yardstick)
+        figure = plots.yardstick_figure(results, number, yardstick)
         if figure is not None and yardstick.name not in LEFT_OUT:
             yield figure
     for drawings in (
-        common_figures(results, number),
-        islice(confusion_figures(results, number), MAX_HISTOGRAMS),
-        islice(histograms(results, number), MAX_HISTOGRAMS),
-        quality_figures(results, number),
+        plots.common_figures(results, number),
+        islice(plots.confusion_figures(results, number), MAX_HISTOGRAMS),
+        islice(plots.histograms(results, number), MAX_HISTOGRAMS),
+        plots.quality_figures(results, number),
     ):
         for *_, figure in drawings:
             yield figure

@@ -409,6 +409,7 @@ _TELLING = 200  # first characters of a cell by which its kind is known
 class Header(NamedTuple):
     place: int | None  # among the rows looked at; None where no row names them
     is_clear: bool = True  # whether the rows leave little doubt
+    is_chosen: bool = False  # by the user
 
     def notes(
         self,
@@ -421,10 +422,8 @@ class Header(NamedTuple):
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
         if self.place is None:
-            return (
-                f"Read {place} of {name} as data: {cells}. If it names the columns, choose {place} "
-                "as the header.",
-            )
+            advice = f" If it names the columns, choose {place} as the header."
+            return (f"Read {place} of {name} as data: {cells}.{advice * (not self.is_chosen)}",)
         notes: tuple[str, ...] = ()
         if number > first:
             skipped = many(number - first, unit)
@@ -445,7 +444,7 @@ def find_header(rows: Sequence[Sequence[str]], chosen: int | None = None) -> Hea
     for the first row.
     """
     if chosen is not None:
-        return Header(0 if chosen else None)
+        return Header(0 if chosen else None, is_chosen=True)
     if not rows:
         return Header(None)
     widths = Counter(_n_filled(row) for row in rows)

@@ -15,32 +15,16 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import chosen_model_id, load_model_or_none
 from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.inputs import ask_text_fields
+from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
 from neuralviz.ui.page import show_error, slide, wide_columns
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
-LONG_TEXT = (
-    "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
-    "Children in the village said that it was the old keeper's cat who pressed the switch. "
-    "Their parents knew of a timer in the cellar, bought when the last keeper retired. "
-    "Then came the winter in which the power failed for eleven days. The bakery closed, the "
-    "school closed, and the fishing boats stayed in the harbour. Yet every evening at six "
-    "the lamp came on, and its beam went round over the black water as it always had. On the "
-    "twelfth day two men climbed the stairs to see how that could be. They found the timer "
-    "stopped at noon, a cold lamp, and on the window sill a grey cat, fast asleep."
-)
-RARE_WORDS = "The neuroscientist photographed bioluminescent jellyfish."
 EXAMPLES = {
-    name: {f"{PAGE}-text": text, BLUEPRINTS: blueprints}
-    for name, text, blueprints in (
-        ("A sentence", "A cat that purrs is a cat that trusts you.", PAPERS_MIX),
-        ("The paper's Figure 9", "The ball rolled down the hill", PAPERS_MIX),
-        ("Rare words", RARE_WORDS, "(3, 1), (1, 3)"),
-        ("A long text", LONG_TEXT, "(5, 1), (2, 1)"),
-    )
+    name: {f"{PAGE}-text": text, BLUEPRINTS: "".join(blueprints) or PAPERS_MIX}
+    for name, (text, *blueprints) in ALL_EXAMPLES["blueprints"].items()
 }
 
 

@@ -25,24 +25,11 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines.similar_texts import (
-    describe_agreement,
-    describe_similar_texts,
-)
+from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
-from neuralviz.jobs.comparing import (
-    Compare,
-    Comparison,
-    FollowPair,
-    WordShares,
-)
+from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
 from neuralviz.paths import sample_data
-from neuralviz.plots.compare import (
-    Layout,
-    difference_heatmap,
-    similarity_heatmap,
-    text_names,
-)
+from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.micro_tuning import shares_figure, shares_width
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten

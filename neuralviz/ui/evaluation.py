@@ -29,13 +29,8 @@ from neuralviz.evaluation.plan import (
     spec_rows,
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.results import EMPTY_CELL, Measured, Results, Yardstick
-from neuralviz.evaluation.tables import (
-    CorpusKind,
-    corpus_data,
-    load_hub_data,
-    make_data,
-)
+from neuralviz.evaluation.results import EMPTY_CELL, EXPLAINED, Measured, Results, Yardstick
+from neuralviz.evaluation.tables import CorpusKind, corpus_data, load_hub_data, make_data
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
@@ -524,7 +519,10 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         return
     with slide("evaluation-verdict") as write_headline:
         yardstick = _choose_yardstick(results, live)
-        write_headline(headlines.describe_verdict(results, 0, yardstick, _name_method, plain))
+        verdict = headlines.describe_verdict(
+            results, 0, yardstick, _name_method, plain, is_over=not live
+        )
+        write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
@@ -595,7 +593,8 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
         st.html(table_html(published))
-    explained = explain_measures(results, 0)
+    hidden = () if in_full else (EXPLAINED["uniformity"],)
+    explained = [line for line in explain_measures(results, 0) if line not in hidden]
     st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
 
 

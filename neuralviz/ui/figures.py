@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -132,13 +132,6 @@ def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
 # --- with downloads ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Download:
-    label: str
-    make: Callable[[], str | bytes]  # called when a user downloads the file
-    ending: str
-
-
 def show_figure(
     figure: go.Figure,
     name: str,  # of all downloads, without ending; see `file_name`
@@ -148,7 +141,7 @@ def show_figure(
     key: str = "",  # of the figure on the page; ``name`` if empty
     height: int = 0,  # px; by default that of the figure, else 420
     page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
-    downloads: Sequence[Download] = (),
+    embeddings: Callable[[str], bytes] | None = None,  # a file by its ending, with the points
     **live: Any,  # see `draw_live_figure`
 ) -> None:
     """Draw a live figure with its downloads below it."""
@@ -166,8 +159,10 @@ def show_figure(
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
             download_table("Numbers", numbers, name, key=key, provenance=provenance)
-        for file in downloads:
-            download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
+        if embeddings is not None:
+            for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV")):
+                label, make = f"Points and embeddings ({kind})", partial(embeddings, ending)
+                download(label, make, f"{named} embeddings{ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
 
 
@@ -207,16 +202,14 @@ def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str
     st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
 
-@contextmanager
-def allow_swiping(key: str, min_width: int) -> Iterator[None]:
+def allow_swiping(key: str, min_width: int) -> DeltaGenerator:
     """Keep a figure ``min_width`` px wide on a narrow screen, where it can be swiped."""
-    place = f".st-key-{key}"
-    with st.container(key=key):
-        st.html(
-            f"<style>{place} {{overflow-x: auto}} {place} "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
-        )
-        yield
+    place, container = f".st-key-{key}", st.container(key=key)
+    container.html(
+        f"<style>{place} {{overflow-x: auto}} {place} "
+        f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
+    )
+    return container
 
 
 def list_worst(frame: pd.DataFrame, key: str) -> None:

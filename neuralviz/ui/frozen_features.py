@@ -27,7 +27,6 @@ from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoS
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
-from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
@@ -36,6 +35,7 @@ from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one, choose_text_model, may_load, save_by_name
 from neuralviz.ui.figures import list_worst, quote, show_figure
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
+from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import (
@@ -93,7 +93,8 @@ def show() -> None:
     if run is not None:
         sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
-    if looking is not None:
+    told = run.error if run is not None else None
+    if looking is not None and (looking.error is None or looking.error != told):
         _show_layers(looking)
     if run is not None and run.is_over and run.result.results:
         with dim_old_results(f"{KEY}-closer", run.task != task):
@@ -115,7 +116,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     """Ask for a ladder; returns it, the run over its layers, and whether *Train* was pressed."""
     left_column, right_column = wide_columns(2, f"{KEY}-given")
     with left_column:
-        pairs = choose_scored_pairs()
+        pairs = choose_pairs(KEY)
     with right_column:
         model_place, pooling_place = st.columns(2)
         with model_place:
@@ -135,21 +136,6 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
             show_error(error)
             return None, looking, pressed
     return ClimbLadder(model, pairs, settings), looking, pressed
-
-
-def choose_scored_pairs() -> ScoredPairs | None:
-    """Ask for pairs, the example's or a table's; None, with a message, without any."""
-    choice = choose_pairs(KEY, _load_example)
-    if choice is None:
-        return None
-    name, pairs, _ = choice
-    st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
-    return pairs
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _load_example() -> tuple[str, ScoredPairs]:
-    return jobs.EXAMPLE, jobs.example_pairs()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -246,33 +232,14 @@ def _show_layers(looking: Run[Ladder]) -> None:
 
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
-    layers = ladder.layers
-    sentence, best = "Every text is read once, for its vectors at all layers.", None
-    if layers:
-        sentence, best = headlines.describe_best_layer(
-            layers, "spearman", "Spearman", is_whole=not live
-        )
-    values = {
-        pooling: [layer.correlation.spearman for layer in measured]
-        for pooling, measured in layers.items()
-    }
-    figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
+    sentence, figure = draw_layers(ladder.layers, "Spearman", is_whole=not live)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
-    if not layers:
+    if not ladder.layers:
+        sentence = "Every text is read once, for its vectors at all layers."
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
-
-    def tabulate_layers() -> pd.DataFrame:
-        columns = ("pooling", "layer", "Spearman", "Pearson")
-        rows = [
-            (pooling, place, layer.correlation.spearman, layer.correlation.pearson)
-            for pooling, measured in layers.items()
-            for place, layer in enumerate(measured)
-        ]
-        return pd.DataFrame(rows, columns=columns)
-
+    numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
     with slide(f"{KEY}-layers", sentence):
-        draw = _drawing(model_id)
-        draw(figure, "correlation-by-layer", tabulate_layers, height=HEIGHT + 40)
+        _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
 
 
 def _show_numbers(ladder: Ladder) -> None:

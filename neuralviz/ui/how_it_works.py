@@ -18,7 +18,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.inputs import ask_text_fields
+from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
 from neuralviz.ui.page import ASSETS, show_headline, show_questions, show_start_button, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, number
@@ -33,23 +33,7 @@ NEURONS = 16
 HEIGHT = 460  # px
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
-EXAMPLES = {
-    "Similar": (
-        "A dog chased the ball across the park.",
-        "The dog ran after a ball in the park.",
-        "Our train to the coast was an hour late.",
-    ),
-    "One word, two meanings": (
-        "The bank raised its interest rates.",
-        "They sat on the bank of the river.",
-        "My sister plays the violin every evening.",
-    ),
-    "Same words": (
-        "A dog chased the ball across the park.",
-        "The ball chased a dog across the park.",
-        "Our train to the coast was an hour late.",
-    ),
-}
+EXAMPLES: dict[str, list[str]] = ALL_EXAMPLES["how-it-works"]
 
 
 View: TypeAlias = "Callable[[Walkthrough], None]"
@@ -80,8 +64,8 @@ def show() -> None:
         if not may_load(model_id):
             return
         run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
-        walks = [earlier.result for earlier in RUNS.list_runs() if earlier.result is not None]
-        last: Walkthrough | None = walks[-1] if walks else None
+        latest = RUNS.last_with_result()
+        last: Walkthrough | None = latest.result if latest is not None else None
         sentences = RunSentences(
             start="The model is training on the texts …",
             error_advice="Showing the last valid texts." if last is not None else "",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -12,6 +13,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.tables import guess_columns, guess_kind
+from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import (
     OPTIONAL,
     ROLES,
@@ -34,9 +36,11 @@ from neuralviz.ui.limits import (
     row_limit,
 )
 from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
-from neuralviz.ui.page import plain, show_error, show_on_stage
+from neuralviz.ui.page import ASSETS, plain, show_error, show_on_stage
 from neuralviz.words import many
 
+# example texts by page and name
+ALL_EXAMPLES: dict[str, Any] = tomllib.loads((ASSETS / "examples.toml").read_text("utf-8"))
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
@@ -286,14 +290,13 @@ ROLE_NAMES = {
     "fixed1": "First fixed value",
     "fixed2": "Second fixed value",
 }
+_EXAMPLE_PAIRS = Source.from_path(sample_data() / "scored_pairs.csv")
 _cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
-read_uploaded = _cache()(read_table)
+read_uploaded, _read_pairs = _cache()(read_table), _cache()(read_pairs)
 
 
-def choose_pairs(
-    key: str, example: Callable[[], tuple[str, ScoredPairs]]
-) -> tuple[str, ScoredPairs, bool] | None:
-    """Ask for pairs: a name, the pairs, and whether they are the example's; None without pairs."""
+def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
+    """The example's pairs, or those of a table, ``most`` of them; None, with a message, without."""
     open_upload(key)
     source = choose_one(
         st.segmented_control,
@@ -302,20 +305,23 @@ def choose_pairs(
         key=f"{key}-source",
         persist_state="session",
     )
+    table: tuple[Source, dict[str, str]] | None = _EXAMPLE_PAIRS, {}
+    rows = MAX_ROWS
     try:
-        if source == "Example":
-            return (*example(), True)
-        rows = row_limit(MAX_ROWS, texts_in_row=2)
-        upload = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
-        return upload and (upload[0].name, _read_pairs(*upload, rows), False)
+        if source == "Upload":
+            rows = row_limit(MAX_ROWS, texts_in_row=2)
+            table = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
+        if table is None:
+            return None
+        pairs = _read_pairs(*table, max_rows=rows)
     except NeuralvizError as error:
         show_error(error)
         return None
-
-
-@_cache()
-def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredPairs:
-    return read_pairs(source, roles, max_rows=max_rows)
+    counted, limit = many(len(pairs), "pair"), row_limit(most or MAX_ROWS, texts_in_row=2)
+    if most and len(pairs) > limit:
+        counted, pairs = f"Using the first {limit:,} of {counted}", pairs.first(limit)
+    st.caption(plain(" ".join([f"{counted} from {table[0].name}.", *pairs.notes])))
+    return pairs
 
 
 def upload_table(

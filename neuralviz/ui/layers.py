@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import html
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.best_layer import BEST_OF_ALL, BestLayer, MeasuredPooling
-from neuralviz.headlines.layers import (
-    NAMED,
-    describe_best_layer,
-    describe_blocks,
-    describe_corpus,
-    describe_map,
-    describe_parts,
-    describe_text,
-)
-from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings
+from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
+from neuralviz.headlines import layers as headlines
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_foreign
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
 from neuralviz.jobs.micro_tuning import TuneBlocks
@@ -53,17 +46,9 @@ from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.plots import layers as plots
-from neuralviz.plots.layers import (
-    ablation_figure,
-    layer_figure,
-    marks_figure,
-    scatter_figure,
-    sweep_figure,
-    words_figure,
-)
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import (
@@ -83,18 +68,18 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.inputs import (
+    ALL_EXAMPLES,
     ask_text_fields,
     ask_texts,
     choose_pairs,
     put_texts_in_address,
     put_upload_in_address,
 )
-from neuralviz.ui.limits import row_limit
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.page import dim_old_results, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, number
+from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import LayerPairs
@@ -109,16 +94,11 @@ def show() -> None:
         "View",
         list(VIEWS),
         key="layers-view",
-        on_change=_leave_texts,
+        on_change=lambda: st.query_params.pop("view", None),  # each view has its own texts
         persist_state="session",
         label_visibility="collapsed",
     )
     VIEWS[view]()
-
-
-def _leave_texts() -> None:
-    """Remove the former view's texts from the address; each view has its own."""
-    st.query_params.pop("view", None)
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
@@ -130,15 +110,7 @@ PATIENCE = 1.0  # seconds: enough to read most texts
 BY_DEPTH = "One third of the way"
 MEAN = -1  # in place of a token's number
 STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
-EXAMPLES = {
-    "Two banks": "The bank by the river bank closed early on Friday.",
-    "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
-    "Function words": "It was not that he did not want to, but that he could not.",
-    "A short story": (
-        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
-        "Children in the village said that it was the old keeper's cat who pressed the switch."
-    ),
-}
+EXAMPLES: dict[str, str] = ALL_EXAMPLES["layers"]
 
 
 def ask_text() -> str:
@@ -163,22 +135,19 @@ def _show_text() -> None:
     run = TEXT_RUNS.start(task)
     sentences = RunSentences(
         start="Running the model …",
-        error_advice="Showing the last valid text." if _find_last() is not None else "",
+        error_advice="Showing the last valid text."
+        if TEXT_RUNS.last_with_result() is not None
+        else "",
         done="",
     )
     with output:
         show_run_panel(TEXT_RUNS, run, _show_turns, sentences=sentences, patience=PATIENCE)
-    latest = _find_last()
+    latest = TEXT_RUNS.last_with_result()
     if latest is not None and ask_more_figures():
         with dim_old_results(f"{TEXT_KEY}-more", latest is not run):
             draw = partial(show_figure, provenance=_describe_text(latest))
             _show_maps(latest.result.states, draw)
             _show_layer_weights(latest.result.states, latest.result.weights, draw)
-
-
-def _find_last() -> Run[FollowedText] | None:
-    """The last run with a result, shown while another text is read, or cannot be."""
-    return next((run for run in reversed(TEXT_RUNS.list_runs()) if run.result is not None), None)
 
 
 def _choose_settings(model: TextModel) -> SbertWkSettings:
@@ -245,7 +214,7 @@ def _describe_text(run: Run[FollowedText]) -> About:
 
 def _show_turns(result: FollowedText | None, live: bool) -> None:
     """Draw the headline, the text with its important words, and how far the words turn."""
-    latest = _find_last()
+    latest = TEXT_RUNS.last_with_result()
     if latest is None:
         return
     states, weights = latest.result.states, latest.result.weights
@@ -257,14 +226,14 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             icon=":material/content_cut:",
         )
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
-    headline = plain(describe_text(words, weights))
+    headline = plain(headlines.describe_text(words, weights))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
             cosines = np.array([word.turns for word in words])
             axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
             importance = np.repeat([word.importance for word in words], cosines.shape[1])
-            n_named = min(NAMED, max(1, len(words) - 1))
+            n_named = min(headlines.NAMED, max(1, len(words) - 1))
             show_figure(
                 plots.turns_figure(words, n_named, int(weights.layers[0])),
                 "cosine-of-words-by-layer",
@@ -345,7 +314,7 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         ],
         columns=["offset", "layer", "other layer", "cosine"],
     )
-    with slide(f"{TEXT_KEY}-maps", plain(describe_map(cosines, subject))):
+    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject))):
         map_column, diagonals_column = wide_columns(2, f"{TEXT_KEY}-maps")
         with map_column:
             draw(
@@ -449,6 +418,8 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     """Draw the headline, and the words that turn most and least unevenly."""
     if result is None:
         return
+    if result.foreign:
+        st.warning(plain(warn_of_foreign(name_texts(result.foreign))))
     least = least or result.default_min_count()
     try:
         words = result.rank(least)
@@ -458,16 +429,9 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    with slide(
-        CORPUS_KEY, plain(describe_corpus(words["word"].tolist(), words["variance"].to_numpy()))
-    ):
-        figure = words_figure(
-            drawn["word"].tolist(),
-            drawn["variance"].to_numpy(),
-            drawn["occurrences"].to_numpy(),
-            "Most and least uneven words",
-        )
-        provenance = _describe_corpus(result, least)
+    sentence = headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())
+    with slide(CORPUS_KEY, plain(sentence)):
+        figure, provenance = plots.words_figure(drawn), _describe_corpus(result, least)
         show_figure(figure, "words-by-variance", words, provenance)
     if not live:
         occurrences = many(int(words["occurrences"].sum()), "occurrence")
@@ -487,17 +451,17 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
 
 PAIRS_KEY = "layers-pairs"
 PAIRS_RUNS = SessionRuns(PAIRS_KEY)
-EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
+_NUMBERS = {**COEFFICIENTS, "Kendall tau-c": "kendall_c", "pairs": "n"}  # columns of tables
 
 
 def _show_pairs() -> None:
     inputs, output = wide_columns([2, 3], PAIRS_KEY)
     with inputs:
         model_id = choose_text_model()
-        pairs = _choose_pairs()
+        pairs = choose_pairs(PAIRS_KEY, MAX_PAIRS)
         coefficient = choose_one(
             st.segmented_control,
             "Correlation",
@@ -521,23 +485,6 @@ def _show_pairs() -> None:
         _show_scatter(run.result, coefficient, draw)
 
 
-def _choose_pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a table; None, with a message, without any."""
-    chosen = choose_pairs(PAIRS_KEY, _read_example)
-    if chosen is None:
-        return None
-    name, pairs, _ = chosen
-    limit, n_pairs = row_limit(MAX_PAIRS, texts_in_row=2), many(len(pairs), "pair")
-    counted = n_pairs if len(pairs) <= limit else f"Using the first {limit:,} of {n_pairs}"
-    st.caption(plain(" ".join([*pairs.notes, f"{counted} from {name}."])))
-    return pairs.first(limit)
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _read_example() -> tuple[str, ScoredPairs]:
-    return EXAMPLE, read_pairs(Source.from_path(sample_data() / EXAMPLE))
-
-
 def _describe_pairs(result: LayerPairs) -> About:
     title = f"Layers against human scores on {many(len(result.pairs), 'pair')}"
     return About(title, {"model": result.model_id})
@@ -547,15 +494,34 @@ def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[f
     return [getattr(row.correlation, COEFFICIENTS[coefficient]) for row in measured]
 
 
-def _list_coefficients(measured: MeasuredPooling) -> dict[str, float]:
-    correlation = measured.correlation
-    return {
-        "Spearman": correlation.spearman,
-        "Pearson": correlation.pearson,
-        "Kendall tau-b": correlation.kendall_b,
-        "Kendall tau-c": correlation.kendall_c,
-        "pairs": correlation.n,
+def draw_layers(
+    by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str, *, is_whole: bool
+) -> tuple[str, go.Figure]:
+    """A sentence on the layer that agrees best with the scores, and the figure of all layers."""
+    sentence, best = headlines.describe_best_layer(
+        by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+    )
+    values = {name: _get_values(layers, coefficient) for name, layers in by_layer.items()}
+    place = (best.pooling, best.layer) if best is not None else None
+    return sentence, plots.layer_figure(values, coefficient, place)
+
+
+def tabulate_coefficients(
+    heads: tuple[str, str],  # of the two columns that say which one it is
+    measured: Mapping[str, Sequence[MeasuredPooling] | Mapping[str, MeasuredPooling]],
+    first: int = 0,  # number of the first in a sequence
+) -> pd.DataFrame:
+    """A row for everything measured, with all coefficients."""
+    numbered = {
+        name: rows if isinstance(rows, Mapping) else dict(enumerate(rows, first))
+        for name, rows in measured.items()
     }
+    rows = [
+        (name, place, *(getattr(row.correlation, field) for field in _NUMBERS.values()))
+        for name, places in numbered.items()
+        for place, row in places.items()
+    ]
+    return pd.DataFrame(rows, columns=[*heads, *_NUMBERS])
 
 
 def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
@@ -564,26 +530,11 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    sentence, best = _find_best_layer(result, coefficient, not live)
-    values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
-    figure = layer_figure(values, coefficient, (best.pooling, best.layer) if best else None)
-    table = pd.DataFrame(
-        {"pooling": pooling, "layer": layer, **_list_coefficients(measured)}
-        for pooling, layers in result.by_layer.items()
-        for layer, measured in enumerate(layers)
-    )
+    sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live)
+    table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):
         show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
     st.caption(BEST_OF_ALL)
-
-
-@lru_cache(maxsize=8)  # the page draws it again and again
-def _find_best_layer(
-    result: LayerPairs, coefficient: str, is_whole: bool
-) -> tuple[str, BestLayer | None]:
-    return describe_best_layer(
-        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
-    )
 
 
 def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
@@ -602,49 +553,41 @@ def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
         ),
     )
     parts = result.ablation[variant]
-    headline = describe_parts(
+    headline = headlines.describe_parts(
         parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
     )
     values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
-    table = pd.DataFrame(
-        {"variant": VARIANT_NAMES[name], "part": part, **_list_coefficients(measured)}
-        for name, parts in result.ablation.items()
-        for part, measured in parts.items()
-    )
+    by_variant = {VARIANT_NAMES[name]: measured for name, measured in result.ablation.items()}
+    table = tabulate_coefficients(("variant", "part"), by_variant)
     with slide(f"{PAIRS_KEY}-ablation", headline):
-        draw(ablation_figure(values, coefficient), "ablation", table)
+        draw(plots.ablation_figure(values, coefficient), "ablation", table)
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
         "weights the tokens of a sentence."
     )
     with slide(f"{PAIRS_KEY}-sweeps"):
-        window_column, start_column = wide_columns(2, f"{PAIRS_KEY}-sweeps")
-        with window_column:
-            _show_sweep(result, coefficient, "layer window", draw)
-        with start_column:
-            _show_sweep(result, coefficient, "first layer", draw)
+        columns = wide_columns(2, f"{PAIRS_KEY}-sweeps")
+        for column, setting in zip(columns, ("layer window", "first layer"), strict=True):
+            with column:
+                _show_sweep(result, coefficient, setting, draw)
 
 
 def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
     """Draw how the result depends on one of the two settings."""
-    by_variant, first = result.layer_starts, 0
+    measured, first = result.layer_starts, 0
     if setting == "layer window":
-        by_variant, first = result.windows, 1
-    lines = {name: _get_values(row, coefficient) for name, row in by_variant.items()}
-    figure = sweep_figure(
+        measured, first = result.windows, 1
+    lines = {name: _get_values(row, coefficient) for name, row in measured.items()}
+    figure = plots.sweep_figure(
         range(first, first + len(next(iter(lines.values())))),
         lines,
         plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
-        title=f"SBERT-WK by {setting}",
         axis=setting,
         coefficient=coefficient,
     )
-    table = pd.DataFrame(
-        {"variant": VARIANT_NAMES[name], setting: value, **_list_coefficients(measured)}
-        for name, row in by_variant.items()
-        for value, measured in enumerate(row, first)
-    )
+    by_variant = {VARIANT_NAMES[name]: row for name, row in measured.items()}
+    table = tabulate_coefficients(("variant", setting), by_variant, first)
     draw(figure, f"sbert-wk-{setting}", table)
 
 
@@ -675,7 +618,7 @@ def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
     value = number(_get_values([measured], coefficient)[0], ".3f")
     sentences = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
     kinds, title = pairs.labels.get("kind"), f"Score and cosine: {coefficient} {value}"
-    figure = scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
+    figure = plots.scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
     draw(figure, "pairs", table, height=520)
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
@@ -805,9 +748,9 @@ def _show_marks(
     layers, per_value = run.task.layers, measure == "per value"
     changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
     shown = changes[changes["epoch"] == epoch]
-    headline = describe_blocks(shown, per_value=per_value, epoch=epoch)
+    headline = headlines.describe_blocks(shown, per_value=per_value, epoch=epoch)
     column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
-    figure = marks_figure(
+    figure = plots.marks_figure(
         shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
         measure=MEASURES[measure],
         moment=f"epoch {epoch}",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -19,7 +20,6 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.headlines import micro_tuning as headlines
-from neuralviz.headlines.micro_tuning import describe_similar, describe_words
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
@@ -66,7 +66,7 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
-from neuralviz.ui.inputs import ask_texts, put_texts_in_address
+from neuralviz.ui.inputs import ALL_EXAMPLES, ask_texts, put_texts_in_address
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.pace import let_others_draw, pause
@@ -99,36 +99,10 @@ BLANKS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
-EXAMPLES = {
-    "One sentence": [
-        "The old lighthouse keeper climbed the stairs every evening to light the lamp."
-    ],
-    "From the corpus": [
-        "Does the moon look bigger near the horizon, or am I only more romantic there?",
-        "What do the substitutes talk about for eighty minutes on that bench?",
-        "Leaves blamed for delays on line that has no trees",
-    ],
-    "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
-    "A short story": [
-        "Mina planted a seed in a cracked pot. Nothing happened for weeks, and her brother "
-        "laughed at her. Then one morning a green tip broke the soil, and nobody laughed any more."
-    ],
-}
-# Inputs and live figures stand beside each other where both have room. The figures stay in place
-# while the sentences above them grow, and when a line takes the place of the bar and *Stop*.
-_LAYOUT = """<style>
-[data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
-[data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
-[class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
-[class*="st-key-headline-"][class*="-learning"] { min-height: 5.6rem; }
-@media (max-width: 640px) {
-    [class*="st-key-headline-"][class*="-learning"] { min-height: 11.2rem; }
-}
-</style>"""
+EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
 
 
 def show() -> None:
-    st.html(_LAYOUT)
     model_id = chosen_model_id()
     input_column, live_column = st.columns([3, 7], gap="large")
     with input_column, st.container(key="tune-inputs"):
@@ -178,7 +152,8 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
             if st.session_state[f"{KEY}-source"] in USER_SOURCES:
                 put_texts_in_address(KEY, texts)
             RUNS.start(task, again=True, view=result_view_id(KEY))
-    if not _restore(task) and _is_tour_example(model_id):
+    is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
+    if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
 
@@ -198,22 +173,11 @@ def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
         )
 
 
-def _is_tour_example(model_id: str) -> bool:
-    """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
-    is_example = st.session_state.get(f"{KEY}-source") == "Example"
-    return is_tour_at("Micro-tuning") and is_example and model_id == BUNDLED
-
-
 def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; return whether there is one, or a recording."""
     _restore_earlier(task)
-    recorded = recorded_run()
     requested = (task.model.id, task.texts, task.settings)
-    is_recorded = not RUNS.list_runs() and requested == (
-        recorded.model_id,
-        recorded.texts,
-        recorded.settings,
-    )
+    is_recorded = not RUNS.list_runs() and not _describe_difference(recorded_run(), *requested)
     if is_recorded and RUN not in st.query_params:
         return True
     if RUNS.recall(task, result_view_id(KEY)) is not None:
@@ -224,15 +188,12 @@ def _restore(task: TuneTexts) -> bool:
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
-    written = st.query_params.get(EARLIER)
-    if not written:
+    if not (written := st.query_params.get(EARLIER)):
         return
-    try:
+    with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
         earlier = replace(task, settings=_read_changes(written, task.settings))
         if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
             return
-    except (ValueError, LookupError, TypeError, AttributeError):
-        pass  # not written by this page
     del st.query_params[EARLIER]
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
 
@@ -460,20 +421,20 @@ def _show_recorded(text: int) -> None:
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
     """Show the results of finished runs for their chosen texts; at first the recorded one's."""
+    finished = [
+        (run.result, run.task.model, f"run-{run.id}", text)
+        for run, text in zip(runs, picked, strict=False)
+        if run.is_over
+    ]
     if not runs:
-        record = recorded_run()
         _let_the_browser_draw()
-        try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])
-        show_results(record, RECORDED, picked[0])
-        return
-    finished = [(run, text) for run, text in zip(runs, picked, strict=True) if run.is_over]
-    if not finished:
-        return
-    newest, newest_text = finished[-1]
-    try_deltas(newest.result, newest.task.model, f"run-{newest.id}", newest_text)
-    for column, (run, text) in zip(st.columns(len(finished)), finished, strict=True):
-        with column:
-            show_results(run.result, f"run-{run.id}", text)
+        record = recorded_run()
+        finished = [(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])]
+    if finished:
+        try_deltas(*finished[-1])
+        for column, (record, _, key, text) in zip(st.columns(len(finished)), finished, strict=True):
+            with column:
+                show_results(record, key, text)
 
 
 def _let_the_browser_draw() -> None:
@@ -605,7 +566,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     words, shares, unknown = report.words
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with (
-        slide(f"{key}-words", plain(describe_words(record, text))),
+        slide(f"{key}-words", plain(headlines.describe_words(record, text))),
         allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)),
     ):
         show_figure(
@@ -669,7 +630,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
         st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
     table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
-    with slide(f"{key}-similar", plain(describe_similar(vectors, labels))):
+    with slide(f"{key}-similar", plain(headlines.describe_similar(vectors, labels))):
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",

@@ -40,18 +40,15 @@ def show_page_header(title: str, line: str, formula_md: str, reading_md: str, so
 
 def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
     """Columns side by side on a wide page, and below each other where there is no room."""
-    with st.container(key=f"wide-{key}"):
-        return st.columns(spec, gap="medium")
+    return st.container(key=f"wide-{key}").columns(spec, gap="medium")
 
 
-@contextmanager
-def dim_old_results(key: str, is_old: bool) -> Iterator[None]:
+def dim_old_results(key: str, is_old: bool) -> DeltaGenerator:
     """A place for results, faded when they belong to other texts or settings than the widgets."""
     # the same elements either way, so that no figure is drawn anew
     opacity = 0.4 if is_old else 1
     st.html(f"<style>.st-key-result-{key} {{ --result-opacity: {opacity} }}</style>")
-    with st.container(key=f"result-{key}"):
-        yield
+    return st.container(key=f"result-{key}")
 
 
 def plain(text: str) -> str:
@@ -101,23 +98,17 @@ def send_before_leaving() -> None:
         _leaving(key="leaving")
 
 
-@contextmanager
-def hide_on_stage(key: str) -> Iterator[None]:
-    with st.container(key=f"off-stage-{key}"):
-        yield
+def hide_on_stage(key: str) -> DeltaGenerator:
+    return st.container(key=f"off-stage-{key}")
 
 
-@contextmanager
-def show_only_on_stage(key: str) -> Iterator[None]:
-    with st.container(key=f"stage-only-{key}"):
-        yield
+def show_only_on_stage(key: str) -> DeltaGenerator:
+    return st.container(key=f"stage-only-{key}")
 
 
-@contextmanager
-def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
+def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> DeltaGenerator:
     """A widget that the tour asks the visitor to use: the stage then shows it, too, enlarged."""
-    with st.container(key=f"on-stage-{key}", width=width):
-        yield
+    return st.container(key=f"on-stage-{key}", width=width)
 
 
 def show_headline(sentence: str, *, key: str) -> None:

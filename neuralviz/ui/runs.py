@@ -54,6 +54,10 @@ class SessionRuns:
         """The last requested run that has something to show."""
         return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
 
+    def last_with_result(self) -> Run[Any] | None:
+        """The last requested run with a result, of tasks that begin with None."""
+        return next((run for run in reversed(self.list_runs()) if run.result is not None), None)
+
     def find(self, task: Task[Any, R]) -> Run[R] | None:
         """The last remembered run of exactly this task."""
         return next((run for run in reversed(self.list_runs()) if run.task == task), None)
@@ -68,11 +72,10 @@ class SessionRuns:
         return run
 
     def mention_unknown_run(self) -> None:
-        """Say once that the run in the address, which was not found, is not known."""
-        run_id, key = st.query_params.get(RUN, ""), f"{self.kind}-unknown-run"
-        if run_id not in ("", st.session_state.get(key)) and not self.list_runs():
+        """Say that the run in the address, which was not found, is not known, and remove it."""
+        if st.query_params.get(RUN) and not self.list_runs():
+            del st.query_params[RUN]
             st.toast("The run in this link is no longer saved, or is of other texts or settings.")
-        st.session_state[key] = run_id
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""

@@ -18,22 +18,8 @@ from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation import training_tables as tables
 from neuralviz.headlines import training as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.training import (
-    ENCODER,
-    KINDS,
-    PART,
-    TEXTBOOKS,
-    FilledTable,
-    FillTrainingTable,
-    TrainOnCorpus,
-    add_textbooks,
-    example_training,
-    first_label,
-    first_settings,
-    recorded_lessons,
-    textbooks,
-    watched_training,
-)
+from neuralviz.jobs import training as jobs
+from neuralviz.jobs.training import FilledTable, FillTrainingTable, TrainOnCorpus
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     check_free_name,
@@ -109,7 +95,7 @@ _NUMBERS = {  # of `TrainingSettings`, and what they are called
 def show() -> None:
     try:
         store = CorpusStore()
-        add_once(store, "textbooks", lambda: add_textbooks(store))
+        add_once(store, "textbooks", lambda: jobs.add_textbooks(store))
         saved_corpora = corpus_store().corpora()
     except NeuralvizError as error:
         show_error(error)
@@ -117,9 +103,9 @@ def show() -> None:
     if not saved_corpora:
         st.info("No corpora yet. Add one on the page *Corpus map*.")
         return
-    corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != TEXTBOOKS)
+    corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != jobs.TEXTBOOKS)
     task, pressed = choose_training(corpora)
-    recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == TEXTBOOKS else None
+    recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == jobs.TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
     run = find_current_run(
         RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
@@ -143,10 +129,10 @@ def show() -> None:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _load_recorded_run(corpus_id: str) -> Run[Lessons] | None:
     """The recorded training as a finished run; None if the example corpus has other texts."""
-    lessons, texts = recorded_lessons(), load_texts(corpus_id)
-    if not lessons or texts != tuple(textbooks().texts):
+    lessons, texts = jobs.recorded_lessons(), load_texts(corpus_id)
+    if not lessons or texts != tuple(jobs.textbooks().texts):
         return None
-    task = example_training(CorpusStore().corpus(corpus_id), texts)
+    task = jobs.example_training(CorpusStore().corpus(corpus_id), texts)
     return Run.from_result(task, lessons)
 
 
@@ -367,7 +353,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         return
     if settings.part == "table":
         st.caption("The experiments train the whole model, with its own epochs and rate.")
-        first = first_settings("model")
+        first = jobs.first_settings("model")
         settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
         )
@@ -486,7 +472,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         _show_preview(corpus, label, source)
     with row:
         _describe_steps(settings[0], source)
-    return watched_training(model_id, corpus, label, settings, source), pressed
+    return jobs.watched_training(model_id, corpus, label, settings, source), pressed
 
 
 def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
@@ -517,7 +503,7 @@ def _choose_encoder() -> str:
         accept_new_options=not effective_settings().demo,
         help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
     )
-    return chosen or ENCODER
+    return chosen or jobs.ENCODER
 
 
 def _choose_label(corpus: Corpus) -> str:
@@ -530,7 +516,7 @@ def _choose_label(corpus: Corpus) -> str:
         "Measure by",
         columns,
         key="training-label",
-        default=first_label(corpus),
+        default=jobs.first_label(corpus),
         format_func=plain,
         help="Labels are never trained on. They only show whether like texts come together.",
     )
@@ -540,7 +526,7 @@ def _choose_kinds() -> list[PairKind]:
     chosen = st.pills(
         "Pairs",
         PAIR_KINDS,
-        default=list(KINDS),
+        default=list(jobs.KINDS),
         selection_mode="multi",
         format_func=str.capitalize,
         key="pairs",
@@ -558,11 +544,11 @@ def _choose_settings() -> dict[str, Any]:
         "What is trained",
         PARTS,
         key="training-part",
-        default=PART,
+        default=jobs.PART,
         format_func=_PARTS.__getitem__,
         help="The table of token embeddings alone, without a transformer, trains in seconds.",
     )
-    first = first_settings(part)
+    first = jobs.first_settings(part)
     options: dict[str, Any] = {"part": part}
     left_column, right_column = st.columns(2)
     options["learning_rate"] = right_column.number_input(

@@ -70,16 +70,14 @@ def test_where_an_uploaded_file_goes(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui import layers
         from neuralviz.ui.evaluation import choose_upload
-        from neuralviz.ui.frozen_features import choose_scored_pairs
-        from neuralviz.ui.inputs import ask_texts
+        from neuralviz.ui.inputs import ask_texts, choose_pairs
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"
         choose_upload()
-        choose_scored_pairs()
-        layers._choose_pairs()
+        for key in ("layers-pairs", "frozen"):
+            choose_pairs(key)
         ask_texts("t", {"One": ["a"]})
 
     monkeypatch.setenv("NEURALVIZ_OPEN", is_open)

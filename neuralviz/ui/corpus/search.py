@@ -163,7 +163,6 @@ def show_search(view: MapView) -> MapView:
     """Widgets for search, filter and names of clusters; returns the view with the last two."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
-    st.html(f"<style>:has(> .st-key-{SEARCH}-box) {{ min-width: min(100%, 24rem) }}</style>")
     mode = choose_one(
         row.segmented_control,
         "Search mode",

@@ -14,33 +14,15 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.embedders.specs import method_labels
-from neuralviz.headlines.corpus import (
-    describe_agreement,
-    describe_clusters,
-    describe_labels,
-    describe_landing,
-)
+from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.mapping import SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, label_agreement, suggest_k
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, Window
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.plots.corpus_map import (
-    DENSITY_BINS,
-    MOST_DRAWN,
-    Density,
-    PointColour,
-    Standout,
-    colour_by_number,
-    colour_points,
-    describe_maps,
-    drawn_rows,
-    even_out,
-    list_page_colours,
-    map_figure,
-    page_of_maps,
-)
+from neuralviz.plots import corpus_map as plots
+from neuralviz.plots.corpus_map import Density, PointColour, Standout
 from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
@@ -65,7 +47,7 @@ from neuralviz.ui.corpus.search import (
     name_methods,
     select,
 )
-from neuralviz.ui.figures import Download, Handlers, download_table, show_figure
+from neuralviz.ui.figures import Handlers, download_table, show_figure
 from neuralviz.ui.page import plain, show_headline, slide
 from neuralviz.words import many, percent
 
@@ -85,7 +67,7 @@ LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after mic
 def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
     """Names of ways to colour points, by key; fewer for a large corpus."""
     corpus = maps[0].corpus
-    options = list_page_colours(corpus)
+    options = plots.list_page_colours(corpus)
     if corpus.is_large:
         return options
     k = min([K, *(open_map.neighbours.k for open_map in maps)])
@@ -111,12 +93,12 @@ def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
     if kind == "agreement":
         labels = corpus.labels_at(name, np.arange(corpus.n_texts)).tolist()
         shares = label_agreement(open_map.neighbours, labels, K)
-        return colour_by_number(f"neighbours with the same {name}", shares)
+        return plots.colour_by_number(f"neighbours with the same {name}", shares)
     if kind in LOSSES:
-        return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
+        return plots.colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON and (shared := share_neighbours(view)) is not None:
-        return colour_by_number("shared neighbours", shared.shares)
-    return colour_points(open_map, option)
+        return plots.colour_by_number("shared neighbours", shared.shares)
+    return plots.colour_points(open_map, option)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -142,7 +124,7 @@ class _Drawing:
 def show_maps(view: MapView) -> None:
     """Show the maps side by side with one selection on all."""
     n = view.corpus.n_texts
-    drawn = drawn_rows(n)
+    drawn = plots.drawn_rows(n)
     if view.corpus.is_large:
         st.caption(plain(" ".join(map(_describe_recall, view.maps))))
     elif len(drawn) < n:
@@ -156,7 +138,7 @@ def show_maps(view: MapView) -> None:
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
         drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn))
-    even_out([drawing.figure for drawing in drawings])
+    plots.even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
             _show_map(view, open_map, drawings[place], place)
@@ -185,7 +167,7 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
         rows, within = part.rows, None
-    figure = map_figure(
+    figure = plots.map_figure(
         open_map.coordinates[rows],
         rows,
         colour.select(rows) if len(rows) < n else colour,
@@ -207,8 +189,8 @@ def _sample_part(view: MapView, open_map: OpenMap) -> _Part:
 
     def make() -> _Part:
         cut = None if window is None or window.holds(plane.bounds) else window
-        rows, n = plane.sample(cut, MOST_DRAWN, view.within)
-        counts, covered = plane.counts(cut and cut.grown(AROUND), DENSITY_BINS)
+        rows, n = plane.sample(cut, plots.MOST_DRAWN, view.within)
+        counts, covered = plane.counts(cut and cut.grown(AROUND), plots.DENSITY_BINS)
         return _Part(rows, n, window, Density(counts, astuple(covered), astuple(plane.bounds)))
 
     passed = None if view.within is None else Selection(view.within).digest
@@ -259,21 +241,17 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     if open_map.is_drawn_by_parts:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
-    downloads = [
-        Download(f"Points and embeddings ({name})", partial(export_points, f".{ending}"), ending)
-        for name, ending in (("Parquet", "parquet"), ("CSV", "csv"))
-    ]
     show_figure(
         drawing.figure,
         f"{kept.name} {open_map.label}",
         export_numbers,
-        describe_maps([open_map], len(drawing.rows)),
+        plots.describe_maps([open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
         page=lambda: _make_page(view, drawing.rows),
-        downloads=() if corpus.is_large else downloads,
+        embeddings=None if corpus.is_large else export_points,
         window=astuple(drawing.part.window) if drawing.part and drawing.part.window else None,
     )
     if corpus.is_large:
@@ -284,7 +262,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
 
 def _make_page(view: MapView, drawn: np.ndarray) -> str:
     """A standalone page of all shown maps, which opens with their chosen colours."""
-    options, portable = list_colours(view.maps), list_page_colours(view.corpus)
+    options, portable = list_colours(view.maps), plots.list_page_colours(view.corpus)
     colours = [
         {
             options[key]: find_colour(view, key, open_map)
@@ -292,7 +270,7 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
         }
         for first, open_map in zip(view.colours, view.maps, strict=True)
     ]
-    return page_of_maps(view.maps, colours, drawn)
+    return plots.page_of_maps(view.maps, colours, drawn)
 
 
 def _describe_recall(open_map: OpenMap) -> str:
@@ -353,7 +331,7 @@ def _describe_themes(open_map: OpenMap) -> str:
     names = [plain(name) for name, _ in open_map.named_clusters]
     (method,) = name_methods([open_map])
     sizes = open_map.cluster_sizes.tolist()
-    return describe_clusters(method, names, sizes, open_map.corpus.n_texts)
+    return headlines.describe_clusters(method, names, sizes, open_map.corpus.n_texts)
 
 
 def describe_neighbourhoods(view: MapView) -> str:
@@ -368,12 +346,14 @@ def describe_neighbourhoods(view: MapView) -> str:
         hits = {plain(name): right for name, right in scores.hits.items()}
         baselines = {plain(name): share for name, share in scores.baselines.items()}
         origin = _describe_origin(corpus)
-        return describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
+        return headlines.describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
     shared = share_neighbours(view) if len(methods) > 1 else None
     if shared is None:
         return _describe_themes(view.maps[0])
     texts = many(len(shared.rows), "text") + _describe_origin(corpus)
-    return describe_agreement(name_methods(methods), float(shared.shares.mean()), shared.k, texts)
+    return headlines.describe_agreement(
+        name_methods(methods), float(shared.shares.mean()), shared.k, texts
+    )
 
 
 def _describe_origin(corpus: OpenCorpus) -> str:
@@ -532,7 +512,7 @@ def _show_nearest(view: MapView) -> None:
                 list(map(plain, corpus.labels_at(name, texts.indices[0][:k]))) for texts in near
             ]
             quoted = plain(shorten(sentence, 60))
-            headline = describe_landing(quoted, name_methods(maps), labels, plain(name))
+            headline = headlines.describe_landing(quoted, name_methods(maps), labels, plain(name))
             show_headline(headline, key="sentence")
         for column, open_map, texts in zip(st.columns(len(maps) or 1), maps, near, strict=False):
             with column:
@@ -561,7 +541,7 @@ def _show_selected(view: MapView) -> None:
             lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
             f"{corpus.name} selected",
             key="corpus-take-selected",
-            provenance=describe_maps(view.maps, corpus.n_texts),
+            provenance=plots.describe_maps(view.maps, corpus.n_texts),
         )
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
 
